@@ -347,13 +347,16 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
         let mut map = Counted::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
+        let dropped = self.dropped.len();
         let mut seen: HashMap<Cow<'t, str>, Range<usize>> = HashMap::new();
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 self.merge(&mut entries, &mut seen, merged);
                 map.node.span.end = span.end.max(map.node.span.end);
-                map.node.data = Data::Map(entries);
+                // All that is left of keys that are none has a fault already.
+                let is_lost = entries.is_empty() && self.dropped.len() > dropped;
+                map.node.data = if is_lost { Data::Unreadable } else { Data::Map(entries) };
                 return Ok(map);
             }
             let (key_start, key_end) = (span.start, span.end);
@@ -375,7 +378,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             self.comment_in_text(key_start..key_end, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
                 let fault = Fault::new("yaml-key", "a key without a value", span.clone());
-                self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
+                self.faults.push(fault.help("write `key: value`; in braces a `,` ends a value, so put a text that has one in quotes"));
                 self.dropped.push(span);
             } else if let Some(first) = seen.get(&name) {
                 let fault =

@@ -80,6 +80,10 @@ impl Section {
                     "write the name of one, as in `main`; for several, write an entry for each";
                 report(Fault::warning("no-effect", field, message, help));
             }
+            if field == "ref" && text.contains(['*', '?', '[', ' ']) {
+                let message = format!("`{field}` is one branch or tag, not a pattern");
+                report(Fault::error("value", field, message, "write an entry for each branch"));
+            }
             if let Some(near) = placeholder(field, text) {
                 let message =
                     format!("`{field}` has a placeholder that the service does not fill in");

@@ -14,7 +14,7 @@ use undrift_sandbox::{Config, Data, start};
 
 type Error = Box<dyn std::error::Error>;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match serve().await {
         Ok(()) => ExitCode::SUCCESS,

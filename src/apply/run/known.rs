@@ -83,7 +83,7 @@ impl Known {
             Scope::ALL
                 .into_iter()
                 .filter_map(|scope| kinds::section(scope, name))
-                .any(|of| of.is_in_object())
+                .any(crate::kind::Section::is_in_object)
         };
         let is_doubtful = |name: &&str| is_whole || read.contains(name) || is_in_object(name);
         self.stale.extend(self.written.iter().copied().filter(is_doubtful));

@@ -1,6 +1,6 @@
 //! Checks of an entry, and of the entries of a list together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Check, found};
 use crate::{
@@ -42,6 +42,32 @@ impl Check<'_> {
         let Part { origin, fields, .. } = part;
         let fields = modern(of, fields);
         (Entry { key: identity.name.clone(), origin, state, fields }, identity)
+    }
+
+    /// Whether the entries are the fields of one, each with a `- ` in front; that is reported.
+    pub(super) fn is_split(&mut self, of: Section, parts: &[Part]) -> bool {
+        let schema = &of.table().schema;
+        let defaults = |name: &str| {
+            of.table().get(name).is_some_and(|spec| spec.schema.get("default").is_some())
+        };
+        let only = |part: &Part| {
+            let mut names = part.fields.iter().map(|(name, _)| name).filter(|name| !defaults(name));
+            names.next().filter(|_| names.next().is_none()).map(str::to_owned)
+        };
+        let Some(names) = parts.iter().map(only).collect::<Option<BTreeSet<_>>>() else {
+            return false;
+        };
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let is_split = parts.len() > 1
+            && names.len() == parts.len()
+            && of.shape == Shape::List
+            && required.chain(of.identity.iter().copied()).any(|name| names.contains(name));
+        if is_split {
+            let message = format!("each of these entries has one field of a {}", of.noun);
+            let split = self.faults.error("missing", message, Spot::key(&parts[1].origin));
+            split.help("write one `- `, or one pair of braces, for all fields of an entry");
+        }
+        is_split
     }
 
     /// Whether all required fields are declared. An absent entry only needs its identity.
@@ -134,7 +160,7 @@ impl Check<'_> {
                 .error("duplicate-entry", message, Spot::key(&entry.origin))
                 .related(Spot::key(&entries[first].origin), "first declared here")
                 .help(format!(
-                    "write the fields of both in one entry: one is told from another by {identity}"
+                    "write the fields of both in one entry, unless they are to differ by {identity}"
                 ));
         }
     }

@@ -104,6 +104,8 @@ impl Check<'_> {
             let message = format!("`{name}` may not show more than `{most}`");
             let above = self.faults.error("too-visible", message, Spot::value(&field.origin));
             above.related(Spot::value(&limit.origin), "as much as that");
+            let says = limit.value.plain().and_then(Json::as_str);
+            above.help_if(says.map(|says| format!("write `{says}` or less, or raise `{most}`")));
         }
     }
 

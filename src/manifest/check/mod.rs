@@ -461,6 +461,7 @@ impl Check<'_> {
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
         self.lacks(of.section, of.tier(), &origin);
+        let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
         // `unzip` would reserve memory for entries that never come.
         let mut entries: Vec<_> = parts

@@ -25,11 +25,11 @@ impl Check<'_> {
                     self.faults.error("missing-file", why.to_string(), at)
                 };
                 missing.label(address.to_string());
-                if is_secret {
-                    missing.help(
-                        "correct the path, or make sure that the file is there when `apply` runs",
-                    );
-                }
+                missing.help(if is_secret {
+                    "correct the path, or make sure that the file is there when `apply` runs"
+                } else {
+                    "correct the path: it begins at the folder of the manifests"
+                });
             }
         }
     }

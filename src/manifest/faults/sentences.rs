@@ -119,6 +119,9 @@ impl Located<'_> {
             _ if matches!(self.node.data, Data::List(_)) => {
                 "write one value, without the brackets of a list".to_owned()
             }
+            _ if self.node.text().is_some_and(|text| text.starts_with('{')) => {
+                "take the quotes away: in them it is text".to_owned()
+            }
             _ if any(&["vault", "sops", "secret", "ssm", "command"]) => format!(
                 "write {form}: undrift reads nothing else, so let the job put the secret there"
             ),
@@ -256,6 +259,15 @@ impl Located<'_> {
             };
             return Some(format!("take `{name}:` away: its fields belong directly {place}"));
         }
+        if name == "state" {
+            let of = kinds::everywhere().find(|of| self.depth == 1 && of.section == self.section);
+            return Some(match of.filter(|of| of.is_removable()) {
+                Some(of) => format!("write `{}: null` to remove it", of.section),
+                None => {
+                    "leave it out: entries of lists have a `state`, and whole documents".to_owned()
+                }
+            });
+        }
         if let Some((section, field)) = name.split_once('.').filter(|(own, _)| known.contains(own))
         {
             return Some(format!("write `{field}` below `{section}:`"));
@@ -346,8 +358,11 @@ impl Located<'_> {
             (None, Some(kind)) => vec![kind, words::TOP],
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
+        // The field may be there already; then the word means something else.
         let fits = |meant: &Meaning| match meant {
-            Meaning::Field(name) => self.property_names().contains(name),
+            Meaning::Field(field) => {
+                self.property_names().contains(field) && self.node.get(field).is_none()
+            }
             _ => true,
         };
         words::meant(&places, name).filter(fits)
@@ -387,6 +402,10 @@ fn homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
         } else if knows(&schema["items"]) && !is_within {
             homes.push(format!("in an entry of `{section}`"));
         }
+    }
+    // Most fields are settings, and most names that sections share mean those.
+    if let Some(settings) = homes.iter().position(|home| home.contains("`settings:`")) {
+        homes = vec![homes.swap_remove(settings)];
     }
     if homes.len() > MOST_HOMES {
         homes.truncate(MOST_HOMES);

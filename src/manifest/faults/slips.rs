@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Findings;
 use crate::{
-    text::{count, is_name},
+    text::{count, is_name, nearest},
     yaml,
 };
 
@@ -92,6 +92,13 @@ impl Findings {
             let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
             finding.help = help.or_else(shape).or_else(|| finding.help.take());
         }
+        // In braces, each piece of a text with commas looks like a key.
+        self.findings.dedup_by(|next, finding| {
+            let between = text.get(finding.at.start..next.at.start).unwrap_or("\n");
+            [&*next, &*finding].iter().all(|of| of.code == "yaml-key")
+                && next.message == finding.message
+                && !between.contains('\n')
+        });
         self.findings
             .dedup_by(|next, finding| next.at == finding.at && next.message == finding.message);
     }
@@ -232,7 +239,10 @@ impl<'t> Around<'t> {
         });
         sign.or_else(|| {
             (code == "syntax").then(|| {
-                self.unindented().or_else(|| self.unclosed(at)).or_else(|| self.closed(at))
+                self.unindented()
+                    .or_else(|| self.unclosed(at))
+                    .or_else(|| self.closed(at))
+                    .or_else(|| self.no_key())
             })?
         })
     }
@@ -253,9 +263,25 @@ impl<'t> Around<'t> {
         let name = key.split(':').next().filter(|name| is_text && is_name(name))?;
         let is_key = first.trim_start().split_once(':').is_some_and(|(key, _)| is_name(key));
         let start = self.start(key);
-        let message = format!("the text of `{name}` is not indented");
+        let message = "the text behind `|` or `>` is not indented";
         let help = format!("indent its lines, from line {} on, deeper than the key", head + 2);
         (!is_key).then(|| Cause::new(message, start..start + name.len(), help))
+    }
+
+    /// A line that is neither a key with a value nor an entry.
+    fn no_key(&self) -> Option<Cause> {
+        let line = self.line(self.own).trim();
+        let start = self.start(line);
+        let is_text = line.starts_with(char::is_alphanumeric) && !line.contains(':');
+        let is_head = width(self.line(self.own + 1)) > width(self.line(self.own));
+        let help = match is_name(line) && is_head {
+            true => "write a colon behind it".to_owned(),
+            false => {
+                "indent it deeper if it belongs to the text above; a key has a colon behind it"
+                    .to_owned()
+            }
+        };
+        is_text.then(|| Cause::new("a line without a key", start..start + line.len(), help))
     }
 
     /// A bracket that is not closed on its line although the next line is no part of it.
@@ -315,6 +341,23 @@ fn width(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
+/// Help for the unknown alias at the byte `start`, if an anchor above has nearly its name. What looks
+/// like one may be a part of a secret, so it is not quoted.
+fn anchor(text: &str, start: usize) -> Option<String> {
+    let end = |c: char| c.is_whitespace() || ",]}".contains(c);
+    let alias = text.get(start + 1..)?.split(end).next()?;
+    let begin = text[..start].rfind("\n---").unwrap_or_default();
+    let anchors = text[begin..start].match_indices('&').filter_map(|(at, _)| {
+        let name = text[begin + at + 1..start].split(end).next()?;
+        Some((name, begin + at)).filter(|(name, _)| is_name(name))
+    });
+    let anchors: Vec<_> = anchors.collect();
+    let near = nearest(alias, anchors.iter().map(|(name, _)| *name))?;
+    let (_, at) = anchors.iter().rfind(|(name, _)| *name == near)?;
+    let line = text[..*at].matches('\n').count() + 1;
+    Some(format!("did you mean the anchor in line {line}?"))
+}
+
 /// The place of the unknown tag of what begins at the byte `start`.
 fn tag(text: &str, start: usize) -> Option<Range<usize>> {
     let before = text.get(..start)?;
@@ -334,6 +377,7 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     let known = around.known(code, at);
     let known = known.map(|(slip, found)| slip.help.replace("{line}", &(found + 1).to_string()));
     known.or_else(|| match code {
+        "syntax" if text[at.start..].starts_with('*') => anchor(text, at.start),
         "duplicate-key" if begins_entry(text, at.start, key) => Some(
             "keep one of the two, or write `- ` in front of it if another entry begins here"
                 .to_owned(),

@@ -297,6 +297,9 @@ impl Located<'_> {
                 if key.name == "env" && !self.property_names().contains(&"env") {
                     return Some(("type", "write the text itself: undrift reads no environment variable here, as this is no secret".to_owned()));
                 }
+                if entries.len() > 1 && entries.iter().all(|(_, value)| value.data == Data::Null) {
+                    return Some(("type", format!("write a text of several lines as `{name}: |`, with its lines below that")));
+                }
                 if value.data == Data::Null {
                     return Some(("type", format!("`{}` is empty: write what it is to be", key.name)));
                 }
