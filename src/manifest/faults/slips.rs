@@ -80,15 +80,14 @@ impl Findings {
             if finding.code == "yaml-tag" {
                 finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
             }
-            let cause = Around::of(text, &finding.at)
-                .and_then(|around| around.cause(finding.code, &finding.at));
-            if let Some(Cause { message, at, help }) = cause {
+            let Some(around) = Around::of(text, &finding.at) else { continue };
+            if let Some(Cause { message, at, help }) = around.cause(finding.code, &finding.at) {
                 (finding.message, finding.at, finding.help) = (message, at, Some(help));
                 continue;
             }
             let is_shape =
                 finding.help.as_ref().is_some_and(|help| help.contains("the indentation"));
-            let help = slip(text, finding.code, &finding.at);
+            let help = around.slip(finding.code, &finding.at);
             let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
             finding.help = help.or_else(shape).or_else(|| finding.help.take());
         }
@@ -163,7 +162,8 @@ impl Findings {
     /// Leaves out the faults of the lines behind one that is no YAML, which makes a text of all of them.
     fn texts(&mut self, text: &str) {
         let is_line = |finding: &&super::Finding| {
-            finding.code == "document" && slip(text, finding.code, &finding.at).is_some()
+            let slip = |around: Around<'_>| around.slip(finding.code, &finding.at);
+            finding.code == "document" && Around::of(text, &finding.at).and_then(slip).is_some()
         };
         let lines: Vec<_> = self.findings.iter().filter(is_line).map(|line| line.at.end).collect();
         let follows = |finding: &super::Finding| {
@@ -211,8 +211,9 @@ impl<'t> Around<'t> {
         Some(Self { text, lines, own, before })
     }
 
+    /// The line with this number, from 0; behind the last one an empty one at the end of the text.
     fn line(&self, number: usize) -> &'t str {
-        self.lines.get(number).copied().unwrap_or_default()
+        self.lines.get(number).copied().unwrap_or(&self.text[self.text.len()..])
     }
 
     /// The known slip that causes a fault, and its line.
@@ -238,12 +239,53 @@ impl<'t> Around<'t> {
             Some(Cause::new(slip.message, start..start + sign.len(), slip.help))
         });
         sign.or_else(|| {
-            (code == "syntax").then(|| {
-                self.unindented()
-                    .or_else(|| self.unclosed(at))
-                    .or_else(|| self.closed(at))
-                    .or_else(|| self.no_key())
-            })?
+            let syntax = || self.unindented().or_else(|| self.unclosed(at));
+            let syntax = || syntax().or_else(|| self.closed(at)).or_else(|| self.no_key());
+            (code == "syntax").then(syntax)?
+        })
+    }
+
+    /// The typing error at the position of a fault with this code, and help.
+    fn slip(&self, code: &str, at: &Range<usize>) -> Option<String> {
+        let Self { text, own: number, before, .. } = *self;
+        let line = |number| self.line(number);
+        let own = line(number);
+        let key = text.get(at.clone()).unwrap_or_default();
+        let known = self.known(code, at);
+        let known =
+            known.map(|(slip, found)| slip.help.replace("{line}", &(found + 1).to_string()));
+        known.or_else(|| match code {
+            "syntax" if text[at.start..].starts_with('*') => anchor(text, at.start),
+            "duplicate-key" if begins_entry(text, at.start, key) => Some(
+                "keep one of the two, or write `- ` in front of it if another entry begins here"
+                    .to_owned(),
+            ),
+            "duplicate-key" | "unknown-field" if key.starts_with('-') => dash(own, number),
+            "syntax" if before.is_some_and(|before| is_open(line(before))) => Some(format!(
+                "line {} is not closed: add the quote or bracket that ends it",
+                before? + 1
+            )),
+            "unknown-field"
+                if key.ends_with(|c: char| !c.is_alphanumeric()) || key.contains([':', '{']) =>
+            {
+                joined(own, number)
+            }
+            "syntax" if is_name(&own.trim().replace('/', ".")) => {
+                Some(format!("line {}: a key has a colon behind it", number + 1))
+            }
+            "choice" if key.split('#').next().is_some_and(|word| word != key && is_name(word)) => {
+                Some("write a space in front of `#`: without it, it starts no comment".to_owned())
+            }
+            "syntax" => {
+                let joined = [Some(number), before]
+                    .into_iter()
+                    .flatten()
+                    .find_map(|at| joined(line(at), at));
+                dash(own, number).or(joined)
+            }
+            "document" => joined(own, number),
+            "type" => joined(own, number).or_else(|| dash(line(number + 1), number + 1)),
+            _ => None,
         })
     }
 
@@ -366,47 +408,6 @@ fn tag(text: &str, start: usize) -> Option<Range<usize>> {
     let between = &before[begin + tag.len()..];
     let is_its_own = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
     is_its_own.then(|| begin..begin + tag.len())
-}
-
-/// The typing error at the position of a fault with this code, and help.
-fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
-    let around = Around::of(text, at)?;
-    let (number, before, line) = (around.own, around.before, |number| around.line(number));
-    let own = line(number);
-    let key = text.get(at.clone()).unwrap_or_default();
-    let known = around.known(code, at);
-    let known = known.map(|(slip, found)| slip.help.replace("{line}", &(found + 1).to_string()));
-    known.or_else(|| match code {
-        "syntax" if text[at.start..].starts_with('*') => anchor(text, at.start),
-        "duplicate-key" if begins_entry(text, at.start, key) => Some(
-            "keep one of the two, or write `- ` in front of it if another entry begins here"
-                .to_owned(),
-        ),
-        "duplicate-key" | "unknown-field" if key.starts_with('-') => dash(own, number),
-        "syntax" if before.is_some_and(|before| is_open(line(before))) => Some(format!(
-            "line {} is not closed: add the quote or bracket that ends it",
-            before? + 1
-        )),
-        "unknown-field"
-            if key.ends_with(|c: char| !c.is_alphanumeric()) || key.contains([':', '{']) =>
-        {
-            joined(own, number)
-        }
-        "syntax" if is_name(&own.trim().replace('/', ".")) => {
-            Some(format!("line {}: a key has a colon behind it", number + 1))
-        }
-        "choice" if key.split('#').next().is_some_and(|word| word != key && is_name(word)) => {
-            Some("write a space in front of `#`: without it, it starts no comment".to_owned())
-        }
-        "syntax" => {
-            let joined =
-                [Some(number), before].into_iter().flatten().find_map(|at| joined(line(at), at));
-            dash(own, number).or(joined)
-        }
-        "document" => joined(own, number),
-        "type" => joined(own, number).or_else(|| dash(line(number + 1), number + 1)),
-        _ => None,
-    })
 }
 
 /// Help for the line of the byte `at` if it is a little less or more indented than what is above it, or
