@@ -82,6 +82,10 @@ pub struct Field {
     pub not_with: Option<Cow<'static, str>>,
     /// Another field, a date: the service refuses an earlier one here.
     pub not_before: Option<Cow<'static, str>>,
+    /// Whether no group above may have an entry with the same value.
+    pub unique_above: bool,
+    /// Whether its text must start with the path of the group or project.
+    pub starts_with_path: bool,
     /// Whether the value is a regular expression in RE2 syntax.
     pub expression: bool,
     /// Whether the service strips white space from both ends.

@@ -319,8 +319,7 @@ impl Setup {
             // A short name would be looked up among the existing branches.
             return Ok("refs/heads/main".into());
         }
-        if spec.name == "repository_path_pattern" {
-            // It starts with the path of the project.
+        if spec.field.starts_with_path {
             return Ok(serde_json::json!({"text": "{path}/*"}));
         }
         let is_other = phase == Phase::Change;

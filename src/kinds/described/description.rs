@@ -338,6 +338,12 @@ pub struct Field {
     pub not_with: Option<String>,
     /// Another field, a date: this one must not be before it.
     pub not_before: Option<String>,
+    /// Whether no group above may have an entry with the same value (default: `false`).
+    #[serde(default)]
+    pub unique_above: bool,
+    /// Whether its text must start with the path of the group or project (default: `false`).
+    #[serde(default)]
+    pub starts_with_path: bool,
     /// Whether the service strips white space from both ends (default: `false`).
     #[serde(default)]
     pub trimmed: bool,

@@ -142,6 +142,8 @@ fn treatment(field: &Field) -> field::Field {
         created_with: field.created_with.as_ref().map(|value| value.0.clone()),
         not_with: field.not_with.clone().map(Into::into),
         not_before: field.not_before.clone().map(Into::into),
+        unique_above: field.unique_above,
+        starts_with_path: field.starts_with_path,
         expression: field.expression,
         trimmed: field.trimmed,
         only: field.only,

@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     desired::{
-        Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted,
+        self, Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS,
+        Unlisted,
     },
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
@@ -77,7 +78,7 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
         named.push(is_named);
         faults.0.extend(found.0);
     }
-    limits_of_groups(&containers, context, &mut faults);
+    above(&containers, context, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
@@ -87,17 +88,40 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     (Desired { containers, acknowledgements, moves }, faults)
 }
 
-/// Reports settings that a declared group above does not allow.
-fn limits_of_groups(containers: &[Container], context: &Context, faults: &mut Faults) {
-    let groups: BTreeMap<_, _> = containers
-        .iter()
-        .filter(|container| container.scope == Scope::Group)
-        .map(|group| (group.path.to_lowercase(), group))
-        .collect();
+/// Reports what a declared group above does not allow, and a project above.
+fn above(containers: &[Container], context: &Context, faults: &mut Faults) {
+    let all: BTreeMap<_, _> =
+        containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
     for container in containers.iter().filter(|container| context.manages(&container.path)) {
         let path = container.path.to_lowercase();
-        for group in path.match_indices('/').filter_map(|(at, _)| groups.get(&path[..at])) {
-            bounds(container, group, faults);
+        for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
+            if above.scope == Scope::Project {
+                let message = format!("`{}` is a project, which contains no other", above.path);
+                let within = faults.error("path", message, Spot::value(&container.origin));
+                within.related(Spot::value(&above.origin), "declared as a project here");
+                within.help("correct one of the paths, or declare the outer one as a group");
+                continue;
+            }
+            bounds(container, above, faults);
+            taken(container, above, faults);
+        }
+    }
+}
+
+/// Reports entries of `container` whose names an entry of `group`, above it, has.
+fn taken(container: &Container, group: &Container, faults: &mut Faults) {
+    for own in &container.sections {
+        let is_shared = own.of.identity.iter().any(|name| own.of.field(name).unique_above);
+        let Some(other) = group.section(own.of.section).filter(|_| is_shared) else { continue };
+        let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
+        for entry in own.entries.iter().filter(present) {
+            let same = |other: &&desired::Entry| other.key == entry.key;
+            let Some(first) = other.entries.iter().filter(present).find(same) else { continue };
+            let message =
+                format!("the group `{}` has a {} with this name", group.path, own.of.noun);
+            let twice = faults.error("duplicate-entry", message, Spot::key(&entry.origin));
+            twice.related(Spot::key(&first.origin), "declared here");
+            twice.help("take one of them away: that of the group also counts below it");
         }
     }
 }
@@ -229,6 +253,7 @@ impl Check<'_> {
         let sections: Vec<_> = sections.into_iter().map(section).collect();
         self.entries_of_others(&sections);
         self.itself(&path.value, &sections);
+        self.outside_itself(&path.value, &sections);
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
@@ -394,12 +419,12 @@ impl Check<'_> {
                 let known = || other.entries.iter().map(|entry| &*entry.key);
                 let removes = |name: &str| {
                     let other = other.entries.iter().find(|entry| &*entry.key == name);
-                    other.filter(|other| other.state == crate::desired::State::Absent)
+                    other.filter(|other| other.state == desired::State::Absent)
                 };
                 for entry in &own.entries {
                     let Some(value) = entry.fields.get(field) else { continue };
                     let removed = value.value.text().and_then(removes).filter(|_| {
-                        entry.state == crate::desired::State::Present
+                        entry.state == desired::State::Present
                             && parent.is_some_and(|(own, _)| own == field)
                     });
                     if let Some(removed) = removed {
@@ -423,6 +448,30 @@ impl Check<'_> {
                         let at = Spot::value(&value.origin);
                         let unknown = self.faults.warning("unknown-entry", message, at);
                         unknown.help(format!("did you mean `{near}`?"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fields that must start with the path and do not.
+    fn outside_itself(&mut self, path: &str, sections: &[DeclaredSection]) {
+        for own in sections {
+            let specs = own.of.table().specs().iter().filter(|spec| spec.field.starts_with_path);
+            for name in specs.map(|spec| spec.name.as_str()) {
+                for field in own.entries.iter().filter_map(|entry| entry.fields.get(name)) {
+                    let Some(text) = field.value.text() else { continue };
+                    let is_below = text
+                        .strip_prefix(path)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*']));
+                    if !is_below {
+                        let message = format!(
+                            "`{name}` must start with the path of the {}",
+                            self.scope.noun()
+                        );
+                        let outside =
+                            self.faults.error("path", message, Spot::value(&field.origin));
+                        outside.help(format!("write it as in `{path}/*`"));
                     }
                 }
             }

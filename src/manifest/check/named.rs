@@ -26,7 +26,7 @@ impl Check<'_> {
                 };
                 missing.label(address.to_string());
                 missing.help(if is_secret {
-                    "correct the path, or make sure that the file is there when `apply` runs"
+                    "correct the path, which begins at the folder of the manifests, or make sure that the file is there when `apply` runs"
                 } else {
                     "correct the path: it begins at the folder of the manifests"
                 });

@@ -233,8 +233,8 @@ impl Located<'_> {
         let rule = self.root["properties"].get("for").filter(|_| other.home.scope == Scope::Group);
         let rule = match (rule, other.home.scope) {
             (Some(_), _) => "; write `for: Group` for a rule about groups",
-            (None, Scope::Project) => BY_RULE,
-            (None, Scope::Group) => "",
+            (None, Scope::Project) if !self.is_item => BY_RULE,
+            (None, _) => "",
         };
         Some(format!("only a {} has this field{rule}", other.home.scope.noun()))
     }
@@ -277,7 +277,8 @@ impl Located<'_> {
         }
         // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = |key: &Key| !["unlisted", "match"].contains(&key.name.as_str());
-        let homes = if self.key.is_none_or(is_section) {
+        // A field of an entry that is none there never means a field elsewhere.
+        let homes = if self.key.is_none_or(is_section) && !self.is_item {
             let is_of_itself =
                 |of: crate::kind::Section| of.section == self.section && of.is_in_object();
             let is_within = self.depth > 0 && !kinds::everywhere().any(is_of_itself);

@@ -388,6 +388,10 @@ fn width(line: &str) -> usize {
 fn anchor(text: &str, start: usize) -> Option<String> {
     let end = |c: char| c.is_whitespace() || ",]}".contains(c);
     let alias = text.get(start + 1..)?.split(end).next()?;
+    let below = text[start..].split('&').skip(1);
+    if below.filter_map(|name| name.split(end).next()).any(|name| name == alias) {
+        return Some("set the anchor where it is first used: it is further down".to_owned());
+    }
     let begin = text[..start].rfind("\n---").unwrap_or_default();
     let anchors = text[begin..start].match_indices('&').filter_map(|(at, _)| {
         let name = text[begin + at + 1..start].split(end).next()?;

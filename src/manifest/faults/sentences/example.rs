@@ -126,7 +126,10 @@ impl Located<'_> {
     pub(super) fn list_example(&self) -> Option<String> {
         let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
         let texts: Vec<String> = match &self.node.data {
-            Data::Text(text) => text.split([',', ';']).map(|part| part.trim().to_owned()).collect(),
+            Data::Text(text) => {
+                let inner = text.trim_matches(['(', ')', '<', '>']);
+                inner.split([',', ';']).map(|part| part.trim().to_owned()).collect()
+            }
             Data::Map(entries) if entries.iter().any(|(_, value)| !value.items().is_empty()) => {
                 return None;
             }

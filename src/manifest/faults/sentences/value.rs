@@ -83,7 +83,9 @@ impl Located<'_> {
             let help = match (self.depth, expected.contains(&"array")) {
                 _ if self.is_item => "write what it is to be, or take the line away",
                 _ if self.is_required() => "write what it is to be",
-                (1, true) => "write `[]` for none, or leave it out: then it is not managed",
+                (1, true) => {
+                    "leave it out: then it is not managed; `[]`, with `delete` below `unlisted:`, removes what is there"
+                }
                 (1, false) => "write what it is to be, or leave it out: then it is not managed",
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
             };
@@ -285,10 +287,15 @@ impl Located<'_> {
             (Data::List(_), ..) if self.description().is_some_and(|text| text.contains("comma")) => {
                 "write one text, with commas in between".to_owned()
             }
+            (Data::List(items), ..) if items.len() > 1 => {
+                "write one value, without the brackets of a list; for several, an entry for each".to_owned()
+            }
             (Data::List(_), ..) => "write one value, without the brackets of a list".to_owned(),
             (Data::Map(entries), _, name) if !entries.is_empty() && self.section != "params" => {
                 let (key, value) = &entries[0];
-                if let Some(meant) = self.meant_by(&key.name) {
+                let is_text = |meant: &Meaning| !matches!(meant, Meaning::Field(_));
+                let meant = self.meant_by(&key.name).filter(is_text);
+                if let Some(meant) = meant {
                     return Some(("type", meant.help()));
                 }
                 if key.name == "file" && !self.property_names().contains(&"file") {
@@ -465,6 +472,9 @@ impl Located<'_> {
             *option != "null" && jsonschema::is_valid(self.schema, &Json::from(*option))
         };
         let help = match (nothing, self.names()) {
+            _ if text.starts_with("AAAA") && !text.contains(' ') => {
+                "write the whole line of the `.pub` file: the type of the key comes first".to_owned()
+            }
             _ if text.contains("PRIVATE KEY-----") => {
                 "this is a private key: write the public one, and make another pair, as this one is in Git now".to_owned()
             }
