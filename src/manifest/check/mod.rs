@@ -119,9 +119,10 @@ fn taken(container: &Container, group: &Container, faults: &mut Faults) {
             let Some(first) = other.entries.iter().filter(present).find(same) else { continue };
             let message =
                 format!("the group `{}` has a {} with this name", group.path, own.of.noun);
-            let twice = faults.error("duplicate-entry", message, Spot::key(&entry.origin));
+            // Both may be there: the one of the group may have come later.
+            let twice = faults.warning("duplicate-entry", message, Spot::key(&entry.origin));
             twice.related(Spot::key(&first.origin), "declared here");
-            twice.help("take one of them away: that of the group also counts below it");
+            twice.help("take one of them away: the service refuses to create it below the other, which counts there too");
         }
     }
 }
