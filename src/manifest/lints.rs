@@ -49,12 +49,13 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 14] = [
+const WARNINGS: [&str; 15] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
     "date",
     "deprecated",
+    "duplicate-entry",
     "expression",
     "idle-rule",
     "literal-secret",
