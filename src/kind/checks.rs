@@ -80,7 +80,7 @@ impl Section {
                     "write the name of one, as in `main`; for several, write an entry for each";
                 report(Fault::warning("no-effect", field, message, help));
             }
-            if field == "ref" && text.contains(['*', '?', '[', ' ']) {
+            if spec.field.compare == Compare::Ref && text.contains(['*', '?', '[', ' ']) {
                 let message = format!("`{field}` is one branch or tag, not a pattern");
                 report(Fault::error("value", field, message, "write an entry for each branch"));
             }

@@ -178,7 +178,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             }
             Finished::Looked(mut walks, look) => {
                 open.looking = false;
-                // Those that began to wait meanwhile need no look of their own.
+                // Those that began to wait meanwhile need no look of their own, if this one certainly
+                // began after they became due: at the same instant is not certain.
                 let serves = |(due, walk, _): &mut (Duration, Walk, Wait)| {
                     let times = look.as_ref().map(|look| &look.times);
                     times.is_ok_and(|times| times.of(walk.step.address.section).began > *due)

@@ -16,8 +16,7 @@ impl Check<'_> {
             for source in value.sources() {
                 let Reference::File(path) = source else { continue };
                 // A file outside the folder, or with an odd path, is reported as another error.
-                let is_plain = is_below(&path) && !path.contains(char::is_control);
-                let why = files.read_file(&path).err().filter(|_| is_plain);
+                let why = files.read_file(&path).err().filter(|_| is_below(&path));
                 let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
                 let missing = if is_secret {
                     self.faults.warning("missing-file", why.to_string(), at)
@@ -35,10 +34,11 @@ impl Check<'_> {
     }
 }
 
-/// Whether `path` stays inside the folder that it is relative to.
+/// Whether `path` stays inside the folder that it is relative to, and has no odd characters.
 pub(in crate::manifest) fn is_below(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty()
         && !path.contains("://")
+        && !path.contains(char::is_control)
         && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

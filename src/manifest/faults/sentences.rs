@@ -219,13 +219,8 @@ impl Located<'_> {
         let mut everywhere = kinds::everywhere().filter(|_| is_container);
         if self.depth == 0 {
             let other = everywhere.find(|section| section.section == name)?;
-            let below = match other.home.scope {
-                Scope::Project => {
-                    "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`"
-                }
-                Scope::Group => "",
-            };
-            return Some(format!("only a {} has this section{below}", other.home.scope.noun()));
+            let rule = if other.home.scope == Scope::Project { BY_RULE } else { "" };
+            return Some(format!("only a {} has this section{rule}", other.home.scope.noun()));
         }
         let other = everywhere
             .find(|of| of.section == self.section && of.table().get(name).is_some())
