@@ -86,6 +86,8 @@ pub struct Field {
     pub unique_above: bool,
     /// Whether its text must start with the path of the group or project.
     pub starts_with_path: bool,
+    /// Whether only top-level groups have it; the service ignores it in others.
+    pub top_level: bool,
     /// Whether the value is a regular expression in RE2 syntax.
     pub expression: bool,
     /// Whether the service strips white space from both ends.
@@ -487,6 +489,11 @@ impl Field {
     /// In the premium tier and above.
     pub fn premium(self) -> Self {
         Self { tier: Tier::Premium, ..self }
+    }
+
+    /// In top-level groups only.
+    pub fn top_level(self) -> Self {
+        Self { top_level: true, ..self }
     }
 
     /// In the ultimate tier only.

@@ -11,7 +11,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 use granit_parser::{BorrowedInput, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde::Deserialize;
 
-use crate::{steps, value::Json};
+use crate::{steps, text, value::Json};
 
 mod number;
 mod syntax;
@@ -241,6 +241,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Fault::new("syntax", "`<<` names an anchor that this document does not have", at..at)
                     .help("set it with `&name` earlier in the same document; to share between documents, write a `kind: Profile` or `kind: Defaults`")
             }
+            ErrorKind::UnknownAnchor if self.is_alias(at) => {
+                Fault::new("syntax", "no anchor of this name is in the document before it", at..at)
+                    .help("anchors hold within one document; to share between documents, write a `kind: Profile` or `kind: Defaults`. Text that starts with `*` must be in quotes")
+            }
             ErrorKind::UnknownAnchor => Fault::new("syntax", "text that starts with `*` must be in quotes", at..at)
                 .help("put it in quotes; without them it names a YAML alias, and this document has no anchor of that name before it"),
             kind => {
@@ -261,6 +265,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
         let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
         name.is_some_and(|name| before.contains(&format!("&{name}")))
+    }
+
+    /// Whether what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
+    fn is_alias(&self, at: usize) -> bool {
+        let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
+        let after = rest[name.len()..].trim_start();
+        text::is_name(name) && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
     }
 
     /// Whether what is at the byte `at` is merged into a mapping.

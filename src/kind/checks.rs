@@ -42,7 +42,9 @@ impl Section {
             if written {
                 expressions(spec, value, &mut |text, message, severity| {
                     let help = match text.starts_with('*') || text.contains("|*") {
-                        true => "it is a regular expression, not a glob: write `.*` for any text",
+                        true => {
+                            "it is a regular expression, not a glob: write `.*` for any text, `\\.` for a dot, and `$` for the end"
+                        }
                         false => {
                             "correct it; the service takes RE2 syntax, which has no look-around and no backreferences"
                         }

@@ -136,7 +136,7 @@ impl Rules for Members {
         {
             let message = "only a top-level group has members with minimal access".to_owned();
             let help = "write `guest` or more, or declare it in the top-level group".to_owned();
-            let (code, field) = ("minimal-access", "access_level".to_owned());
+            let (code, field) = ("top-level", "access_level".to_owned());
             return Err(Unable::Because { code, message, help, field });
         }
         let (declared, user, changed) = match job.act {
@@ -286,7 +286,7 @@ mod tests {
                 act: Act::Create(&declared),
             };
             let refused =
-                matches!(Members.calls(&job), Err(Unable::Because { code: "minimal-access", .. }));
+                matches!(Members.calls(&job), Err(Unable::Because { code: "top-level", .. }));
             assert_eq!(refused, is_refused, "{path}");
         }
     }

@@ -215,6 +215,9 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.chars().count() < 8 {
         return Err("must have at least 8 characters");
     }
+    if value.contains('\n') {
+        return Err("must be a single line");
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
     match raw {
         true if value.contains(char::is_whitespace) => Err("must not have white space"),

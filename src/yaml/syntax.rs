@@ -47,7 +47,9 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
         }
         ErrorKind::InvalidBlockScalarHeader => (
             "more text behind `|` or `>`",
-            Some("start the text on the next line, deeper than its key, or put it in quotes"),
+            Some(
+                "put it in quotes, or start a text of several lines on the next line, deeper than its key",
+            ),
         ),
         ErrorKind::ExpectedDocumentStart => (
             "more text behind the end of a document",

@@ -47,7 +47,7 @@ pub struct GroupSettings {
     #[schemars(transform = field().harmless())]
     pub request_access_enabled: Option<bool>,
     /// The protocols that Git can use for the repositories of the group. Top-level groups only.
-    #[schemars(transform = field().read_if_present().since(16, 9).weakens_towards_the_last(&["ssh", "http", "all"]))]
+    #[schemars(transform = field().top_level().read_if_present().since(16, 9).weakens_towards_the_last(&["ssh", "http", "all"]))]
     pub enabled_git_access_protocol: Option<GitProtocol>,
     /// Whether merging requires a successful pipeline in every project of the group.
     #[schemars(transform = field().premium().on_edit().since(18, 7).weakens(When::Off))]
@@ -64,13 +64,13 @@ pub struct GroupSettings {
     pub share_with_group_lock: Option<bool>,
     /// Whether this group and those below it can only be shared with groups below it. Top-level
     /// groups only.
-    #[schemars(transform = field().on_edit().read_if_present().since(14, 1).weakens(When::Off))]
+    #[schemars(transform = field().top_level().on_edit().read_if_present().since(14, 1).weakens(When::Off))]
     pub prevent_sharing_groups_outside_hierarchy: Option<bool>,
     /// Whether projects of this group cannot have members of their own.
     #[schemars(transform = field().premium().weakens(When::Off))]
     pub membership_lock: Option<bool>,
     /// Whether projects of this group can only be forked into it. Top-level groups only.
-    #[schemars(transform = field().premium().on_edit().weakens(When::Off))]
+    #[schemars(transform = field().top_level().premium().on_edit().weakens(When::Off))]
     pub prevent_forking_outside_group: Option<bool>,
     /// Whether members must use two-factor authentication.
     #[schemars(transform = field().weakens(When::Off))]
@@ -80,11 +80,11 @@ pub struct GroupSettings {
     pub two_factor_grace_period: Option<u32>,
     /// The IP addresses from which the group can be reached, separated by commas: addresses, or
     /// ranges such as `192.0.2.0/24`. Empty means all. Top-level groups only.
-    #[schemars(transform = field().premium().on_edit().since(15, 4).nullable().weakens(When::Wider), regex(pattern = "^[0-9A-Fa-f.:/, ]*$"), example = &"192.0.2.0/24,198.51.100.7")]
+    #[schemars(transform = field().top_level().premium().on_edit().since(15, 4).nullable().weakens(When::Wider), regex(pattern = "^[0-9A-Fa-f.:/, ]*$"), example = &"192.0.2.0/24,198.51.100.7")]
     pub ip_restriction_ranges: Option<String>,
     /// The domains of e-mail addresses that members may have, separated by commas. Empty means any.
     /// Top-level groups only.
-    #[schemars(transform = field().premium().on_edit().read_if_present().since(17, 4).nullable().weakens(When::Wider), example = &"example.com")]
+    #[schemars(transform = field().top_level().premium().on_edit().read_if_present().since(17, 4).nullable().weakens(When::Wider), example = &"example.com")]
     pub allowed_email_domains_list: Option<String>,
 
     /// Whether projects of the group without a pipeline file are built and deployed automatically.
@@ -125,7 +125,7 @@ pub struct GroupSettings {
     pub shared_runners_setting: Option<SharedRunners>,
     /// How many minutes per month the group may use instance runners: 0 means no limit, `null` the
     /// default of the installation. Top-level groups only.
-    #[schemars(transform = field().premium().administrators().nullable().harmless())]
+    #[schemars(transform = field().top_level().premium().administrators().nullable().harmless())]
     pub shared_runners_minutes_limit: Option<u32>,
     /// Additional minutes, available once.
     #[schemars(transform = field().premium().administrators().nullable().harmless())]

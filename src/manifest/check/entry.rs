@@ -1,6 +1,6 @@
 //! Checks of an entry, and of the entries of a list together.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::{Check, found};
 use crate::{
@@ -44,7 +44,7 @@ impl Check<'_> {
         (Entry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Whether the entries are the fields of one, each with a `- ` in front; that is reported.
+    /// Whether two entries are the fields of one, each with a `- ` in front; that is reported.
     pub(super) fn is_split(&mut self, of: Section, parts: &[Part]) -> bool {
         let schema = &of.table().schema;
         let defaults = |name: &str| {
@@ -54,20 +54,22 @@ impl Check<'_> {
             let mut names = part.fields.iter().map(|(name, _)| name).filter(|name| !defaults(name));
             names.next().filter(|_| names.next().is_none()).map(str::to_owned)
         };
-        let Some(names) = parts.iter().map(only).collect::<Option<BTreeSet<_>>>() else {
-            return false;
+        let is_needed = |name: &&str| {
+            let required = schema["required"].as_array().into_iter().flatten();
+            of.identity.contains(name) || required.filter_map(Json::as_str).any(|own| own == *name)
         };
-        let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let is_split = parts.len() > 1
-            && names.len() == parts.len()
-            && of.shape == Shape::List
-            && required.chain(of.identity.iter().copied()).any(|name| names.contains(name));
-        if is_split {
-            let message = format!("each of these entries has one field of a {}", of.noun);
-            let split = self.faults.error("missing", message, Spot::key(&parts[1].origin));
-            split.help("write one `- `, or one pair of braces, for all fields of an entry");
-        }
-        is_split
+        let is_split = |pair: &&[Part]| {
+            let names = [only(&pair[0]), only(&pair[1])];
+            let [Some(first), Some(second)] = &names else { return false };
+            first != second && [&**first, second].iter().any(is_needed)
+        };
+        let pairs = parts.windows(2).filter(|_| of.shape == Shape::List);
+        let Some(pair) = pairs.into_iter().find(is_split) else { return false };
+        let message = format!("each of these entries has one field of a {}", of.noun);
+        let split = self.faults.error("missing", message, Spot::key(&pair[1].origin));
+        split.related(Spot::key(&pair[0].origin), "the other one");
+        split.help("write one `- `, or one pair of braces, for all fields of an entry");
+        true
     }
 
     /// Whether all required fields are declared. An absent entry only needs its identity.
@@ -154,13 +156,21 @@ impl Check<'_> {
                 true => of.identity.last().copied().into_iter().collect(),
                 false => of.identity.to_vec(),
             };
+            let standard = identity.iter().find_map(|name| {
+                let value = of.table().get(name)?.schema.get("default")?.as_str()?;
+                let own = entry.fields.get(name);
+                let is_standard =
+                    own.is_none_or(|own| own.value.plain().is_some_and(|own| own == value));
+                is_standard.then(|| format!(": without `{name}` it is `{value}`"))
+            });
             let identity = alternatives(&identity).replace(" or ", " and ");
             let message = format!("a {} that is declared twice", of.noun);
             self.faults
                 .error("duplicate-entry", message, Spot::key(&entry.origin))
                 .related(Spot::key(&entries[first].origin), "first declared here")
                 .help(format!(
-                    "write the fields of both in one entry, unless they are to differ by {identity}"
+                    "write the fields of both in one entry, unless they are to differ by {identity}{}",
+                    standard.unwrap_or_default()
                 ));
         }
     }

@@ -77,10 +77,14 @@ impl Check<'_> {
         twin: &Sourced<Value>,
     ) {
         let name = &spec.name;
-        let message = format!("`{name}` and `{modern}` are two names of one thing");
+        let (how, help) = match spec.field.opposite {
+            true => (" with opposite values", format!("; `{modern}` has the value that counts")),
+            false => ("", String::new()),
+        };
+        let message = format!("`{name}` and `{modern}` are two names of one thing{how}");
         let both = self.faults.error("both-spellings", message, Spot::key(&field.origin));
         both.related(Spot::key(&twin.origin), "the one to keep")
-            .help(format!("leave out `{name}`, the deprecated one"));
+            .help(format!("leave out `{name}`, the deprecated one{help}"));
     }
 
     /// The field that another one needs must be on, and a level must not exceed its limit.
@@ -213,7 +217,7 @@ impl Check<'_> {
                     "`{variable}` belongs to the CI system or to undrift and must not be a value"
                 );
                 let reserved = self.faults.error("reserved-variable", message, at);
-                reserved.help("create a secret for this purpose and give it a name of its own");
+                reserved.help("give the secret another name: these are the names that start with `CI_`, `GITLAB_` or `UNDRIFT_`");
             }
             Reference::File(path) if path.contains(char::is_control) => {
                 let message = format!("the path of `{name}` has a control character in it");

@@ -24,9 +24,10 @@ use crate::{
         self, Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS,
         Unlisted,
     },
-    field::{Scope, Tier},
+    field::{Codec, Scope, Tier},
     kind::{self, Fault, Shape},
     kinds::{self, approval_rule, group_limits::OnLimit},
+    level::{Level, MINIMAL},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -255,6 +256,7 @@ impl Check<'_> {
         self.entries_of_others(&sections);
         self.itself(&path.value, &sections);
         self.outside_itself(&path.value, &sections);
+        self.top_level(&path.value, &sections);
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
@@ -273,18 +275,17 @@ impl Check<'_> {
     /// The declared container must be within `manages`.
     fn boundary(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
         let Some(manages) = &self.context.manages else { return };
-        let mut outside = |message: String, at: Spot| {
-            let outside = self.faults.error("outside", message, at);
-            outside.help(format!(
-                "declare it elsewhere, or extend `manages` in {}: there `*` stays within one part of a path, and `**` matches all below",
-                config::FILE
-            ));
+        let mut outside = |message: String, at: Spot, how: &str| {
+            let file = config::FILE;
+            let help = format!("declare it elsewhere, or extend `manages` in {file}: {how}");
+            self.faults.error("outside", message, at).help(help);
         };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
                 let message = format!("`{}` is outside of what these manifests manage", path.value);
-                outside(message, Spot::value(&path.origin));
+                let how = "there `*` stays within one part of a path, and `**` matches all below";
+                outside(message, Spot::value(&path.origin), how);
             }
         }
         let holding = manages.holding(&path.value);
@@ -292,7 +293,8 @@ impl Check<'_> {
             let name = section.of.section;
             if !holding.iter().any(|managed| managed.has(name)) {
                 let message = format!("`{name}` of `{}` is not managed here", path.value);
-                outside(message, Spot::key(&section.origin));
+                let how = format!("add `{name}` to the `sections` there");
+                outside(message, Spot::key(&section.origin), &how);
             }
         }
     }
@@ -475,6 +477,34 @@ impl Check<'_> {
                         outside.help(format!("write it as in `{path}/*`"));
                     }
                 }
+            }
+        }
+    }
+
+    /// Fields and levels that only top-level groups have.
+    fn top_level(&mut self, path: &str, sections: &[DeclaredSection]) {
+        if self.scope == Scope::Group && !path.contains('/') {
+            return;
+        }
+        for own in sections {
+            for (name, field) in own.entries.iter().flat_map(|entry| entry.fields.iter()) {
+                let Some(spec) = own.of.table().get(name) else { continue };
+                let level = field.value.plain().filter(|_| spec.field.codec == Codec::Level);
+                let is_minimal =
+                    level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
+                let message = match spec.field.top_level {
+                    true => format!("only top-level groups have `{name}`"),
+                    false if is_minimal => {
+                        "only top-level groups have members with minimal access".to_owned()
+                    }
+                    false => continue,
+                };
+                let above = path.split('/').next().unwrap_or_default();
+                let fault = self.faults.error("top-level", message, Spot::key(&field.origin));
+                fault.help(match spec.field.top_level {
+                    true => format!("declare it in `kind: Group` with `path: {above}`"),
+                    false => format!("write `guest` or more, or declare it in `{above}`"),
+                });
             }
         }
     }

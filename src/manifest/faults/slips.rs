@@ -87,7 +87,10 @@ impl Findings {
             }
             let is_shape =
                 finding.help.as_ref().is_some_and(|help| help.contains("the indentation"));
+            let is_list =
+                finding.help.as_ref().is_some_and(|help| help.contains("brackets of a list"));
             let help = around.slip(finding.code, &finding.at);
+            let help = help.or_else(|| around.lines_of_a_text().filter(|_| is_list));
             let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
             finding.help = help.or_else(shape).or_else(|| finding.help.take());
         }
@@ -141,7 +144,7 @@ impl Findings {
             match &text[finding.at.start..] {
                 _ if finding.code != "yaml-key" => None,
                 own if own.starts_with('{') && before.ends_with('{') => Some(
-                    "expressions of other tools are not filled in: write the value, or `{env: NAME}` for a secret; text with braces must be in quotes",
+                    "expressions of other tools are not filled in: write the value, a template as `{text: 'The service {name}'}`, or `{env: NAME}` for a secret",
                 ),
                 _ if before.ends_with("text: {") => {
                     Some("put the template in quotes, as in `{text: '{name}'}`")
@@ -239,7 +242,8 @@ impl<'t> Around<'t> {
             Some(Cause::new(slip.message, start..start + sign.len(), slip.help))
         });
         sign.or_else(|| {
-            let syntax = || self.unindented().or_else(|| self.unclosed(at));
+            let syntax = || self.comma(at).or_else(|| self.unindented());
+            let syntax = || syntax().or_else(|| self.unclosed(at));
             let syntax = || syntax().or_else(|| self.closed(at)).or_else(|| self.no_key());
             (code == "syntax").then(syntax)?
         })
@@ -289,6 +293,15 @@ impl<'t> Around<'t> {
         })
     }
 
+    /// Help for a key above the lines of a text, of which YAML makes a list.
+    fn lines_of_a_text(&self) -> Option<String> {
+        let key = self.line(self.own).trim_end().strip_suffix(':')?;
+        Some(format!(
+            "write one value; for a text of several lines, write `{}: |` above them",
+            key.trim_start_matches([' ', '-'])
+        ))
+    }
+
     /// Where a part of the text starts.
     fn start(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.text.as_ptr().addr()
@@ -316,14 +329,36 @@ impl<'t> Around<'t> {
         let start = self.start(line);
         let is_text = line.starts_with(char::is_alphanumeric) && !line.contains(':');
         let is_head = width(self.line(self.own + 1)) > width(self.line(self.own));
-        let help = match is_name(line) && is_head {
-            true => "write a colon behind it".to_owned(),
-            false => {
-                "indent it deeper if it belongs to the text above; a key has a colon behind it"
-                    .to_owned()
-            }
+        let help = match line {
+            "EOF" | "EOT" | "EOL" | "END" => "take the line away: it ends a text in a shell",
+            _ if line.contains(" = ") => "write `key: value`: YAML knows no `=`",
+            _ if is_name(line) && is_head => "write a colon behind it",
+            _ => "indent it deeper if it belongs to the text above; a key has a colon behind it",
         };
         is_text.then(|| Cause::new("a line without a key", start..start + line.len(), help))
+    }
+
+    /// A comma that is missing between two lines within brackets.
+    fn comma(&self, at: &Range<usize>) -> Option<Cause> {
+        let own = self.line(self.own);
+        let key = own.get(..at.start.checked_sub(self.start(own))?)?.trim().trim_end_matches(':');
+        let above = self.line(self.before?).split(" #").next()?.trim_end();
+        let outer = (0..self.own).rev().find(|number| {
+            let line = self.line(*number);
+            width(line) == 0 && !line.trim().is_empty()
+        })?;
+        let end = self.start(above) + above.len();
+        let begun = self.text.get(self.start(self.line(outer))..end)?;
+        let is_within = depth(begun) > 0 && depth(above) == 0;
+        let is_ended = above.ends_with([',', '{', '[', ':', '|', '>']);
+        (is_name(key) && is_within && !is_ended).then(|| {
+            let last = above.chars().next_back().map_or(0, char::len_utf8);
+            Cause::new(
+                "a `,` is missing behind this",
+                end - last..end,
+                "write a `,` at the end of the line",
+            )
+        })
     }
 
     /// A bracket that is not closed on its line although the next line is no part of it.

@@ -329,10 +329,14 @@ impl Rules {
                 let (message, help) = match &rule.holds {
                     Holds::Where { paths, .. } => (
                         format!("this matches no declared {noun}"),
-                        if paths.iter().any(|glob| is_expression(glob.written())) {
-                            NO_EXPRESSION
-                        } else {
-                            "correct `match`, or take the document away"
+                        match paths {
+                            _ if paths.iter().any(|glob| is_expression(glob.written())) => {
+                                NO_EXPRESSION
+                            }
+                            _ if paths.iter().any(|glob| glob.written().ends_with("/*")) => {
+                                "`*` stays within one part of a path, and `**` matches all below: write `/**`, or take the document away"
+                            }
+                            _ => "correct `match`, or take the document away",
                         },
                     ),
                     Holds::Whoever { name, .. } => (

@@ -138,11 +138,14 @@ impl<'w> Words<'w> {
             Some(near) => format!("did you mean `{{{near}}}`?"),
             None => match likely(name, &BUILT_IN)[..] {
                 [near] => format!("did you mean `{{{near}}}`?"),
-                _ => "give it in `params:`, or write `{{` for a brace".into(),
+                _ if !is_name(name) => "write `{{` and `}}` for braces that are part of the text".into(),
+                _ => "give it in `params:`; without them there are `{path}`, `{name}`, `{group}` and `{path_slug}`".into(),
             },
         };
-        let quoted = if is_name(name) { format!("`{name}`") } else { "this".into() };
-        let message = format!("{quoted} is not a parameter of `{path}`");
+        let message = match is_name(name) {
+            true => format!("`{name}` is not a parameter of `{path}`"),
+            false => format!("what stands between `{{` and `}}` is not a parameter of `{path}`"),
+        };
         Unfilled { message, help, lacks: Some(name.to_owned()) }
     }
 
@@ -346,8 +349,8 @@ mod tests {
             ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
             ("{Name}", "`Name` is not a parameter of `acme`"),
             ("{group}", "`{group}` stands for nothing in `acme`"),
-            ("{a b}", "this is not a parameter of `acme`"),
-            ("{}", "this is not a parameter of `acme`"),
+            ("{a b}", "what stands between `{` and `}` is not a parameter of `acme`"),
+            ("{}", "what stands between `{` and `}` is not a parameter of `acme`"),
             ("{open", "a `{` that is never closed"),
             ("shut}", "a `}` that stands for nothing"),
             ("{{x}", "a `}` that stands for nothing"),

@@ -71,7 +71,8 @@ impl Located<'_> {
                 let none = none.and_then(|_| self.meant_by("[]")).map(Meaning::help);
                 let several = matches!(kind, Kind::MaxProperties { limit: 1 }) && self.is_item;
                 let several = several.then(|| "write an entry for each of them".to_owned());
-                let help = none.or(several).or_else(|| self.description());
+                let once = matches!(kind, Kind::UniqueItems).then(|| "write each item once; of two lists, as `at_least` and `none_of`, in one of them".to_owned());
+                let help = none.or(several).or(once).or_else(|| self.description());
                 Finding::error("value", message, self.span()).with_help(help)
             }
         }
@@ -87,6 +88,9 @@ impl Located<'_> {
                     "leave it out: then it is not managed; `[]`, with `delete` below `unlisted:`, removes what is there"
                 }
                 (1, false) => "write what it is to be, or leave it out: then it is not managed",
+                (_, true) => {
+                    "write `[]` for an empty list, or leave it out: then it is not managed"
+                }
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
             };
             let message = format!("{name} is empty");
@@ -488,6 +492,9 @@ impl Located<'_> {
                 "`*` stands for several entries only with `state: unmanaged`".to_owned()
             }
             _ if is_several => "write an entry for each of them".to_owned(),
+            _ if text.starts_with("refs/") => {
+                "leave `refs/heads/` or `refs/tags/` in front of the name away".to_owned()
+            }
             (None, Some(what)) if text.contains(['@', ' ', '/']) => match text.strip_prefix('@') {
                 Some(path) if path.contains('/') => {
                     "that is a group: give it access with `shares` at the top of the document"
