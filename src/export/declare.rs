@@ -272,7 +272,11 @@ impl Declaring<'_> {
         let mut entry = Entry { key, ..Entry::default() };
         let mut left_out = Vec::new();
         let settings = self.settings;
+        let is_below = self.document.path.contains('/');
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
+            if spec.field.top_level && is_below {
+                continue;
+            }
             let Some(value) = live.fields.get(&spec.name) else {
                 // A field that only some installations show is not missed, nor one whose switch is
                 // off.

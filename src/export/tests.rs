@@ -326,6 +326,19 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
 }
 
 #[test]
+fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
+    let settings = json!({"settings": {"share_with_group_lock": true, "prevent_sharing_groups_outside_hierarchy": true}});
+    for (path, is_there) in [("acme", true), ("acme/web", false)] {
+        let mut estate = estate(Values::Plain, &[]);
+        estate.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
+        let written = estate.finish();
+        let text = texts(&written).values().map(|text| text.to_string()).collect::<String>();
+        assert!(text.contains("share_with_group_lock: true"), "{text}");
+        assert_eq!(text.contains("prevent_sharing"), is_there, "{text}");
+    }
+}
+
+#[test]
 fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let visible = |word: &str| json!({"settings": {"visibility": word}});
     let projects = [("acme/web/shop", visible("internal")), ("acme/web/site", visible("public"))];
