@@ -80,6 +80,11 @@ impl Reference {
         }
     }
 
+    /// Whether the name of the variable or file has braces to fill in.
+    pub fn is_template(&self) -> bool {
+        matches!(self, Self::Env(name) | Self::File(name) if name.contains(['{', '}']))
+    }
+
     /// The variables and files that it consists of: one, except for a text.
     pub fn sources(&self) -> Vec<&Self> {
         let Self::Text(pieces) = self else { return vec![self] };

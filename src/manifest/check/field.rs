@@ -204,6 +204,8 @@ impl Check<'_> {
 
     fn source(&mut self, name: &str, source: &Reference, at: Spot) {
         match source {
+            // Why its name is not filled in is reported where that is tried.
+            _ if source.is_template() => {}
             Reference::Env(variable) if !is_variable(variable) => {
                 let message = format!("`{name}` names no environment variable");
                 let wrong = self.faults.error("reference", message, at);

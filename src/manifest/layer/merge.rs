@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     rules::{Claim, Layers, ambiguous},
-    text::{Words, has_template},
+    text::{Words, has_template, is_of_one},
 };
 use crate::{
     address::Glob,
@@ -30,6 +30,7 @@ use crate::{
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
+    secret::Reference,
     text,
     value::{Json, Object, Value},
 };
@@ -41,7 +42,7 @@ pub(super) fn merge(
     own: &Body,
     faults: &mut Faults,
 ) -> Body {
-    let words = Words::new(&path.value, layers);
+    let words = Words::new(path, layers);
     let mut merging = Merging {
         path: &path.value,
         words,
@@ -206,6 +207,7 @@ impl<'m> Merging<'m> {
             parts.extend(twice);
             body.sections.push(Section { of, origin, parts });
         }
+        body.variables = self.words.into_variables();
         body
     }
 
@@ -387,13 +389,22 @@ fn fill(
     faults: &mut Faults,
 ) -> bool {
     let (json, spec) = (field.value.plain(), of.table().get(name));
-    if !json.zip(spec).is_some_and(|(json, spec)| has_template(&spec.schema, json)) {
+    let is_named = field.value.sources().iter().any(Reference::is_template);
+    let is_open = json.zip(spec).is_some_and(|(json, spec)| has_template(&spec.schema, json));
+    if !is_open && !is_named {
         return true;
     }
+    let is_of_one = is_named && is_of_one(&field.value);
     let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
     let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
         Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
+        Ok(()) if is_named => {
+            if is_of_one {
+                words.remember(field);
+            }
+            return true;
+        }
         Ok(()) => match lists(&field.value).find_map(|json| refused(of, name, json)) {
             None if keeps_dollar => {
                 let message = "a `$` or `%` stays in front of what `{...}` fills in";

@@ -14,7 +14,7 @@
 //! Containers that a rule includes (`undeclared: include`) have no document of their own. Only the
 //! service knows their paths; offline, the rules are checked at invented ones ([`include`]).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     faults::{Faults, Spot},
@@ -89,6 +89,7 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
         layered.traces.extend(trace);
         layered.faults.0.extend(faults.0);
     }
+    shared_variables(&layered.containers, &mut layered.faults);
     include::invented(&rules, &mut layered);
     rules.idle(&mut layered.faults);
     layered.rules = rules;
@@ -117,6 +118,23 @@ fn one(container: Container, rules: &Rules, traced: &[Glob]) -> (Merged, Option<
     let merged = Merged { scope, path, is_named, life, body };
     let trace = own.map(|own| Trace::new(&layers, &own, merged.clone()));
     (merged, trace, faults)
+}
+
+/// Reports environment variables that are named after two groups or projects.
+fn shared_variables(containers: &[Merged], faults: &mut Faults) {
+    let mut named: BTreeMap<&str, &Merged> = BTreeMap::new();
+    for container in containers {
+        for (variable, origin) in &container.body.variables {
+            let first = *named.entry(variable).or_insert(container);
+            if first.path.value == container.path.value {
+                continue;
+            }
+            let (one, other) = (&first.path.value, &container.path.value);
+            let message = format!("`{variable}` would be named after `{one}` and after `{other}`");
+            let shared = faults.error("template", message, Spot::key(origin));
+            shared.help("name it by `{path}`, or write the name of the variable in one of the two documents");
+        }
+    }
 }
 
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share

@@ -4,8 +4,13 @@
 //! conditions. If the field does not accept text, the result is read as a number or a boolean.
 //! `{env:NAME}`, `{file:PATH}`, and parameters that are references stay secrets, so they are only
 //! for fields that take a reference.
+//!
+//! The name of a variable or file may depend on the path too: `{env: 'DEPLOY_{name}'}`. That is
+//! only for declared containers: whoever may create one that a rule includes would choose the
+//! secret.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -15,7 +20,7 @@ use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
     manifest::read::layers::BUILT_IN,
-    origin::Sourced,
+    origin::{Layer, Origin, Sourced},
     secret::{Piece, Reference},
     text::{is_name, likely, nearest},
     value::{Json, Value},
@@ -25,8 +30,12 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Words<'w> {
     path: &'w str,
+    /// Whether a document declares it, and not only a rule.
+    is_declared: bool,
     params: &'w BTreeMap<Arc<str>, Sourced<Value>>,
     missed: &'w BTreeSet<Arc<str>>,
+    /// The environment variables that are named after it.
+    variables: RefCell<BTreeSet<(String, Origin)>>,
 }
 
 /// Why a template cannot be filled in.
@@ -45,8 +54,19 @@ impl Unfilled {
 }
 
 impl<'w> Words<'w> {
-    pub(super) const fn new(path: &'w str, layers: &'w Layers<'_>) -> Self {
-        Self { path, params: &layers.params, missed: &layers.missed }
+    pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
+        Self {
+            path: &path.value,
+            is_declared: path.origin.layer > Layer::Profile,
+            params: &layers.params,
+            missed: &layers.missed,
+            variables: RefCell::default(),
+        }
+    }
+
+    /// The environment variables that were named after it, each with the place of the field.
+    pub(super) fn into_variables(self) -> BTreeSet<(String, Origin)> {
+        self.variables.into_inner()
     }
 
     /// Whether a fault of `template` is reported where the parameter would have to be given.
@@ -108,7 +128,10 @@ impl<'w> Words<'w> {
                     "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
                 ));
             };
-            filled.push(self.word(name).ok_or_else(|| self.unknown(name))?);
+            filled.push(match self.word(name).ok_or_else(|| self.unknown(name))? {
+                Piece::Secret(source) => Piece::Secret(self.named(&source)?),
+                shown @ Piece::Shown(_) => shown,
+            });
             rest = after;
         }
         filled.push(Piece::Shown(rest.to_owned()));
@@ -149,6 +172,40 @@ impl<'w> Words<'w> {
         Unfilled { message, help, lacks: Some(name.to_owned()) }
     }
 
+    /// `source` with its name filled in. In the name of a variable, other characters than letters
+    /// and digits become `_`.
+    fn named(&self, source: &Reference) -> Result<Reference, Unfilled> {
+        let name = match source {
+            Reference::Env(name) | Reference::File(name) if source.is_template() => name,
+            _ => return Ok(source.clone()),
+        };
+        if !self.is_declared {
+            let message =
+                format!("no document declares `{}`, which would choose this secret", self.path);
+            let help = "name it without `{...}`, or declare the project: whoever may create one would choose the secret";
+            return Err(Unfilled::new(message, help.into()));
+        }
+        let Value::Plain(Json::String(text)) = self.fill(name)? else {
+            let help =
+                "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
+            return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
+        };
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        Ok(match source {
+            Reference::Env(_) => Reference::Env(text.chars().map(plain).collect()),
+            _ => Reference::File(text),
+        })
+    }
+
+    /// Remembers the environment variables of `field`, which were named after the path.
+    pub(super) fn remember(&self, field: &Sourced<Value>) {
+        for source in field.value.sources() {
+            if let Reference::Env(name) = source {
+                self.variables.borrow_mut().insert((name, field.origin.clone()));
+            }
+        }
+    }
+
     /// Fills in every template in `value`, the value of the field `name` of `of`.
     ///
     /// # Errors
@@ -159,9 +216,20 @@ impl<'w> Words<'w> {
         name: &str,
         value: &mut Value,
     ) -> Result<(), Unfilled> {
-        let (Some(spec), Value::Plain(json)) = (of.table().get(name), &mut *value) else {
-            return Ok(());
+        let json = match &mut *value {
+            Value::Secret(source) => {
+                *source = self.named(source)?;
+                return Ok(());
+            }
+            Value::File(path) => {
+                if let Reference::File(filled) = self.named(&Reference::File(path.clone()))? {
+                    *path = filled;
+                }
+                return Ok(());
+            }
+            Value::Plain(json) => json,
         };
+        let Some(spec) = of.table().get(name) else { return Ok(()) };
         if let Some(template) = template(&spec.schema, json)
             && spec.field.secrecy != Secrecy::Open
         {
@@ -242,6 +310,15 @@ fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
 
+/// Whether what fills in the names of `value` tells the container from all others.
+pub(super) fn is_of_one(value: &Value) -> bool {
+    let own = ["{name}", "{path}", "{path_slug}"];
+    value.sources().iter().any(|source| match source {
+        Reference::Env(name) => own.iter().any(|own| name.contains(own)),
+        _ => false,
+    })
+}
+
 /// Whether a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     if template(schema, json).is_some() {
@@ -288,6 +365,11 @@ mod tests {
     use super::*;
     use crate::origin::{Layer, Origin};
 
+    fn path(written: &str) -> Sourced<Arc<str>> {
+        let origin = Origin { file: "a.yaml".into(), line: 1, column: 1, layer: Layer::Project };
+        Sourced { value: written.into(), origin }
+    }
+
     fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let origin = || Origin { file: "a.yaml".into(), line: 1, column: 1, layer: Layer::Project };
         let param = |(name, value): &(&str, &str)| {
@@ -301,7 +383,8 @@ mod tests {
         let params = params(&[("port", "8080"), ("empty", ""), ("brace", "{port}")]);
         let mut layers = Layers::default();
         layers.params = params;
-        let words = Words::new("Acme/web_team/Shop.api", &layers);
+        let path = path("Acme/web_team/Shop.api");
+        let words = Words::new(&path, &layers);
         for (template, filled) in [
             ("", ""),
             ("plain", "plain"),
@@ -328,7 +411,8 @@ mod tests {
         let mut secret = layers.params["user"].clone();
         secret.value = Value::Secret(token.clone());
         layers.params.insert("token".into(), secret);
-        let words = Words::new("acme/shop", &layers);
+        let path = path("acme/shop");
+        let words = Words::new(&path, &layers);
         for alone in ["{token}", "{env:TOKEN}"] {
             assert_eq!(words.fill(alone), Ok(Value::Secret(token.clone())), "{alone}");
         }
@@ -343,7 +427,8 @@ mod tests {
     #[test]
     fn the_reason_why_a_template_cannot_be_filled_in_is_given() {
         let layers = Layers::default();
-        let words = Words::new("acme", &layers);
+        let path = path("acme");
+        let words = Words::new(&path, &layers);
         for (template, message) in [
             ("{port}", "`port` is not a parameter of `acme`"),
             ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),

@@ -112,7 +112,7 @@ pub enum Content {
 impl Trace {
     /// The values of `layers` and of the document `own`, with the result.
     pub(super) fn new(layers: &Layers<'_>, own: &Body, merged: Merged) -> Self {
-        let words = Words::new(&merged.path.value, layers);
+        let words = Words::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules

@@ -245,6 +245,7 @@ impl Reader<'_, '_> {
             if let Some(spec) = table.get(&name) {
                 *is_open |= templates::is_open(&spec.schema, value);
                 let mut value = field_value(spec, value);
+                *is_open |= value.sources().iter().any(Reference::is_template);
                 forms::normalise(spec, &mut value);
                 let origin = self.origin(key, layer);
                 fields.push((spec.name.as_str(), Sourced { value, origin }));

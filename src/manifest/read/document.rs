@@ -4,7 +4,7 @@
 //! of fields.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
@@ -80,6 +80,9 @@ pub(in crate::manifest) struct Body {
     pub(in crate::manifest) ignores: Vec<&'static str>,
     /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
+    /// Once merged: the environment variables that are named after the container alone, each with
+    /// the place of the field.
+    pub(in crate::manifest) variables: BTreeSet<(String, Origin)>,
 }
 
 /// The profiles that a layer uses.

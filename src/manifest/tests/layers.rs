@@ -438,6 +438,77 @@ fn faults_between_documents_are_reported_once() {
     }
 }
 
+/// The environment variables and files of the first container.
+fn sources(text: &str) -> Vec<String> {
+    let loaded = load_files(&[("a.yaml", text)]);
+    assert!(!loaded.diagnostics.has_errors(), "{:?}", said(text));
+    let desired = loaded.desired.unwrap();
+    let container = &desired.containers[0];
+    let fields = container.sections.iter().flat_map(|section| &section.entries);
+    let values = fields.flat_map(|entry| entry.fields.iter().map(|(_, field)| field.value));
+    values.flat_map(|value| value.sources()).map(|source| source.to_string()).collect()
+}
+
+#[test]
+fn variables_and_files_are_named_after_the_path() {
+    for (value, expected) in [
+        ("{env: 'DEPLOY_{name}'}", "env:DEPLOY_web_shop"),
+        ("{env: '{path}_{stage}'}", "env:acme_web_shop_prod_1"),
+        ("{env: '{group}'}", "env:acme"),
+        ("{env: PLAIN}", "env:PLAIN"),
+        ("{file: 'keys/{path}'}", "file:keys/acme/web-shop"),
+        ("{text: '{key}'}", "env:KEY_acme"),
+    ] {
+        let rule = defaults("acme/*", &format!("variables: [{{key: A, value: {value}}}]"));
+        let own = "kind: Project\npath: acme/web-shop\nparams: {stage: prod-1, key: {env: 'KEY_{group}'}}\n";
+        assert_eq!(sources(&format!("{own}{rule}")), [expected], "{value}");
+    }
+}
+
+#[test]
+fn a_variable_is_named_after_one_project_that_a_document_declares() {
+    let variables = |name: &str| format!("variables: [{{key: A, value: {{env: '{name}'}}}}]");
+    let project = |path: &str, body: &str| format!("---\nkind: Project\npath: {path}\n{body}\n");
+    let two =
+        project("acme/a/shop", "archived: false") + &project("acme/b/shop", "archived: false");
+    let of_both = "template: `X_shop` would be named after `acme/a/shop` and after `acme/b/shop`";
+    for (name, expected) in [
+        ("X_{name}", vec![of_both]),
+        ("X_{path}", vec![]),
+        // What both are meant to have.
+        ("X_{group}", vec![]),
+        ("X", vec![]),
+        (
+            "X_{other}",
+            vec![
+                "template: `other` is not a parameter of `acme/a/shop`",
+                "template: `other` is not a parameter of `acme/b/shop`",
+            ],
+        ),
+        ("X_{env:Y}", vec!["template: a secret cannot name another one"]),
+        ("X_{name", vec!["template: a `{` that is never closed"]),
+    ] {
+        let text = two.clone() + &defaults("acme/*/shop", &variables(name));
+        let said: Vec<_> =
+            said(&text).into_iter().filter(|said| !said.starts_with("ambig")).collect();
+        assert_eq!(said, expected, "{name}");
+    }
+    // Each in its own document.
+    let text =
+        project("acme/a-b", &variables("{name}")) + &project("acme/a.b", &variables("{name}"));
+    assert_eq!(
+        said(&text),
+        ["template: `a_b` would be named after `acme/a-b` and after `acme/a.b`"]
+    );
+    let included = defaults("acme/*", &format!("undeclared: include\n{}", variables("X_{name}")));
+    assert_eq!(
+        said(&included),
+        [
+            "template: no document declares `acme/some-undeclared-project`, which would choose this secret"
+        ]
+    );
+}
+
 mod naive {
     //! A second, naive merge, which looks for the deciding layer of each slot.
 
