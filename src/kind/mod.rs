@@ -143,6 +143,8 @@ pub struct Home {
     /// The values that an entry of the list has if it belongs to the container itself: some lists also
     /// show inherited entries.
     pub inherited_unless: &'static [(&'static str, Json)],
+    /// A flag that is on in inherited entries, in releases that show it.
+    pub inherited_if: Option<&'static str>,
     /// Whether the list also shows the container itself.
     pub lists_itself: bool,
     /// A field that another list shows. That list is read only if the field is declared.
@@ -174,6 +176,7 @@ impl Home {
         needs: &[],
         query: &[],
         inherited_unless: &[],
+        inherited_if: None,
         lists_itself: false,
         side_list: None,
         response_fields: &[],
@@ -192,7 +195,8 @@ impl Home {
 
     /// Whether a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
-        self.inherited_unless.iter().any(|(name, value)| raw.get(*name) != Some(value))
+        self.inherited_if.is_some_and(|name| raw.get(name) == Some(&Json::Bool(true)))
+            || self.inherited_unless.iter().any(|(name, value)| raw.get(*name) != Some(value))
     }
 }
 

@@ -72,6 +72,9 @@ pub static KIND: Kind = Kind {
         delete: Some(operation::PROTECTED_BRANCH_DELETE),
         handle: &[Handle::path("name", "name"), Handle::NAMED],
         rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
+        // From 17.6 on, the list also shows those of a group above, which the project cannot change.
+        inherited_if: Some("inherited"),
+        response_fields: &["inherited"],
         needs: &[Capability::People],
         ..Home::PLAIN
     }],
@@ -185,6 +188,18 @@ mod tests {
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
         release::Known,
     };
+
+    #[test]
+    fn a_branch_that_a_group_protects_is_not_the_projects_own() {
+        let home = section("protected_branches").home;
+        for (raw, is_inherited) in [
+            (json!({"name": "main"}), false),
+            (json!({"name": "main", "inherited": false}), false),
+            (json!({"name": "main", "inherited": true}), true),
+        ] {
+            assert_eq!(home.is_inherited(&object(raw.clone())), is_inherited, "{raw}");
+        }
+    }
 
     fn free() -> Json {
         json!({
