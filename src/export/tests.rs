@@ -332,7 +332,7 @@ fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
         let mut estate = estate(Values::Plain, &[]);
         estate.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
         let written = estate.finish();
-        let text = texts(&written).values().map(|text| text.to_string()).collect::<String>();
+        let text = texts(&written).values().copied().collect::<String>();
         assert!(text.contains("share_with_group_lock: true"), "{text}");
         assert_eq!(text.contains("prevent_sharing"), is_there, "{text}");
     }

@@ -50,7 +50,7 @@ pub use live::{
 };
 pub use names::{Created, First, Id, Names};
 pub use refs::{RefRule, Weaker, weaker};
-pub use table::{Spec, Table, Unsupported, is_list};
+pub use table::{Spec, Table, Unsupported, is_list, several};
 
 use std::sync::LazyLock;
 

@@ -60,6 +60,12 @@ impl Spec {
     }
 }
 
+/// What to use instead of a field that several others replace, by its description.
+pub fn several(schema: &Json) -> Option<String> {
+    let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
+    Some(format!("use {}", instead.trim_end_matches('.')))
+}
+
 /// Why a service cannot do what is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
@@ -165,8 +171,12 @@ impl Table {
         let name = &spec.name;
         if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
             let message = format!("`{what}` is gone from release {until} on");
-            let help = if what == name { "leave it out" } else { "use another value" };
-            return Some(Unsupported { message, help: help.into() });
+            let help = match several(&spec.schema) {
+                _ if what != name => "use another value".into(),
+                Some(several) => several,
+                None => "leave it out".into(),
+            };
+            return Some(Unsupported { message, help });
         }
         let (what, since) = spec.needs(value).filter(|_| !spec.field.local_before)?;
         let older = self

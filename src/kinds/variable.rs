@@ -218,13 +218,13 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.contains('\n') {
         return Err("must be a single line");
     }
+    if value.contains(char::is_whitespace) {
+        return Err("must not have white space");
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    match raw {
-        true if value.contains(char::is_whitespace) => Err("must not have white space"),
-        false if !value.chars().all(plain) => {
-            Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true")
-        }
-        _ => Ok(()),
+    match raw || value.chars().all(plain) {
+        true => Ok(()),
+        false => Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true"),
     }
 }
 

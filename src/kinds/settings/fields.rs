@@ -250,7 +250,8 @@ pub struct ProjectSettings {
     #[schemars(transform = field().on_edit().since(18, 4).shows())]
     pub package_registry_access_level: Option<PublicAccessLevel>,
     /// Who can see releases, environments, feature flags, infrastructure and monitoring. Deprecated
-    /// in release 15.8: use their separate levels instead.
+    /// in release 15.8: use `releases_access_level`, `environments_access_level`,
+    /// `feature_flags_access_level`, `infrastructure_access_level` and `monitor_access_level`.
     #[deprecated]
     #[schemars(transform = field().read_if_present().until(16, 0).shows())]
     pub operations_access_level: Option<AccessLevel>,

@@ -6,7 +6,7 @@ use super::{Check, is_below};
 use crate::{
     desired::Declared,
     field::{Field, Limits, Named, Secrecy, Tier},
-    kind::{Section, Spec, needs},
+    kind::{Section, Spec, needs, several},
     manifest::{
         config,
         faults::{Part, Spot},
@@ -191,7 +191,7 @@ impl Check<'_> {
             let at = Spot { origin: field.origin.clone(), part };
             self.faults
                 .warning("deprecated", format!("`{name}` is deprecated"), at)
-                .help_if(modern.map(|modern| format!("use `{modern}`")));
+                .help_if(modern);
         }
     }
 
@@ -283,7 +283,7 @@ impl Check<'_> {
     }
 }
 
-/// A deprecated field: its name, its replacement, and the names that lead to it.
+/// A deprecated field: its name, what to use instead, and the names that lead to it.
 type Deprecated = (String, Option<String>, Vec<String>);
 
 /// Adds the field `name` of `schema` if it is deprecated, and deprecated fields within `value`.
@@ -295,7 +295,8 @@ fn deprecated_in(
     found: &mut Vec<Deprecated>,
 ) {
     if schema["deprecated"] == true {
-        let modern = Field::of(schema).replaced_by.map(Into::into);
+        let modern = Field::of(schema).replaced_by.map(|modern| format!("use `{modern}`"));
+        let modern = modern.or_else(|| several(schema));
         found.push((name.to_owned(), modern, way.clone()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {

@@ -373,18 +373,20 @@ impl Check<'_> {
         else {
             return;
         };
-        let policy = unlisted.get(rules.of.section).map(|policy| &policy.value);
+        let policy = unlisted.get(rules.of.section);
         let any = rules.parts.iter().find(|part| approval_rule::is_any(&part.fields.values()));
-        let at = match (any, policy) {
-            (Some(any), _) => &any.origin,
-            (None, Some(Unlisted::Delete)) => &rules.origin,
+        let (at, label) = match (any, policy) {
+            (Some(any), _) => (&any.origin, "which decides about it too"),
+            (None, Some(policy)) if policy.value == Unlisted::Delete => {
+                (&policy.origin, "which removes the rule that it makes")
+            }
             (None, _) => return,
         };
         let name = approval_rule::BEFORE_MERGE;
         let message = format!("`{name}` and `{}` decide about one rule", rules.of.section);
         let twice = self.faults.error("approvals-twice", message, Spot::value(&count.origin));
         twice
-            .related(Spot::key(at), "which decides about it too")
+            .related(Spot::key(at), label)
             .help(format!("leave out `{name}`, and declare a rule with `rule_type: any_approver`"));
     }
 

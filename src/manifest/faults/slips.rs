@@ -94,6 +94,14 @@ impl Findings {
             let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
             finding.help = help.or_else(shape).or_else(|| finding.help.take());
         }
+        // What a tag makes of a value is of no interest.
+        let line = |at: &Range<usize>| text[..at.start].matches('\n').count();
+        let tags = self.findings.iter().filter(|finding| finding.code == "yaml-tag");
+        let tagged: BTreeSet<_> = tags.map(|finding| line(&finding.at)).collect();
+        let is_of_tag = |finding: &super::Finding| {
+            ["reference", "type"].contains(&finding.code) && tagged.contains(&line(&finding.at))
+        };
+        self.findings.retain(|finding| tagged.is_empty() || !is_of_tag(finding));
         // In braces, each piece of a text with commas looks like a key.
         self.findings.dedup_by(|next, finding| {
             let between = text.get(finding.at.start..next.at.start).unwrap_or("\n");
@@ -242,7 +250,8 @@ impl<'t> Around<'t> {
             Some(Cause::new(slip.message, start..start + sign.len(), slip.help))
         });
         sign.or_else(|| {
-            let syntax = || self.comma(at).or_else(|| self.unindented());
+            let syntax = || self.comma(at).or_else(|| self.field(at));
+            let syntax = || syntax().or_else(|| self.unindented());
             let syntax = || syntax().or_else(|| self.unclosed(at));
             let syntax = || syntax().or_else(|| self.closed(at)).or_else(|| self.no_key());
             (code == "syntax").then(syntax)?
@@ -359,6 +368,17 @@ impl<'t> Around<'t> {
                 "write a `,` at the end of the line",
             )
         })
+    }
+
+    /// A comma that is missing behind a quoted text within brackets.
+    fn field(&self, at: &Range<usize>) -> Option<Cause> {
+        let own = self.line(self.own);
+        let before = own.get(..at.start.checked_sub(self.start(own))?)?.trim_end();
+        let (key, _) = self.text.get(at.start..)?.split_once(':')?;
+        let end = self.start(own) + before.len();
+        let is_field = before.ends_with(['"', '\'']) && is_name(key) && depth(before) > 0;
+        let help = "write a `,` between two fields";
+        is_field.then(|| Cause::new("a `,` is missing behind this", end - 1..end, help))
     }
 
     /// A bracket that is not closed on its line although the next line is no part of it.

@@ -47,7 +47,10 @@ impl Reader<'_, '_> {
     ) -> Body {
         let mut body = self.layering(scope, layer, document);
         for of in kinds::sections(scope) {
-            if let Some((key, node)) = document.get(of.section) {
+            // What is no list is reported, and adds nothing that rules could.
+            let is_read =
+                |node: &Node| of.shape != Shape::List || matches!(node.data, Data::List(_));
+            if let Some((key, node)) = document.get(of.section).filter(|(_, node)| is_read(node)) {
                 body.sections.push(self.section(of, key, node, layer, refused));
             }
         }

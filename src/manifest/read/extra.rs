@@ -92,7 +92,12 @@ pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
         );
     }
     let selects = "it selects what a request is for, or who sends it";
-    let help = "leave it out; `extra` is for fields of the object itself";
+    let help = match name.as_str() {
+        "path" => {
+            "to rename it, write the new `path` at the top, and the former one in `previously`"
+        }
+        _ => "leave it out; `extra` is for fields of the object itself",
+    };
     if name.starts_with('_') {
         return refused(
             format!("a name that starts with `_` must not stand below `extra`: {selects}"),

@@ -489,7 +489,7 @@ impl Located<'_> {
                 && self.depth == 3
                 && self.key.is_some_and(|key| self.tells_apart(&key.name)) =>
             {
-                "`*` stands for several entries only with `state: unmanaged`".to_owned()
+                "write an entry for each of them: `*` stands for several only with `state: unmanaged`".to_owned()
             }
             _ if is_several => "write an entry for each of them".to_owned(),
             _ if text.starts_with("refs/") => {
