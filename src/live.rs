@@ -187,7 +187,7 @@ pub enum Collection {
     /// A list that was read to its end, updated with the responses to writes of this run.
     Written(Vec<LiveEntry>),
     /// The object of a section that is not a list, or the proof that it is absent.
-    One(Option<LiveEntry>),
+    One(Option<Box<LiveEntry>>),
     /// Empty, because the container does not exist yet.
     Fresh,
     /// Incomplete: a missing entry may exist.
@@ -205,7 +205,7 @@ impl Collection {
         match self {
             Self::Complete(entries) => Ok(entries),
             Self::Within(entries) | Self::Written(entries) => Ok(entries),
-            Self::One(entry) => Ok(entry.as_slice()),
+            Self::One(entry) => Ok(entry.as_deref().map_or(&[], std::slice::from_ref)),
             Self::Fresh => Ok(&[]),
             Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),
         }

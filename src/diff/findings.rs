@@ -37,6 +37,11 @@ pub struct Findings {
 impl Findings {
     /// Adds the results of `others`.
     pub fn extend(&mut self, others: Self) {
+        // Twice as much room would be too much of it: a plan may have a hundred thousand steps.
+        let room = self.steps.capacity() - self.steps.len();
+        if room < others.steps.len() {
+            self.steps.reserve_exact(others.steps.len().max(self.steps.len() / 4));
+        }
         self.steps.extend(others.steps);
         self.watched.extend(others.watched);
         self.held.extend(others.held);

@@ -163,7 +163,7 @@ impl Step {
     /// Adds the live entry.
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
-        Self { live: Some(Sealed(live.clone())), ..self }
+        Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
     }
 
     /// Frees the room for more in its lists: plans keep many steps.
@@ -249,7 +249,7 @@ impl Step {
 
     /// The live entry in comparable form.
     pub(crate) fn found(&self) -> Option<&LiveEntry> {
-        self.live.as_ref().map(|live| &live.0)
+        self.live.as_ref().map(|live| &*live.0)
     }
 
     /// The requests of its calls.
@@ -260,7 +260,7 @@ impl Step {
 
 /// A live entry that is kept but not shown.
 #[derive(Clone)]
-pub(crate) struct Sealed(pub(crate) LiveEntry);
+pub(crate) struct Sealed(pub(crate) Box<LiveEntry>);
 
 impl std::fmt::Debug for Sealed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

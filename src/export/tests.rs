@@ -37,7 +37,7 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
         let entries = match &sections[of.section] {
             Json::Array(rows) => Collection::Written(rows.iter().map(read).collect()),
             Json::Null => Collection::Written(Vec::new()),
-            one => Collection::One(Some(read(one))),
+            one => Collection::One(Some(read(one).into())),
         };
         live.sections.insert(of.section, entries);
     }

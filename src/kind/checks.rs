@@ -117,8 +117,16 @@ impl Section {
             }
             let is_trimmed = is_url || spec.field.trimmed;
             if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
-                let message = format!("`{}` must not start or end with white space", spec.name);
-                let help = "take it away: the service does, and shows another value";
+                let (message, help) = match text.ends_with('\n') {
+                    true => (
+                        format!("`{}` ends with the end of a line", spec.name),
+                        "write it on the line of its key, or `>-` in place of `>` or `|`",
+                    ),
+                    false => (
+                        format!("`{}` must not start or end with white space", spec.name),
+                        "take it away: the service does, and shows another value",
+                    ),
+                };
                 report(Fault::error("blank", field, message, help));
             }
             let first = spec.field.not_before.as_deref();

@@ -213,7 +213,7 @@ fn valid_url(url: &str) -> Result<(), &'static str> {
     if !["http", "https"].contains(&scheme) {
         return Err(SCHEME);
     }
-    if url.contains(char::is_control) {
+    if url.trim().contains(char::is_control) {
         return Err("must not have control characters");
     }
     if url.chars().count() > LONGEST {

@@ -54,6 +54,9 @@ pub static KIND: Kind = Kind {
     rules: &Settings,
 };
 
+/// What the subject of an ID token consists of.
+const CLAIMS: &str = "ci_id_token_sub_claim_components";
+
 struct Settings;
 
 impl Rules for Settings {
@@ -107,6 +110,12 @@ impl Rules for Settings {
             let message = "`ci_config_path` must not start with `/`, nor have `..` in it";
             let help = "write the path as seen from the top of the repository";
             report(Fault::error("path", "ci_config_path", message, help));
+        }
+        let claims = declared.get(CLAIMS).and_then(Value::list);
+        if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
+            let message = format!("the first of `{CLAIMS}` must be `project_path`");
+            let help = "write it first: the service refuses another order";
+            report(Fault::error("value", CLAIMS, message, help));
         }
         let import = declared.get("import_url").and_then(Value::text);
         if written && import.is_some_and(has_user) {

@@ -5,6 +5,7 @@ use crate::{
     operation,
     release::{Known, Release},
     schema::TextOrSecret,
+    secret::looks,
 };
 
 use super::prelude::*;
@@ -196,7 +197,8 @@ impl Rules for Variables {
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));
-        if let Some(flag) = named.filter(|_| is_written) {
+        let is_certain = value.is_some_and(|value| looks::credential(value).is_some());
+        if let Some(flag) = named.filter(|_| is_written && !is_certain) {
             let message = format!("the value of a {flag} variable is written in plain text");
             let help = format!(
                 "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"

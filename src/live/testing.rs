@@ -47,7 +47,7 @@ pub(crate) fn collection(
         (Json::Null, Place::Part { .. }) => Collection::Within(Vec::new()),
         (raw, Place::Part { .. }) => Collection::Within(vec![read(&object(raw))]),
         (Json::Null, _) => Collection::One(None),
-        (raw, _) => Collection::One(Some(read(&object(raw)))),
+        (raw, _) => Collection::One(Some(read(&object(raw)).into())),
     }
 }
 

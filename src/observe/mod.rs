@@ -331,7 +331,7 @@ impl Observer {
                 nested.extend(is_read.then_some((section, parent)));
                 continue;
             }
-            let object = seen.object.remove(name).map(|part| Collection::One(Some(part)));
+            let object = seen.object.remove(name).map(|part| Collection::One(Some(part.into())));
             let part = object.or_else(|| seen.within.remove(name).map(Collection::Within));
             if part.is_none() && !is_read {
                 continue;
@@ -370,7 +370,7 @@ impl Live {
         self.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
         self.presence = Presence::Here(seen.target, seen.facts);
         let object = seen.object.into_iter();
-        self.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part)))));
+        self.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part.into())))));
         let within = seen.within.into_iter();
         self.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
     }

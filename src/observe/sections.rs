@@ -218,7 +218,7 @@ impl Observer {
                 if let Some(key) = raw.and_then(|raw| section.of.mistyped(raw)) {
                     return Ok(Collection::Unreadable(mistyped(section.of, key)));
                 }
-                Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
+                Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?).into()))))
             }
             Err(error)
                 if section.of.is_removable()

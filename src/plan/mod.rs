@@ -150,7 +150,7 @@ pub struct Plan {
 }
 
 /// A live state that is kept but not shown.
-struct KeptLive(Live);
+struct KeptLive(Box<Live>);
 
 impl std::fmt::Debug for KeptLive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -216,7 +216,7 @@ impl Plan {
         }
         self.brought_in.add(container);
         if !plan.steps.is_empty() {
-            self.live.insert(container.path.clone(), KeptLive(live));
+            self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
         if let Some(remembered) = &mut self.remembered {
             remembered.insert(container.path.clone(), plan.clone());
@@ -336,7 +336,7 @@ impl Plan {
 
     /// The live state of the container at `path`, if it has steps.
     pub fn live(&self, path: &str) -> Option<&Live> {
-        self.live.get(path).map(|kept| &kept.0)
+        self.live.get(path).map(|kept| &*kept.0)
     }
 }
 

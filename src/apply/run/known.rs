@@ -197,7 +197,7 @@ impl Known {
             }
             (Place::Optional(_), Some(body)) => {
                 let entry = Some(read(section, body));
-                self.live.sections.insert(name, Collection::One(entry));
+                self.live.sections.insert(name, Collection::One(entry.map(Box::new)));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
             _ => drop(self.stale.insert(name)),
@@ -245,7 +245,7 @@ impl Known {
             let name = section.of.section;
             let found = match section.of.home.place {
                 Place::Object if shows(section, body) => {
-                    Some(Collection::One(Some(read(section, body))))
+                    Some(Collection::One(Some(read(section, body).into())))
                 }
                 // Another step may be writing to it, and this answer may be older.
                 Place::In(_) | Place::Part { .. } if !is_new => continue,

@@ -147,9 +147,10 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
         let fault = match comes {
             OnLimit::Refused => {
                 let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
-                let help = says
-                    .as_str()
-                    .map(|says| format!("write `{says}`, or raise `{by}` of the group first"));
+                let most =
+                    says.as_str().map(|says| if value.is_boolean() { "false" } else { says });
+                let help =
+                    most.map(|most| format!("write `{most}`, or raise `{by}` of the group first"));
                 faults.push(Finding::error("too-visible", message, at).with_help(help))
             }
             OnLimit::Shown => {

@@ -71,7 +71,7 @@ impl Findings {
             return;
         }
         self.second_documents(text);
-        if self.other_files(text) {
+        if self.other_files(text) || self.indented_head(text) {
             return;
         }
         self.expressions(text);
@@ -140,6 +140,27 @@ impl Findings {
         };
         self.findings.clear();
         self.error("syntax", message, at).help(help);
+        true
+    }
+
+    /// Makes one fault of what a first line brings that is indented, and the others are not.
+    fn indented_head(&mut self, text: &str) -> bool {
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
+        let Some(first) = text.lines().find(is_code).filter(|line| width(line) > 0) else {
+            return false;
+        };
+        let start = first.as_ptr().addr() - text.as_ptr().addr() + width(first);
+        let is_left = |finding: &super::Finding| {
+            let own = text[..finding.at.start].rsplit('\n').next().unwrap_or_default();
+            finding.code == "syntax" && own.is_empty() && finding.at.start > start
+        };
+        let Some(at) = self.findings.iter().find(|finding| is_left(finding)) else { return false };
+        let at = at.at.start;
+        self.findings.retain(|finding| finding.at.start > at);
+        let key = first.trim_start().split(':').next().unwrap_or_default().len();
+        let message = "this line is indented, and those below it are not";
+        self.error("syntax", message, start..start + key)
+            .help("take the blanks in front of it away");
         true
     }
 
@@ -358,7 +379,10 @@ impl<'t> Around<'t> {
         })?;
         let end = self.start(above) + above.len();
         let begun = self.text.get(self.start(self.line(outer))..end)?;
-        let is_within = depth(begun) > 0 && depth(above) == 0;
+        let opens = |number: &usize| depth(self.line(*number)) > 0;
+        let opener = (0..self.own).rev().find(opens)?;
+        let is_deeper = width(own) > width(self.line(opener));
+        let is_within = depth(begun) > 0 && depth(above) == 0 && is_deeper;
         let is_ended = above.ends_with([',', '{', '[', ':', '|', '>']);
         (is_name(key) && is_within && !is_ended).then(|| {
             let last = above.chars().next_back().map_or(0, char::len_utf8);
@@ -386,7 +410,9 @@ impl<'t> Around<'t> {
         let is_open_above = |number: &usize| {
             let (own, next) = (self.line(*number), self.line(*number + 1));
             let is_block = next.trim_start().starts_with("- ") || width(next) <= width(own);
-            is_open(own) && !next.trim().is_empty() && is_block && depth(own) > 0
+            // A key beside the one with the bracket is not within it either.
+            let is_beside = width(self.line(self.own)) <= width(own);
+            is_open(own) && !next.trim().is_empty() && (is_block || is_beside) && depth(own) > 0
         };
         let number = (0..self.own).rev().find(is_open_above)?;
         let line = self.line(number);

@@ -181,8 +181,8 @@ impl<'w> Words<'w> {
         };
         if !self.is_declared {
             let message =
-                format!("no document declares `{}`, which would choose this secret", self.path);
-            let help = "name it without `{...}`, or declare the project: whoever may create one would choose the secret";
+                "its path would choose the secret, and no document declares it".to_owned();
+            let help = "name the secret without `{...}`, or take `undeclared: include` away: whoever may create a project would choose one";
             return Err(Unfilled::new(message, help.into()));
         }
         let Value::Plain(Json::String(text)) = self.fill(name)? else {
@@ -250,8 +250,14 @@ impl<'w> Words<'w> {
     fn fill_in(&self, schema: &Json, json: &mut Json) -> Result<(), Unfilled> {
         if let Some(template) = template(schema, json) {
             let Value::Plain(Json::String(text)) = self.fill(template)? else {
-                let message = "a secret is filled in where none can stand".to_owned();
-                let help = "a secret may only be in a field that also takes `{env: NAME}`";
+                let inner = template.split('{').filter_map(|part| part.split('}').next());
+                let secret = inner
+                    .filter(|name| is_name(name))
+                    .find(|name| matches!(self.word(name), Some(Piece::Secret(_))));
+                let secret =
+                    secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
+                let message = format!("{secret} is a secret, and this field takes none");
+                let help = "use another parameter: a secret may only be in a field that also takes `{env: NAME}`";
                 return Err(Unfilled::new(message, help.into()));
             };
             *json = read_as(schema, text);

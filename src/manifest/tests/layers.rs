@@ -503,9 +503,7 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
     let included = defaults("acme/*", &format!("undeclared: include\n{}", variables("X_{name}")));
     assert_eq!(
         said(&included),
-        [
-            "template: no document declares `acme/some-undeclared-project`, which would choose this secret"
-        ]
+        ["template: its path would choose the secret, and no document declares it"]
     );
 }
 
