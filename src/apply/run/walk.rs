@@ -68,6 +68,7 @@ enum Next {
 }
 
 /// What happened in a project.
+#[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
 enum Finished {
     Walked(Walk, Next),
     Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),

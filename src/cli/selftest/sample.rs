@@ -158,6 +158,7 @@ impl Setup {
             () if field.secrecy != Secrecy::Open => "may hold a secret",
             () if field.names.is_some() => "names something else",
             () if field.administrators => "is for administrators",
+            () if field.top_level => "is of top-level groups",
             () if field.until.is_some() || field.replaced_by.is_some() => "has a successor",
             () if field.tier > self.tier => return Some(format!("needs the tier {}", field.tier)),
             () if !self.has(spec) => "is of a later release",
