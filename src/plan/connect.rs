@@ -10,6 +10,7 @@
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
 //!   after them.
 //! - A setting that a group limits is changed after that limit.
+//! - Projects are created while their group lets somebody create them.
 //! - A rule that names users comes after the groups above have given them access.
 //! - A user with a level in a group has at least that level in everything below.
 //!
@@ -40,6 +41,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(too_visible(steps));
     visible(steps);
     bounded(steps);
+    problems.extend(while_allowed(steps));
     let granted = granted(steps);
     people(steps, &granted);
     problems.extend(refuse_lower_levels(steps, &granted));
@@ -301,6 +303,64 @@ fn visible(steps: &mut [Step]) {
         }
     }
 }
+
+/// A project is created before its group lets nobody create projects any more, or after it lets
+/// somebody do so again. A new group that lets nobody do it cannot get projects.
+fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
+    let nobody = |shown: &Shown| matches!(shown, Shown::Value(word) if word == NOBODY);
+    let mut levels = HashMap::new();
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
+        let change = step.changes.iter().find(|change| change.field == CREATION_LEVEL);
+        if let Some(change) = change.filter(|c| nobody(&c.before) || nobody(&c.after)) {
+            let (path, closes) = (step.address.path.to_lowercase(), nobody(&change.after));
+            levels.insert(path, (at, closes, change.origin.clone()));
+        }
+    }
+    let (mut edges, mut problems) = (Vec::new(), Vec::new());
+    for (at, step) in steps.iter().enumerate().filter(|_| !levels.is_empty()) {
+        let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
+        let group = groups_above(&step.address.path).next().and_then(|group| levels.get(&group));
+        let Some((level, closes, origin)) =
+            group.filter(|_| is_new && step.scope == Scope::Project)
+        else {
+            continue;
+        };
+        let group = &steps[*level];
+        let hands_down = |change: &Change| {
+            change.field != CREATION_LEVEL && settings::FOR_NEW.contains(&&*change.field)
+        };
+        let is_first = group.effects.contains(&Effect::Provides(Capability::Exists))
+            || step.after.iter().any(|edge| edge.address == group.address)
+                && (!closes || group.changes.iter().any(hands_down));
+        match (closes, is_first) {
+            (false, true) => {}
+            (false, false) => edges.push((at, *level, "the group above has to allow it first")),
+            (true, false) => edges.push((*level, at, "then nobody can create projects in it")),
+            (true, true) => {
+                let path = &group.address.path;
+                let message = format!(
+                    "`{path}` would let nobody create projects, and this run creates one in it"
+                );
+                let help =
+                    format!("leave out `{CREATION_LEVEL}` of `{path}` until its projects exist");
+                let origin = origin.as_ref().unwrap_or(&step.origin);
+                problems.push(Problem::new(&step.address, "creation-level", message, help, origin));
+            }
+        }
+    }
+    for (later, earlier, reason) in edges {
+        // A project does not get the level of its group.
+        let after = steps[later].address.clone();
+        steps[earlier].after.retain(|edge| edge.address != after);
+        let address = steps[earlier].address.clone();
+        steps[later].after.push(Edge { address, reason });
+    }
+    problems
+}
+
+/// Who may create projects in a group, and the word for nobody.
+const CREATION_LEVEL: &str = "project_creation_level";
+const NOBODY: &str = "noone";
 
 /// A setting that a group above limits is changed after that limit. [`visible`] handles visibility,
 /// where a group may have to come last.

@@ -76,11 +76,15 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
         }
         ErrorKind::InvalidTrailingSingleQuotedScalar => (
             "more text after the quote that ends a text",
-            Some("write a `'` inside single quotes twice, or put the text in double quotes"),
+            Some(
+                "put the whole text in one pair of quotes; a `'` inside single quotes is written twice",
+            ),
         ),
         ErrorKind::InvalidTrailingDoubleQuotedScalar => (
             "more text after the quote that ends a text",
-            Some("write a `\"` inside double quotes as `\\\"`, or put the text in single quotes"),
+            Some(
+                "put the whole text in one pair of quotes; a `\"` inside double quotes is written as `\\\"`",
+            ),
         ),
         ErrorKind::UnknownQuotedScalarEscape
         | ErrorKind::InvalidQuotedScalarHexEscape

@@ -60,6 +60,9 @@ async fn the_release_is_asked_for_once_and_only_where_it_counts() {
     assert_eq!(asked(&world), 1, "what is there as declared says so itself");
 }
 
+const SEVERAL: &str = "use `releases_access_level`, `environments_access_level`, \
+    `feature_flags_access_level`, `infrastructure_access_level` and `monitor_access_level`";
+
 #[tokio::test]
 async fn a_field_newer_than_the_release_is_a_problem() {
     let world = at(Release::new(16, 1)).await;
@@ -89,7 +92,7 @@ async fn a_field_newer_than_the_release_is_a_problem() {
                 "`emails_enabled` needs release 16.3 or later",
                 "use `emails_disabled` with the opposite value"
             ),
-            told("`operations_access_level` is gone from release 16.0 on", "leave it out"),
+            told("`operations_access_level` is gone from release 16.0 on", SEVERAL),
             told("`description` needs release 16.2 or later", "leave it out"),
         ]
     );

@@ -24,10 +24,11 @@ impl Check<'_> {
                     self.faults.error("missing-file", why.to_string(), at)
                 };
                 missing.label(address.to_string());
-                missing.help(if is_secret {
-                    "correct the path, which begins at the folder of the manifests, or make sure that the file is there when `apply` runs"
-                } else {
-                    "correct the path: it begins at the folder of the manifests"
+                let beside = Path::new(&*origin.file).with_file_name(&path);
+                missing.help(match beside.is_file() {
+                    true => "correct the path: it begins at the folder of all manifests, not at that of this file",
+                    false if is_secret => "correct the path, which begins at the folder of the manifests, or make sure that the file is there when `apply` runs",
+                    false => "correct the path: it begins at the folder of the manifests",
                 });
             }
         }

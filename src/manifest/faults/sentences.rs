@@ -86,6 +86,8 @@ pub(super) fn explain(
                 missing.label("in this entry");
             }
         }
+        // Unknown ones among them are reported.
+        Kind::MaxProperties { .. } if spot.has_unknown() => {}
         _ if is_new && !spot.has_strays() => drop(findings.push(spot.wrong(error))),
         _ => {}
     }
@@ -234,6 +236,12 @@ impl Located<'_> {
         Some(format!("only a {} has this field{rule}", other.home.scope.noun()))
     }
 
+    /// Whether a key of the mapping is unknown.
+    fn has_unknown(&self) -> bool {
+        let known = &self.schema["properties"];
+        self.node.entries().iter().any(|(key, _)| known.get(&key.name).is_none())
+    }
+
     /// Whether the position is a section or one of its entries.
     fn is_of_section(&self) -> bool {
         self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item)
@@ -269,6 +277,12 @@ impl Located<'_> {
         }
         if name.starts_with("x-") || name.starts_with('.') {
             return Some("no key is hidden: set an anchor where its value is first used, or share it by a `kind: Profile`".to_owned());
+        }
+        let of_entry = &self.root["properties"][&*self.section]["items"]["properties"];
+        if let Some(list) = self.key.filter(|_| self.is_item && !self.is_of_section())
+            && of_entry.get(name).is_some()
+        {
+            return Some(format!("write it beside `{}`, not within it", list.name));
         }
         // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = |key: &Key| !["unlisted", "match"].contains(&key.name.as_str());

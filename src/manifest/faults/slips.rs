@@ -275,7 +275,16 @@ impl<'t> Around<'t> {
             let syntax = || syntax().or_else(|| self.unindented());
             let syntax = || syntax().or_else(|| self.unclosed(at));
             let syntax = || syntax().or_else(|| self.closed(at)).or_else(|| self.no_key());
-            (code == "syntax").then(syntax)?
+            let comma = || {
+                let before = self.text[..at.start].ends_with(',').then_some(at.start)?;
+                let help = "put the whole text in quotes";
+                Some(Cause::new("within brackets, a `,` ends a value", before - 1..before, help))
+            };
+            match code {
+                "syntax" => syntax(),
+                "yaml-key" => comma(),
+                _ => None,
+            }
         })
     }
 

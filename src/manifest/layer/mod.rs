@@ -145,7 +145,7 @@ fn duplicates(containers: &[Container], faults: &mut Faults) {
     for declared in containers.chunk_by(same) {
         let Some((first, others)) = declared.split_first() else { continue };
         let help = if others.iter().all(|other| other.scope == first.scope) {
-            format!("keep one document for each {}", first.scope.noun())
+            format!("write both into one document: there is one for each {}", first.scope.noun())
         } else {
             "a path belongs to a group or to a project, never to both".to_owned()
         };

@@ -57,6 +57,46 @@ fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
     }
 }
 
+#[test]
+fn projects_are_created_while_their_group_lets_somebody_create_them() {
+    let level = |before: &str, after: &str, effects: Vec<Effect>| {
+        let mut step = Step { scope: Scope::Group, ..at("acme", "settings", effects) };
+        let [before, after] = [before, after].map(|word| Shown::Value(word.into()));
+        step.changes.push(Change::new("project_creation_level", before, after, None));
+        step
+    };
+    let new = |path: &str| seen(path, "", "private");
+    let closed = || level("developer", "noone", Vec::new());
+    let settings = "acme#settings/x";
+    for (mut steps, expected) in [
+        (vec![closed(), new("acme/shop")], vec![vec!["acme/shop#settings/x"], vec![]]),
+        (vec![level("noone", "owner", Vec::new()), new("acme/shop")], vec![vec![], vec![settings]]),
+        (vec![level("owner", "developer", Vec::new()), new("acme/shop")], vec![vec![], vec![]]),
+        // Only what is directly in the group.
+        (vec![closed(), new("acme/web/shop")], vec![vec![], vec![]]),
+        (vec![closed(), at("acme/shop", "labels", Vec::new())], vec![vec![], vec![]]),
+    ] {
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(edges(&steps), expected);
+    }
+    let mut steps = vec![level("developer", "noone", vec![Effect::HandsDown]), new("acme/shop")];
+    assert!(connect(&mut steps).is_empty());
+    assert_eq!(edges(&steps), [vec!["acme/shop#settings/x"], vec![]]);
+    // A new group, and one whose other settings the new project is to get first.
+    let mut other = level("developer", "noone", vec![Effect::HandsDown]);
+    other.changes.push(Change::new("default_branch", Shown::Absent, Shown::Absent, None));
+    let new_group = level("developer", "noone", vec![Effect::Provides(Capability::Exists)]);
+    for group in [other, new_group] {
+        let mut steps = vec![group, new("acme/shop")];
+        let problems = connect(&mut steps);
+        assert_eq!(problems.len(), 1);
+        assert_eq!(
+            problems[0].message,
+            "`acme` would let nobody create projects, and this run creates one in it"
+        );
+    }
+}
+
 /// A step that creates the project at `path` as a fork of `upstream`, which the run creates too.
 fn fork(path: &str, upstream: &str) -> Step {
     let request = PROJECT_FORK.request().arg_of("id", upstream, None);

@@ -314,6 +314,10 @@ impl Located<'_> {
                 if value.data == Data::Null {
                     return Some(("type", format!("`{}` is empty: write what it is to be", key.name)));
                 }
+                let is_free = self.schema.get("enum").is_none();
+                if is_free && entries.len() > 1 && !self.property_names().contains(&&*key.name) {
+                    return Some(("type", "put the whole text in single quotes, or write it as a text of several lines behind `|`".to_owned()));
+                }
                 let own = value.text().filter(|text| {
                     NAMES.contains(&key.name.as_str()) && is_name(&text.replace('/', "."))
                 });
