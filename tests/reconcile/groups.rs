@@ -70,6 +70,21 @@ async fn a_whole_tree_is_created_in_one_run() {
 }
 
 #[tokio::test]
+async fn projects_are_created_while_their_group_lets_somebody_create_them() {
+    let level = |level: &str| group("acme", json!({"settings": {"project_creation_level": level}}));
+    let new = |path: &str| project(path, json!({"create": true}));
+    let world = World::new(Profile::default(), seed(&[])).await;
+    world.declare(&[level("noone"), new("acme/first")]);
+    world.converge("closed after it").await;
+    world.declare(&[level("maintainer"), new("acme/first"), new("acme/second")]);
+    world.converge("opened before it").await;
+    let closed = json!({"create": true, "settings": {"project_creation_level": "noone"}});
+    world.declare(&[group("new", closed), new("new/shop")]);
+    let problems = &world.plan().await.problems;
+    assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["creation-level"]);
+}
+
+#[tokio::test]
 async fn visibility_changes_in_an_order_that_the_service_allows() {
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.acknowledged = vec!["visibility:**"];
