@@ -49,7 +49,7 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 15] = [
+const WARNINGS: [&str; 16] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -60,6 +60,7 @@ const WARNINGS: [&str; 15] = [
     "idle-rule",
     "literal-secret",
     "missing-file",
+    "nearly-the-same",
     "no-effect",
     "null",
     "reference",

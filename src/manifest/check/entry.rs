@@ -6,13 +6,13 @@ use super::{Check, found};
 use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
-    field::Accepted,
+    field::{Accepted, Compare},
     kind::{Identity, Section, Shape, forms},
     manifest::{
         faults::{Spot, missing},
         read::document::{Part, State, identity},
     },
-    text::alternatives,
+    text::{alternatives, plural},
     value::{Fields, Json},
 };
 
@@ -140,12 +140,24 @@ impl Check<'_> {
     /// Reports two entries with one identity, at both places.
     pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
         let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut near: HashMap<String, usize> = HashMap::new();
+        let is_url = of.identity.last().is_some_and(|name| of.field(name).compare == Compare::Url);
         let told = entries.iter().zip(identities).enumerate();
         for (at, (entry, identity)) in told.filter(|(_, (entry, _))| !entry.key.is_empty()) {
             let on_service = identity.keys.into_iter().next().unwrap_or_default();
             // If manifests may name an entry themselves, its identity on the service is another
             // one.
             let is_named = on_service != entry.key;
+            let close = on_service.trim_end_matches('/').to_owned();
+            let first = *near.entry(close).or_insert(at);
+            if is_url && first != at && !seen.contains_key(&on_service) {
+                let message =
+                    format!("two {} that differ only in a `/` at the end", plural(of.noun));
+                let both =
+                    self.faults.warning("nearly-the-same", message, Spot::key(&entry.origin));
+                both.related(Spot::key(&entries[first].origin), "the other one")
+                    .help("keep one: the service calls both, and mostly one receiver is meant");
+            }
             let keys = [(format!("by name {}", entry.key), false), (on_service, is_named)];
             let twice = keys.into_iter().find_map(|(key, on_service)| {
                 let first = *seen.entry(key).or_insert(at);

@@ -95,7 +95,12 @@ pub(super) fn explain(
 
 /// A missing required field. `schema` is that of its parent.
 pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> Finding<A> {
-    let help = schema["properties"].get(property).and_then(first_sentence);
+    let help = match property {
+        "match" => {
+            Some("write the paths that it applies to, as in `match: {path: 'acme/**'}`".into())
+        }
+        _ => schema["properties"].get(property).and_then(first_sentence),
+    };
     Finding::error("missing", format!("`{property}` is missing"), at).with_help(help)
 }
 
@@ -402,10 +407,11 @@ fn emptied(key: &Key, strays: &[&str]) -> Option<Finding> {
 /// belongs": no other entries for what `is_within` one.
 fn homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
     let knows = |schema: &Json| schema["properties"].get(name).is_some();
-    let mut homes = Vec::new();
+    // Entries may have a field of the same name, which is meant less often.
     if knows(root) {
-        homes.push("at the top of the document".to_owned());
+        return vec!["at the top of the document".to_owned()];
     }
+    let mut homes = Vec::new();
     for (section, schema) in root["properties"].as_object().into_iter().flatten() {
         if section != "unlisted" && knows(schema) {
             homes.push(format!("below `{section}:`"));

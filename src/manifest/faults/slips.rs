@@ -364,13 +364,21 @@ impl<'t> Around<'t> {
 
     /// A line that is neither a key with a value nor an entry.
     fn no_key(&self) -> Option<Cause> {
-        let line = self.line(self.own).trim();
+        let is_assigned = |number: &usize| {
+            let line = self.line(*number).split_once(" = ");
+            line.is_some_and(|(name, _)| is_name(name.trim()))
+        };
+        let number = self.before.filter(is_assigned).unwrap_or(self.own);
+        let line = self.line(number).trim();
         let start = self.start(line);
         let is_text = line.starts_with(char::is_alphanumeric) && !line.contains(':');
         let is_head = width(self.line(self.own + 1)) > width(self.line(self.own));
         let help = match line {
             "EOF" | "EOT" | "EOL" | "END" => "take the line away: it ends a text in a shell",
             _ if line.contains(" = ") => "write `key: value`: YAML knows no `=`",
+            _ if line.ends_with('{') => {
+                "write a colon in place of the brace, and take its end away"
+            }
             _ if is_name(line) && is_head => "write a colon behind it",
             _ => "indent it deeper if it belongs to the text above; a key has a colon behind it",
         };

@@ -135,8 +135,13 @@ impl Reader<'_, '_> {
                     self.findings.error("document", message, at).help(help);
                 }
                 None => {
-                    let missing = self.findings.error("missing", "`kind` is missing", at);
-                    missing.help("start the document with `kind: Project`");
+                    let mut keys = document.entries().iter().map(|(key, _)| key);
+                    let other = keys.find(|key| key.name.eq_ignore_ascii_case("kind"));
+                    let (at, help) = match other {
+                        Some(key) => (key.span.clone(), "write it in lower case"),
+                        None => (at, "start the document with `kind: Project`"),
+                    };
+                    self.findings.error("missing", "`kind` is missing", at).help(help);
                 }
             }
             return None;
