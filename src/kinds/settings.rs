@@ -155,7 +155,7 @@ fn makes_a_branch(declared: &Fields) -> bool {
 }
 
 /// Settings of a group that affect new projects and groups below, or who may create them.
-pub const FOR_NEW: [&str; 4] = [
+const FOR_NEW: [&str; 4] = [
     "default_branch",
     "default_branch_protection",
     "project_creation_level",

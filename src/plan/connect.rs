@@ -326,12 +326,10 @@ fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
             continue;
         };
         let group = &steps[*level];
-        let hands_down = |change: &Change| {
-            change.field != CREATION_LEVEL && settings::FOR_NEW.contains(&&*change.field)
-        };
+        // A project does not get the level of its group, but it may need what else the step changes.
         let is_first = group.effects.contains(&Effect::Provides(Capability::Exists))
             || step.after.iter().any(|edge| edge.address == group.address)
-                && (!closes || group.changes.iter().any(hands_down));
+                && (!closes || group.changes.len() > 1);
         match (closes, is_first) {
             (false, true) => {}
             (false, false) => edges.push((at, *level, "the group above has to allow it first")),
@@ -349,7 +347,6 @@ fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
         }
     }
     for (later, earlier, reason) in edges {
-        // A project does not get the level of its group.
         let after = steps[later].address.clone();
         steps[earlier].after.retain(|edge| edge.address != after);
         let address = steps[earlier].address.clone();

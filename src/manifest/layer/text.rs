@@ -172,6 +172,12 @@ impl<'w> Words<'w> {
         Unfilled { message, help, lacks: Some(name.to_owned()) }
     }
 
+    /// The first parameter in `template` that is a secret.
+    fn secret_in<'t>(&self, template: &'t str) -> Option<&'t str> {
+        let mut inner = template.split('{').filter_map(|part| part.split('}').next());
+        inner.find(|name| matches!(self.word(name), Some(Piece::Secret(_))))
+    }
+
     /// `source` with its name filled in. In the name of a variable, other characters than letters
     /// and digits become `_`.
     fn named(&self, source: &Reference) -> Result<Reference, Unfilled> {
@@ -185,10 +191,14 @@ impl<'w> Words<'w> {
             let help = "name the secret without `{...}`, or take `undeclared: include` away: whoever may create a project would choose one";
             return Err(Unfilled::new(message, help.into()));
         }
-        let Value::Plain(Json::String(text)) = self.fill(name)? else {
-            let help =
-                "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
-            return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
+        // Looked for first: two of them could name each other.
+        let text = match self.secret_in(name) {
+            None => self.fill(name)?.text().unwrap_or_default().to_owned(),
+            Some(_) => {
+                let help =
+                    "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
+                return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
+            }
         };
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         Ok(match source {
@@ -250,10 +260,7 @@ impl<'w> Words<'w> {
     fn fill_in(&self, schema: &Json, json: &mut Json) -> Result<(), Unfilled> {
         if let Some(template) = template(schema, json) {
             let Value::Plain(Json::String(text)) = self.fill(template)? else {
-                let inner = template.split('{').filter_map(|part| part.split('}').next());
-                let secret = inner
-                    .filter(|name| is_name(name))
-                    .find(|name| matches!(self.word(name), Some(Piece::Secret(_))));
+                let secret = self.secret_in(template).filter(|name| is_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
                 let message = format!("{secret} is a secret, and this field takes none");

@@ -493,6 +493,9 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
             said(&text).into_iter().filter(|said| !said.starts_with("ambig")).collect();
         assert_eq!(said, expected, "{name}");
     }
+    // Neither may two secrets name each other.
+    let circle = "params: {a: {env: 'X_{b}'}, b: {env: 'X_{a}'}}\nvariables: [{key: A, value: {text: '{a}'}}]";
+    assert_eq!(said(&project("acme/shop", circle)), ["template: a secret cannot name another one"]);
     // Each in its own document.
     let text =
         project("acme/a-b", &variables("{name}")) + &project("acme/a.b", &variables("{name}"));
