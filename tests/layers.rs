@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use undrift::diagnostic::codes;
+
 /// Each top-level module with its layer, and the modules of the same or a higher layer that it may
 /// import as exceptions.
 const LAYERS: &[(&str, u8, &[&str])] = &[
@@ -310,4 +312,42 @@ fn every_file_is_a_module_of_another() {
         })
     });
     assert_eq!(unnamed.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+/// A code without an explanation has no page, and `explain` does not know it.
+#[test]
+fn every_code_in_the_source_is_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let literal = |text: &str| {
+        let code = text.trim_start().strip_prefix('"')?.split('"').next()?;
+        let is_code = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        (!code.is_empty() && code.chars().all(is_code)).then(|| code.to_owned())
+    };
+    let mut unexplained = Vec::new();
+    for file in rust_files(&root) {
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let is_test = file.iter().any(|part| part.to_string_lossy().starts_with("test"));
+        let first = [
+            "Fault::error(",
+            "Fault::warning(",
+            "Fault::new(",
+            "Finding::error(",
+            "Finding::warning(",
+            "Diagnostic::error(",
+            "Diagnostic::warning(",
+            "faults.error(",
+            "faults.warning(",
+            "self.problem(",
+        ];
+        let first = first.iter().flat_map(|call| text.split(call).skip(1));
+        let second = text
+            .split("Problem::new(")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(',').map(|(_, rest)| rest));
+        let named = text.split("code: ").skip(1);
+        let codes = first.chain(second).chain(named).filter_map(literal);
+        unexplained.extend(codes.filter(|code| !is_test && codes::of(code).is_none()));
+    }
+    assert_eq!(unexplained, [""; 0]);
 }
