@@ -21,7 +21,7 @@ use crate::text::MASK;
 
 pub use known::MARK;
 pub use lookup::{Missing, Secrets};
-pub use names::{Allowed, is_reserved};
+pub use names::{Allowed, RESERVED, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
 #[derive(Clone, PartialEq, Eq)]

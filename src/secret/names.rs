@@ -3,7 +3,7 @@
 use crate::address::Glob;
 
 /// Prefixes that belong to the CI system and to undrift. Some of these variables hold tokens.
-const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
+pub const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
 /// The environment variables with undrift's own token. They are never sent, not even from a command
 /// line.

@@ -148,9 +148,9 @@ impl Check<'_> {
             // If manifests may name an entry themselves, its identity on the service is another
             // one.
             let is_named = on_service != entry.key;
-            let close = on_service.trim_end_matches('/').to_owned();
-            let first = *near.entry(close).or_insert(at);
-            if is_url && first != at && !seen.contains_key(&on_service) {
+            let close = on_service.trim_end_matches('/');
+            let first = if is_url { *near.entry(close.to_owned()).or_insert(at) } else { at };
+            if first != at && !seen.contains_key(&on_service) {
                 let message =
                     format!("two {} that differ only in a `/` at the end", plural(of.noun));
                 let both =

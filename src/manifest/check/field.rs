@@ -12,7 +12,8 @@ use crate::{
         faults::{Part, Spot},
     },
     origin::{Origin, Sourced},
-    secret::{Reference, is_reserved},
+    secret::{RESERVED, Reference, is_reserved},
+    text::alternatives,
     value::{Json, Value},
 };
 
@@ -219,7 +220,10 @@ impl Check<'_> {
                     "`{variable}` belongs to the CI system or to undrift and must not be a value"
                 );
                 let reserved = self.faults.error("reserved-variable", message, at);
-                reserved.help("give the secret another name: these are the names that start with `CI_`, `GITLAB_` or `UNDRIFT_`");
+                reserved.help(format!(
+                    "give the secret another name: these are the names that start with {}",
+                    alternatives(&RESERVED)
+                ));
             }
             Reference::File(path) if path.contains(char::is_control) => {
                 let message = format!("the path of `{name}` has a control character in it");
