@@ -272,7 +272,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
         let after = rest[name.len()..].trim_start();
-        text::is_name(name) && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
+        name.starts_with(|c: char| c != '-')
+            && text::is_name(name)
+            && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
     }
 
     /// Whether what is at the byte `at` is merged into a mapping.

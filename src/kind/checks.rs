@@ -41,13 +41,15 @@ impl Section {
             let field = spec.name.as_str();
             if written {
                 expressions(spec, value, &mut |text, message, severity| {
-                    let help = match text.starts_with('*') || text.contains("|*") {
-                        true => {
-                            "it is a regular expression, not a glob: write `.*` for any text, `\\.` for a dot, and `$` for the end"
-                        }
-                        false => {
-                            "correct it; the service takes RE2 syntax, which has no look-around and no backreferences"
-                        }
+                    let negative = field.replace("_regex", "_negative_regex");
+                    let help = if text.starts_with('*') || text.contains("|*") {
+                        "it is a regular expression, not a glob: write `.*` for any text, `\\.` for a dot, and `$` for the end".to_owned()
+                    } else if text.contains("(?!") && self.table().get(&negative).is_some() {
+                        format!(
+                            "write what must not match as `{negative}`, without `(?!...)`: RE2, the syntax that the service takes, has no look-around"
+                        )
+                    } else {
+                        "correct it; the service takes RE2 syntax, which has no look-around and no backreferences".to_owned()
                     };
                     report(Fault { severity, ..Fault::error("expression", field, message, help) });
                 });
@@ -60,7 +62,12 @@ impl Section {
             }
             let text = value.text().unwrap_or_default();
             if let Some(why) = cron(text).filter(|_| spec.schema["format"] == CRON) {
-                let help = "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`";
+                let help = match text.contains(['–', '—', '−']) {
+                    true => "write `-` (U+002D) in its place",
+                    false => {
+                        "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`"
+                    }
+                };
                 report(Fault::error("value", field, format!("`{field}` {why}"), help));
             }
             if spec.field.compare == Compare::Location && is_short(text) {

@@ -185,6 +185,7 @@ mod tests {
         for (word, meant) in &WORDS[""] {
             let leads = meant.field().is_none_or(|name| {
                 [
+                    "ignore_layers",
                     "import_url",
                     "params",
                     "path",

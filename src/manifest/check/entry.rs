@@ -175,15 +175,20 @@ impl Check<'_> {
                     own.is_none_or(|own| own.value.plain().is_some_and(|own| own == value));
                 is_standard.then(|| format!(": without `{name}` it is `{value}`"))
             });
-            let identity = alternatives(&identity).replace(" or ", " and ");
+            let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value.clone());
+            let is_other = is_named && !on_service && url(entry) != url(&entries[first]);
             let message = format!("a {} that is declared twice", of.noun);
             self.faults
                 .error("duplicate-entry", message, Spot::key(&entry.origin))
                 .related(Spot::key(&entries[first].origin), "first declared here")
-                .help(format!(
-                    "write the fields of both in one entry, unless they are to differ by {identity}{}",
-                    standard.unwrap_or_default()
-                ));
+                .help(match identity.as_slice() {
+                    [name, ..] if is_other => format!("give one of them another `{name}`"),
+                    identity => format!(
+                        "write the fields of both in one entry, unless they are to differ by {}{}",
+                        alternatives(identity).replace(" or ", " and "),
+                        standard.unwrap_or_default()
+                    ),
+                });
         }
     }
 }

@@ -24,10 +24,10 @@ use crate::{
         self, Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS,
         Unlisted,
     },
-    field::{Codec, Scope, Tier},
+    field::{Codec, Named, Scope, Tier},
     kind::{self, Fault, Shape},
     kinds::{self, approval_rule, group_limits::OnLimit},
-    level::{Level, MINIMAL},
+    level::{DEVELOPER, Level, MINIMAL},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -188,7 +188,54 @@ pub(super) fn included(included: Included, context: &Context) -> (Container, Fau
 
 fn one(merged: Merged, context: &Context) -> (Container, Faults) {
     let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
-    (check.container(merged), check.faults)
+    let container = check.container(merged);
+    low_shares(&container, &mut check.faults);
+    (container, check.faults)
+}
+
+/// Reports rows that name a group with which `container` is declared to be shared at a level that
+/// the service refuses in them.
+fn low_shares(container: &Container, faults: &mut Faults) {
+    let is_group = |of: kind::Section| {
+        of.identity.first().is_some_and(|name| of.field(name).names == Some(Named::Group))
+    };
+    let is_present = |entry: &&desired::Entry| entry.state == desired::State::Present;
+    let mut low = BTreeMap::new();
+    for shares in container.sections.iter().filter(|section| is_group(section.of)) {
+        let level = shares.of.table().specs().iter().find(|spec| spec.field.codec == Codec::Level);
+        for entry in shares.entries.iter().filter(is_present) {
+            let Some(field) = level.and_then(|level| entry.fields.get(&level.name)) else {
+                continue;
+            };
+            let level = field.value.plain().and_then(Level::parse);
+            if let Some(level) = level.filter(|level| level.number < DEVELOPER) {
+                low.insert(entry.key.to_lowercase(), (level.word, field.origin));
+            }
+        }
+    }
+    if low.is_empty() {
+        return;
+    }
+    for section in &container.sections {
+        for entry in section.entries.iter().filter(is_present) {
+            for spec in section.of.table().specs() {
+                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let rows = field.value.plain().and_then(Json::as_array).into_iter().flatten();
+                let groups =
+                    rows.filter_map(|row| row.get("group")?.as_str()).map(str::to_lowercase);
+                for (level, origin) in groups.filter_map(|group| low.get(&group)) {
+                    let message = format!(
+                        "it names a group with which the {} is shared as {level} only",
+                        container.scope.noun()
+                    );
+                    let refused = faults.error("low-share", message, Spot::key(&field.origin));
+                    refused.related(Spot::value(origin), "this share");
+                    refused
+                        .help("share it as developer or more, or take the group out of the rule");
+                }
+            }
+        }
+    }
 }
 
 /// An expired acknowledgement must not stop a run. Planning ignores it.

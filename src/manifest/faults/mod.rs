@@ -218,6 +218,16 @@ impl Findings {
             let is_new = refused.insert(error.instance_path().as_str().to_owned());
             sentences::explain(&error, document, &checker.schema, is_new, self);
         }
+        // What is below a wrong name is checked as well, so that all can be mended at once.
+        let meant = sentences::renamed(document, &checker.schema);
+        let (mut seen, json) = (BTreeSet::new(), meant.to_json());
+        for error in checker.validator.iter_errors(&json).take(2 * MOST) {
+            let at = error.instance_path().as_str();
+            if at.matches('/').count() > 1 {
+                let is_new = seen.insert(at.to_owned());
+                sentences::explain(&error, &meant, &checker.schema, is_new, self);
+            }
+        }
         refused
     }
 

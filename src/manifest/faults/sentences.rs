@@ -12,7 +12,9 @@ use super::{
     locate::{Located, first_sentence, locate},
 };
 use crate::{
+    desired::PROJECTS,
     field::{Field, Scope, Secrecy},
+    kind::Shape,
     kinds::{
         self,
         words::{self, Meaning},
@@ -93,6 +95,19 @@ pub(super) fn explain(
     }
 }
 
+/// What stands in `document` under other names than those that are meant, under these.
+pub(super) fn renamed(document: &Node, root: &Json) -> Node {
+    let entries = locate("", document, root).into_iter().flat_map(|top| {
+        let unknown =
+            move |(key, _): &&(Key, Node)| top.schema["properties"].get(&key.name).is_none();
+        document.entries().iter().filter(unknown).filter_map(move |(key, value)| {
+            let Meaning::Field(meant) = top.meant(&key.name)? else { return None };
+            Some((Key { name: meant.to_owned(), span: key.span.clone() }, value.clone()))
+        })
+    });
+    Node { data: Data::Map(entries.collect()), span: document.span.clone() }
+}
+
 /// A missing required field. `schema` is that of its parent.
 pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> Finding<A> {
     let help = match property {
@@ -126,8 +141,18 @@ impl Located<'_> {
             _ if matches!(self.node.data, Data::List(_)) => {
                 "write one value, without the brackets of a list".to_owned()
             }
+            _ if self
+                .node
+                .text()
+                .is_some_and(|text| text.contains("{{") || text.contains("${")) =>
+            {
+                format!("write {form}: expressions of other tools are not filled in")
+            }
             _ if self.node.text().is_some_and(|text| text.starts_with('{')) => {
                 "take the quotes away: in them it is text".to_owned()
+            }
+            _ if keys.len() == 1 && !is_tried && nearest(&keys[0], ["env", "file"]).is_some() => {
+                did_you_mean(&keys[0], ["env", "file"]).unwrap_or_default()
             }
             _ if any(&["vault", "sops", "secret", "ssm", "command"]) => format!(
                 "write {form}: undrift reads nothing else, so let the job put the secret there"
@@ -177,10 +202,12 @@ impl Located<'_> {
             let spot = self.at(key, node, field);
             let schema = spot.schema;
             let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
-            let shape = || spot.instead(&["array"]).1.map(|shape| format!("{help}, and {shape}"));
+            let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
+            let expected = if is_list { "array" } else { "object" };
+            let shape = || spot.instead(&[expected]).1.map(|shape| format!("{help}, and {shape}"));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
             let is_open = Field::of(schema).secrecy == Secrecy::Open;
-            let whole = if is_list { shape() } else { option() };
+            let whole = if is_list || is_mapping { shape() } else { option() };
             return whole.filter(|_| is_open).unwrap_or(help);
         }
         let number = || Some(Level::parse(&node.to_json())?.word);
@@ -224,9 +251,23 @@ impl Located<'_> {
     fn of_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
         let mut everywhere = kinds::everywhere().filter(|_| is_container);
+        if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
+            let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
+            let owner = list.map(|of| of.home.scope);
+            let owner = owner.or((name == PROJECTS).then_some(Scope::Group))?;
+            return Some(format!(
+                "only a {0} has this: write it in the document of a {0}",
+                owner.noun()
+            ));
+        }
         if self.depth == 0 {
             let other = everywhere.find(|section| section.section == name)?;
-            let rule = if other.home.scope == Scope::Project { BY_RULE } else { "" };
+            let is_rule = self.root["properties"].get("for").is_some();
+            let rule = match other.home.scope {
+                Scope::Project if is_rule => "; write a rule without `for: Group` for projects",
+                Scope::Project => BY_RULE,
+                Scope::Group => "",
+            };
             return Some(format!("only a {} has this section{rule}", other.home.scope.noun()));
         }
         let other = everywhere

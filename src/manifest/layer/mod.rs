@@ -91,7 +91,7 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     }
     shared_variables(&layered.containers, &mut layered.faults);
     include::invented(&rules, &mut layered);
-    rules.idle(&mut layered.faults);
+    rules.idle(&layered.containers, &mut layered.faults);
     layered.rules = rules;
     layered.acknowledged.sort_by_cached_key(|document| {
         let known = document.known.clone();
@@ -131,8 +131,16 @@ fn shared_variables(containers: &[Merged], faults: &mut Faults) {
             }
             let (one, other) = (&first.path.value, &container.path.value);
             let message = format!("`{variable}` would be named after `{one}` and after `{other}`");
-            let shared = faults.error("template", message, Spot::key(origin));
-            shared.help("name it by `{path}`, or write the name of the variable in one of the two documents");
+            let plain = |path: &str| path.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            let help = "write the name of the variable in one of the two documents";
+            let help = if plain(one) == plain(other) {
+                format!(
+                    "{help}: in names of variables, other characters than letters and digits become `_`"
+                )
+            } else {
+                format!("name it by `{{path}}`, or {help}")
+            };
+            faults.error("template", message, Spot::key(origin)).help(help);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         read::document::{Body, Holds, Rule, Uses},
     },
     origin::{Origin, Sourced},
-    text::nearest,
+    text::{alternatives, nearest},
     value::Value,
 };
 
@@ -123,7 +123,8 @@ impl Rules {
             let written = crate::text::escape(&name.value);
             let message = format!("there is no profile `{written}`{for_scope}");
             let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
-            let near = nearest(&name.value, self.near(scope, &name.value));
+            let known: Vec<_> = self.near(scope, &name.value).collect();
+            let near = nearest(&name.value, known.iter().copied());
             wrong.help(match (Scope::ALL.into_iter().find(is_for), near) {
                 (Some(of), _) => format!(
                     "that profile is for {}s; write another one with `for: {}`",
@@ -131,6 +132,9 @@ impl Rules {
                     scope.document()
                 ),
                 (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) if (1..=FEW).contains(&known.len()) => {
+                    format!("use {}, or declare it with `kind: Profile`", alternatives(&known))
+                }
                 (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
             });
         }
@@ -310,8 +314,15 @@ impl Rules {
         }
     }
 
-    /// Reports rules without effect.
-    pub(super) fn idle(&self, faults: &mut Faults) {
+    /// Reports rules without effect on `containers`, which are in order of their paths.
+    pub(super) fn idle(&self, containers: &[super::Merged], faults: &mut Faults) {
+        let is_above = |glob: &Glob| {
+            let prefix = glob.written().strip_suffix('*').unwrap_or_default().to_lowercase();
+            let path = |container: &super::Merged| container.path.value.to_lowercase();
+            let at = containers.partition_point(|container| path(container) < prefix);
+            prefix.ends_with('/')
+                && containers.get(at).is_some_and(|next| path(next).starts_with(&prefix))
+        };
         for (at, Known { rule, is_used, declared }) in self.rules.iter().enumerate() {
             // Only the service knows what it includes; and of two profiles with one name, it is
             // unknown which one is used.
@@ -333,8 +344,14 @@ impl Rules {
                             _ if paths.iter().any(|glob| is_expression(glob.written())) => {
                                 NO_EXPRESSION
                             }
-                            _ if paths.iter().any(|glob| glob.written().ends_with("/*")) => {
+                            _ if paths.iter().any(is_above) => {
                                 "`*` stays within one part of a path, and `**` matches all below: write `/**`, or take the document away"
+                            }
+                            _ if paths
+                                .iter()
+                                .all(|glob| !glob.written().contains(['*', '?', '{'])) =>
+                            {
+                                "a path without `*` matches only itself: write `/**` behind it for all below, or take the document away"
                             }
                             _ => "correct `match`, or take the document away",
                         },

@@ -65,7 +65,10 @@ impl Located<'_> {
         let rest = names.iter().copied().filter(|name| *name != first);
         let fields = std::iter::once(first).chain(rest).map(|field| {
             let schema = &properties[field];
-            let own = match (level, &name) {
+            let inner = || self.node.entries().first()?.1.get(field)?.1.text().map(str::to_owned);
+            let inner = || inner().filter(|text| is_name(text) && self.is_marked());
+            let named = (field == first && !may_be_secret(schema)).then(inner).flatten();
+            let own = match (level, &named.or_else(|| name.clone())) {
                 (Some(level), _) if field.contains("access") => Some(level.to_owned()),
                 (_, Some(name)) if field == first && (is_key || level.is_none()) => {
                     Some(scalar(name, true))

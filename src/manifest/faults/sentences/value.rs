@@ -389,7 +389,10 @@ impl Located<'_> {
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
-        let message = format!("{} must be {}", self.name(), alternatives(options));
+        let all = alternatives(options);
+        let are_many = options.len() > 12;
+        let must = if are_many { format!("one of {} words", options.len()) } else { all.clone() };
+        let message = format!("{} must be {must}", self.name());
         let finding = Finding::error("choice", message, self.span());
         if matches!(self.node.data, Data::List(_)) {
             let help = "write only one of them; for several, write an entry for each";
@@ -404,7 +407,8 @@ impl Located<'_> {
             Some((_, at)) => format!("write `guard: {near}`, and `at: {at}`"),
             None => format!("did you mean `{near}`?"),
         });
-        finding.with_help(instead().or(help).or_else(|| self.description()))
+        let others = || if are_many { Some(format!("write {all}")) } else { self.description() };
+        finding.with_help(instead().or(help).or_else(others))
     }
 
     /// The guard and the address, if they are written in one, as on the command line.
@@ -507,6 +511,7 @@ impl Located<'_> {
                 Some(_) => "leave the `@` away".to_owned(),
                 None => format!("write {what}: it has no `@`, no `/` and no blanks"),
             },
+            _ if fits(&&*format!("#{text}")) => format!("write `'#{text}'`, with the quotes"),
             _ => match words::options(text).find(fits) {
                 Some(option) => format!("write `{}`", quoted(option, false)),
                 None => {
