@@ -84,6 +84,8 @@ pub struct Field {
     pub not_before: Option<Cow<'static, str>>,
     /// Whether no group above may have an entry with the same value.
     pub unique_above: bool,
+    /// Whether the service refuses two entries with the same value.
+    pub unique: bool,
     /// Whether its text must start with the path of the group or project.
     pub starts_with_path: bool,
     /// Whether only top-level groups have it; the service ignores it in others.

@@ -253,10 +253,23 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 }
                 let (message, help) = syntax::in_words(kind);
                 let tab = self.text.get(at..).filter(|_| syntax::is_tab(kind)).and_then(|rest| rest.find('\t'));
-                let at = at + tab.unwrap_or_default();
+                let at = tab.map_or(at, |tab| self.first_tab(at + tab));
                 Fault { help, ..Fault::new("syntax", message, at..at) }
             }
         }
+    }
+
+    /// The tab that indents the first of the lines up to the one of the byte `at` that are indented so.
+    fn first_tab(&self, at: usize) -> usize {
+        let of = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+        let mut first = at;
+        let mut end = self.text[..at].rfind('\n');
+        while let Some(line) = end.map(|end| &self.text[..end]) {
+            let start = line.rfind('\n').map_or(0, |end| end + 1);
+            let Some(tab) = line[start..start + of(&line[start..])].find('\t') else { break };
+            (first, end) = (start + tab, start.checked_sub(1));
+        }
+        first
     }
 
     /// Whether the alias at the byte `at` has an anchor before its document.

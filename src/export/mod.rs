@@ -108,13 +108,15 @@ impl Settings {
     }
 
     /// Whether the section `of` of the container at `path` is exported. The container itself, and
-    /// whether it is closed, always is; a section that the service is too old for never is.
+    /// whether it is closed, always is; never is a section that the service is too old for, or that only
+    /// top-level groups have.
     pub fn takes(&self, path: &str, of: Section) -> bool {
         let address = Address::container(path.into()).section(of.section);
         let Selection { only, exclude } = &self.selection;
         matches!(of.shape, Shape::Container | Shape::Switch)
             || (self.wants(of.section)
-                && of.table().specs().iter().any(|spec| of.table().is_current(spec, self.release))
+                && of.exists(self.release)
+                && (!of.is_of_top() || !path.contains('/'))
                 && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
                 && !exclude.iter().any(|glob| glob.matches(&address)))
     }

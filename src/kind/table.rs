@@ -8,6 +8,7 @@ use crate::{
     field::{Codec, Field, KEYWORD, Scope, Stake, Word, field},
     level::Level,
     release::{Known, Release},
+    text::alternatives,
     value::{Json, Value},
 };
 
@@ -172,7 +173,16 @@ impl Table {
         if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
             let message = format!("`{what}` is gone from release {until} on");
             let help = match several(&spec.schema) {
-                _ if what != name => "use another value".into(),
+                _ if what != name => {
+                    let options = spec.schema["enum"].as_array().into_iter().flatten();
+                    let options = options.filter_map(Json::as_str).filter(|other| *other != what);
+                    let others: Vec<_> = options.collect();
+                    if others.is_empty() {
+                        "use another value".into()
+                    } else {
+                        format!("use {}", alternatives(&others))
+                    }
+                }
                 Some(several) => several,
                 None => "leave it out".into(),
             };

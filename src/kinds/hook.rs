@@ -191,7 +191,10 @@ impl Rules for Hooks {
         for (field, url) in url.into_iter().chain(previously) {
             let Err(why) = valid_url(url) else { continue };
             let message = format!("the URL of a hook {why}");
-            let help = "write it as `https://HOST/PATH`";
+            let help = match url.starts_with(['“', '„', '‘', '«']) {
+                true => "write `'` or `\"`: other quotes are part of the text",
+                false => "write it as `https://HOST/PATH`",
+            };
             report(Fault::error("hook-url", field, message, help));
         }
     }

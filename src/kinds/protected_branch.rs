@@ -1,5 +1,6 @@
-//! Protected branches of a project: who may push, merge and unprotect. (Not in the reference; based
-//! on the documentation and behaviour of the service.)
+//! Protected branches of a project, and those that a top-level group sets for all projects in it: who
+//! may push, merge and unprotect. (Not in the reference; based on the documentation and behaviour of
+//! the service.)
 //!
 //! A permission is a list of rows: a level, a user or a group. An edit contains the rows to add and
 //! the ids of rows to remove. Without tiers, the service has one level for each permission and no
@@ -53,7 +54,43 @@ pub struct Grant {
     pub group: Option<String>,
 }
 
+/// A branch, or a pattern for branches, in all projects of a top-level group, and who may do what.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct GroupProtectedBranch {
+    /// The name of a branch, or a pattern such as `release/*`. The branches need not exist.
+    #[schemars(transform = field().accepted(Accepted::OnCreate).top_level().premium().since(17, 6).by_kind(), length(min = 1, max = 255), example = &"main")]
+    pub name: String,
+    /// Who may push: levels. `no_access` alone means nobody.
+    #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
+    pub allowed_to_push: Option<Vec<GroupGrant>>,
+    /// Who may merge: levels. `no_access` alone means nobody.
+    #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
+    pub allowed_to_merge: Option<Vec<GroupGrant>>,
+    /// Who may unprotect the branches: levels.
+    #[schemars(transform = field().as_rows("unprotect_access_level").read_as("unprotect_access_levels").by_kind(), length(min = 1))]
+    pub allowed_to_unprotect: Option<Vec<GroupGrant>>,
+    /// Whether everyone who may push may also force-push.
+    #[schemars(transform = field().by_kind())]
+    pub allow_force_push: Option<bool>,
+    /// Whether code owners must approve changes of their files.
+    #[schemars(transform = field().with_every_edit().by_kind())]
+    pub code_owner_approval_required: Option<bool>,
+}
+
+/// Who gets a permission in a group: everybody with a level. The service refuses users and groups.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct GroupGrant {
+    /// Everybody with this level in the project or a higher one.
+    #[schemars(transform = field().level().by_kind())]
+    pub access_level: RuleLevel,
+}
+
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ProtectedBranch>()));
+
+static GROUP_TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::new(&schema::of::<GroupProtectedBranch>()));
 
 /// The section `protected_branches`.
 pub static KIND: Kind = Kind {
@@ -63,23 +100,39 @@ pub static KIND: Kind = Kind {
     identity: &["name"],
     required: &[],
     removal: Removal::ByKind,
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::List(operation::PROTECTED_BRANCH_LIST),
-        create: Create::With(operation::PROTECTED_BRANCH_CREATE),
-        change: Change::EditOrReplace(operation::PROTECTED_BRANCH_UPDATE),
-        delete: Some(operation::PROTECTED_BRANCH_DELETE),
-        handle: &[Handle::path("name", "name"), Handle::NAMED],
-        rows: Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] },
-        // From 17.6 on, the list also shows those of a group above, which the project cannot change.
-        inherited_if: Some("inherited"),
-        response_fields: &["inherited"],
-        needs: &[Capability::People],
-        ..Home::PLAIN
-    }],
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &TABLE,
+            place: Place::List(operation::PROTECTED_BRANCH_LIST),
+            create: Create::With(operation::PROTECTED_BRANCH_CREATE),
+            change: Change::EditOrReplace(operation::PROTECTED_BRANCH_UPDATE),
+            delete: Some(operation::PROTECTED_BRANCH_DELETE),
+            handle: &[Handle::path("name", "name"), Handle::NAMED],
+            rows: ROWS,
+            // From 17.6 on, the list also shows those of a group above, which the project cannot change.
+            inherited_if: Some("inherited"),
+            response_fields: &["inherited"],
+            needs: &[Capability::People],
+            ..Home::PLAIN
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &GROUP_TABLE,
+            place: Place::List(operation::GROUP_PROTECTED_BRANCH_LIST),
+            create: Create::With(operation::GROUP_PROTECTED_BRANCH_CREATE),
+            change: Change::Edit(operation::GROUP_PROTECTED_BRANCH_UPDATE),
+            delete: Some(operation::GROUP_PROTECTED_BRANCH_DELETE),
+            handle: &[Handle::path("name", "name"), Handle::NAMED],
+            rows: ROWS,
+            response_fields: &["inherited"],
+            ..Home::PLAIN
+        },
+    ],
     rules: &ProtectedBranches,
 };
+
+const ROWS: Rows = Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] };
 
 struct ProtectedBranches;
 

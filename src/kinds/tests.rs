@@ -171,7 +171,9 @@ fn properties_of_a_home_follow_from_its_operations() {
         assert_eq!(of.may_come_twice(), is(&twice), "{of:?}");
         assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
     }
-    assert!(kinds::protected_branch::KIND.in_scope(Scope::Group).is_none());
+    let of_top = kinds::sections(Scope::Group).filter(|of| of.is_of_top()).map(|of| of.section);
+    assert_eq!(of_top.collect::<Vec<_>>(), ["protected_branches"]);
+    assert!(kinds::approvals::KIND.in_scope(Scope::Group).is_none());
 }
 
 /// An export leaves out only values that a kind declares confidential.

@@ -390,6 +390,7 @@ mod tests {
                     "group-transfer",
                     "group-share",
                     "group-push-rule-add",
+                    "group-protected-branch-add",
                 ],
             ),
             (
@@ -451,6 +452,8 @@ mod tests {
             "group-hook-edit",
             "group-push-rule-add",
             "group-push-rule-edit",
+            "group-protected-branch-add",
+            "group-protected-branch-edit",
         ];
         assert_eq!(showing, expected);
         assert!(

@@ -264,6 +264,17 @@ operations! {
         [group].fields_of(Scope::Group, "push_rule", Route::Edit).premium().shows();
     Write GROUP_PUSH_RULE_DELETE = "group-push-rule-delete" Delete "/groups/:id/push_rule", "delete a group's push rule", "supporting",
         Nothing, [group].premium();
+    Read GROUP_PROTECTED_BRANCH_LIST = "group-protected-branch-list" Get "/groups/:id/protected_branches",
+        "list the branches that a top-level group protects", "supporting", List, [group, branch_search, paging].premium().since(17, 6);
+    Write GROUP_PROTECTED_BRANCH_CREATE = "group-protected-branch-add" Post "/groups/:id/protected_branches",
+        "protect a branch or wildcard in all projects of a top-level group", "supporting", One,
+        [group, new_protection].premium().since(17, 6).again(Again::Refused).shows();
+    Write GROUP_PROTECTED_BRANCH_UPDATE = "group-protected-branch-edit" Patch "/groups/:id/protected_branches/:name",
+        "edit a branch or wildcard that a top-level group protects", "supporting", One,
+        [group, protected_branch, changed_protection].premium().since(17, 6).again(Again::Refused).shows();
+    Write GROUP_PROTECTED_BRANCH_DELETE = "group-protected-branch-delete" Delete "/groups/:id/protected_branches/:name",
+        "unprotect a branch or wildcard in the projects of a top-level group", "supporting", Unsaid,
+        [group, protected_branch].premium().since(17, 6);
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [group, of_subgroups, listing, order, paging];
 }

@@ -341,6 +341,9 @@ pub struct Field {
     /// Whether no group above may have an entry with the same value (default: `false`).
     #[serde(default)]
     pub unique_above: bool,
+    /// Whether the service refuses two entries with the same value (default: `false`).
+    #[serde(default)]
+    pub unique: bool,
     /// Whether its text must start with the path of the group or project (default: `false`).
     #[serde(default)]
     pub starts_with_path: bool,

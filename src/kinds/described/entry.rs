@@ -143,6 +143,7 @@ fn treatment(field: &Field) -> field::Field {
         not_with: field.not_with.clone().map(Into::into),
         not_before: field.not_before.clone().map(Into::into),
         unique_above: field.unique_above,
+        unique: field.unique,
         starts_with_path: field.starts_with_path,
         expression: field.expression,
         trimmed: field.trimmed,

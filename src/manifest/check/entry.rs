@@ -137,8 +137,29 @@ impl Check<'_> {
         }
     }
 
+    /// Reports values that the service takes for one entry only, at both places.
+    fn same_values(&mut self, of: Section, entries: &[Entry]) {
+        for spec in of.table().specs().iter().filter(|spec| spec.field.unique) {
+            let mut seen = HashMap::new();
+            for entry in entries {
+                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let Some(value) = field.value.plain().map(Json::to_string) else { continue };
+                if let Some(first) = seen.get(&value) {
+                    let message = format!("two {} with one `{}`", plural(of.noun), spec.name);
+                    let twice =
+                        self.faults.error("duplicate-entry", message, Spot::value(&field.origin));
+                    twice.related(Spot::value(first), "the first one");
+                    twice.help("the service refuses that: change one of them, or take it away");
+                } else {
+                    seen.insert(value, field.origin.clone());
+                }
+            }
+        }
+    }
+
     /// Reports two entries with one identity, at both places.
     pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
+        self.same_values(of, entries);
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut near: HashMap<String, usize> = HashMap::new();
         let is_url = of.identity.last().is_some_and(|name| of.field(name).compare == Compare::Url);

@@ -543,6 +543,9 @@ impl Check<'_> {
                 let is_minimal =
                     level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
                 let message = match spec.field.top_level {
+                    true if own.of.identity.contains(&name) => {
+                        format!("only top-level groups have `{}`", own.of.section)
+                    }
                     true => format!("only top-level groups have `{name}`"),
                     false if is_minimal => {
                         "only top-level groups have members with minimal access".to_owned()

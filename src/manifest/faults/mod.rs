@@ -218,8 +218,8 @@ impl Findings {
             let is_new = refused.insert(error.instance_path().as_str().to_owned());
             sentences::explain(&error, document, &checker.schema, is_new, self);
         }
-        // What is below a wrong name is checked as well, so that all can be mended at once.
-        let meant = sentences::renamed(document, &checker.schema);
+        // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
+        let meant = sentences::meant(document, &checker.schema);
         let (mut seen, json) = (BTreeSet::new(), meant.to_json());
         for error in checker.validator.iter_errors(&json).take(2 * MOST) {
             let at = error.instance_path().as_str();

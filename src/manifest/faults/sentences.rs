@@ -95,17 +95,39 @@ pub(super) fn explain(
     }
 }
 
-/// What stands in `document` under other names than those that are meant, under these.
-pub(super) fn renamed(document: &Node, root: &Json) -> Node {
+/// What stands in `document` under other names than those that are meant, under these, and mappings in
+/// the place of lists as the lists that are meant: the keys tell entries apart.
+pub(super) fn meant(document: &Node, root: &Json) -> Node {
     let entries = locate("", document, root).into_iter().flat_map(|top| {
-        let unknown =
-            move |(key, _): &&(Key, Node)| top.schema["properties"].get(&key.name).is_none();
-        document.entries().iter().filter(unknown).filter_map(move |(key, value)| {
-            let Meaning::Field(meant) = top.meant(&key.name)? else { return None };
-            Some((Key { name: meant.to_owned(), span: key.span.clone() }, value.clone()))
+        document.entries().iter().filter_map(move |(key, value)| {
+            let is_known = top.schema["properties"].get(&key.name).is_some();
+            let name = match top.meant(&key.name) {
+                Some(Meaning::Field(name)) if !is_known => name.to_owned(),
+                _ => key.name.clone(),
+            };
+            let listed = as_list(&name, value, &top.schema["properties"][&name]);
+            let is_meant = is_known && listed.is_none() || !is_known && name == key.name;
+            let key = Key { name, span: key.span.clone() };
+            (!is_meant).then(|| (key, listed.unwrap_or_else(|| value.clone())))
         })
     });
     Node { data: Data::Map(entries.collect()), span: document.span.clone() }
+}
+
+/// The mapping `value` of mappings as the list that the section `name` is.
+fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
+    let identity = *kinds::everywhere().find(|of| of.section == name)?.identity.first()?;
+    let items = value.entries().iter().map(|(key, inner)| {
+        let Data::Map(fields) = &inner.data else { return None };
+        let own = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
+        let own = (Key { name: identity.to_owned(), span: key.span.clone() }, own);
+        let own = inner.get(identity).is_none().then_some(own);
+        let fields = own.into_iter().chain(fields.iter().cloned()).collect();
+        Some(Node { data: Data::Map(fields), span: inner.span.clone() })
+    });
+    let items: Vec<_> = items.collect::<Option<_>>()?;
+    let is_list = schema["items"]["properties"].get(identity).is_some() && !items.is_empty();
+    is_list.then(|| Node { data: Data::List(items), span: value.span.clone() })
 }
 
 /// A missing required field. `schema` is that of its parent.

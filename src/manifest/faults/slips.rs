@@ -313,6 +313,10 @@ impl<'t> Around<'t> {
             {
                 joined(own, number)
             }
+            "syntax" if before.is_some_and(|before| self.is_off(line(before))) => Some(format!(
+                "line {} is a comment: take its `#` away, or write these lines as comments too",
+                before? + 1
+            )),
             "syntax" if is_name(&own.trim().replace('/', ".")) => {
                 Some(format!("line {}: a key has a colon behind it", number + 1))
             }
@@ -327,9 +331,22 @@ impl<'t> Around<'t> {
                 dash(own, number).or(joined)
             }
             "document" => joined(own, number),
+            "yaml-key"
+                if key
+                    .split_once(':')
+                    .is_some_and(|(key, value)| is_name(key) && !value.is_empty()) =>
+            {
+                Some("write a space behind each colon: `{key: value}`".to_owned())
+            }
             "type" => joined(own, number).or_else(|| dash(line(number + 1), number + 1)),
             _ => None,
         })
+    }
+
+    /// Whether `line` is a key that is a comment, and an entry or a deeper key follows.
+    fn is_off(&self, line: &str) -> bool {
+        let key = line.trim_start().strip_prefix('#').and_then(|key| key.trim().strip_suffix(':'));
+        key.is_some_and(is_name) && width(self.line(self.own)) > width(line)
     }
 
     /// Help for a key above the lines of a text, of which YAML makes a list.

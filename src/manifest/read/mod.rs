@@ -205,6 +205,9 @@ fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)>
     if file == "undrift.yaml" {
         let help = "move it to the top of the folder of manifests, where it counts, or away";
         Some(("a configuration of undrift", help))
+    } else if file != "sandbox.yaml" && is_list("projects") && document.get("users").is_none() {
+        let help = "write a document for each, with `kind: Project`, its `path`, and a line `---` in between; if it is a seed of the sandbox, call it `sandbox.yaml`";
+        Some(("a list of projects", help))
     } else if file == "sandbox.yaml" || ["users", "groups", "projects"].into_iter().any(is_list) {
         let help = "call it `sandbox.yaml` at the top of the folder, or move it out and name it with `--seed`";
         Some(("a seed of the sandbox", help))

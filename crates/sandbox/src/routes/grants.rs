@@ -164,10 +164,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans changes of the `stored` grants.
+    /// Plans changes of the `stored` grants. Without a project they are for a group, which only grants
+    /// to levels.
     pub(super) fn new(
         call: &Call<'_>,
-        project: &Project,
+        project: Option<&Project>,
         stored: &[Grant],
         changes: &[Change],
     ) -> Result<Self> {
@@ -203,15 +204,19 @@ impl Plan {
     fn check(
         &mut self,
         call: &Call<'_>,
-        project: &Project,
+        project: Option<&Project>,
         stored: &[Grant],
         wanted: &Grant,
     ) -> Result<()> {
         let taken = stored.iter().any(|other| {
             other.action == wanted.action && other.to == wanted.to && other.id != wanted.id
         });
-        let complaint =
-            if taken { Some("has already been taken") } else { fault(call, project, wanted.to)? };
+        let complaint = match (project, wanted.to) {
+            _ if taken => Some("has already been taken"),
+            (Some(project), to) => fault(call, project, to)?,
+            (None, Grantee::Level(_)) => None,
+            (None, _) => Some("must be blank"),
+        };
         if let Some(complaint) = complaint {
             let mut words = format!("{} access levels", wanted.action.word());
             words[..1].make_ascii_uppercase();

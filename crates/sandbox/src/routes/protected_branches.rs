@@ -1,5 +1,6 @@
-//! Protected branches of a project, and the protection that the service adds to a default branch.
-//! The reference leaves them out; all of this is the real service's behaviour.
+//! Protected branches of a project, those of a top-level group, which count in all its projects, and the
+//! protection that the service adds to a default branch. The reference leaves them out; all of this is
+//! the real service's behaviour.
 
 use std::borrow::Cow;
 
@@ -15,6 +16,11 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/protected_branches/{name}", show),
     patch("/projects/{id}/protected_branches/{name}", update),
     delete("/projects/{id}/protected_branches/{name}", remove),
+    get("/groups/{id}/protected_branches", list_of_group),
+    post("/groups/{id}/protected_branches", create_in_group),
+    get("/groups/{id}/protected_branches/{name}", show_of_group),
+    patch("/groups/{id}/protected_branches/{name}", update_in_group),
+    delete("/groups/{id}/protected_branches/{name}", remove_from_group),
 ];
 
 const FORCE_PUSH: &str = "allow_force_push";
@@ -51,6 +57,9 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let mut all = Protection::without_grants(call.db, project.id, call.now())?;
+    if call.tier() >= Tier::Premium && call.is_from(17, 6) {
+        all.extend(Protection::of_group(call.db, protection::root(&project.namespace))?);
+    }
     all.retain(|protection| is_found(&protection.name, &search));
     page::list_of(call, &all, |protection| {
         let mut protection = protection.clone();
@@ -94,9 +103,9 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     if call.tier() >= Tier::Premium {
         body["unprotect_access_levels"] = rows(Action::Unprotect)?.into();
         body[CODE_OWNERS] = protection.code_owner_approval_required.into();
-        if call.release() >= OBSERVED {
-            // Groups have no protected branches here.
-            body["inherited"] = false.into();
+        let is_inherited = protection.namespace_id.is_some();
+        if call.release() >= OBSERVED || is_inherited {
+            body["inherited"] = is_inherited.into();
         }
     }
     Ok(body)
@@ -107,38 +116,112 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
 }
 
-/// Protects a branch with these parameters.
+/// Protects a branch of a project with these parameters.
 fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection> {
+    let new = Protection { project_id: Some(project.id), ..Protection::default() };
+    add(call, Some(project), new, params)
+}
+
+/// Adds `new` with these parameters. Without a project it is one of a group.
+fn add(
+    call: &Call<'_>,
+    project: Option<&Project>,
+    new: Protection,
+    params: &Params,
+) -> Result<Protection> {
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
     let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    check_change(call, project)?;
+    project.map_or(Ok(()), |project| check_change(call, project))?;
     if code_owners.is_none() && params.has(CODE_OWNERS) {
         return Err(Failure::internal(&"code_owner_approval_required is null"));
     }
-    if Protection::named(call.db, project.id, &name, call.now())?.is_some() {
+    let known = |like: &Protection| Protection::like(call.db, like, &name, call.now());
+    if known(&new)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
-    refuse_if(!grants::may_unprotect(call, project, &plan.added)?, Failure::forbidden)?;
+    if let Some(project) = project {
+        refuse_if(!grants::may_unprotect(call, project, &plan.added)?, Failure::forbidden)?;
+    }
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
     plan.check_faults()?;
-    protection::forget_due(call.db, project.id, &name, call.now())?;
-    let new = Protection {
-        project_id: project.id,
+    if let Some(project) = project {
+        protection::forget_due(call.db, project.id, &name, call.now())?;
+    }
+    let full = Protection {
         name: name.clone(),
         allow_force_push,
         code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         grants: plan.added,
-        ..Protection::default()
+        ..new
     };
-    new.insert(call.db)?;
-    Protection::named(call.db, project.id, &name, call.now())?.ok_or_else(Failure::no_record)
+    full.insert(call.db)?;
+    known(&full)?.ok_or_else(Failure::no_record)
+}
+
+/// The top-level group of a call, whose owner the caller is.
+fn group(call: &Call<'_>) -> Result<Namespace> {
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
+    let group = call.group_as(OWNER)?;
+    call.require_tier(Tier::Premium)?;
+    Ok(group)
+}
+
+/// One of a group as the service shows it.
+fn of_group(call: &Call<'_>, protection: &Protection) -> Result<Value> {
+    let mut body = json(call, protection)?;
+    if let Some(body) = body.as_object_mut() {
+        body.remove("inherited");
+    }
+    Ok(body)
+}
+
+fn list_of_group(call: &Call<'_>) -> Result<Answer> {
+    let group = group(call)?;
+    let search = call.params.text("search")?.unwrap_or_default();
+    let mut all = Protection::of_group(call.db, group.id)?;
+    all.retain(|protection| is_found(&protection.name, &search));
+    page::list_of(call, &all, |protection| Ok(Cow::Owned(of_group(call, protection)?)))
+}
+
+/// The protected branch in the path.
+fn named_in_group(call: &Call<'_>) -> Result<Protection> {
+    let all = Protection::of_group(call.db, group(call)?.id)?;
+    let named = all.into_iter().find(|protection| protection.name == call.segment("name"));
+    named.ok_or_else(|| Failure::not_found("ProtectedBranch"))
+}
+
+fn show_of_group(call: &Call<'_>) -> Result<Answer> {
+    Answer::ok(&of_group(call, &named_in_group(call)?)?)
+}
+
+fn create_in_group(call: &Call<'_>) -> Result<Answer> {
+    let group = group(call)?;
+    if group.parent_id.is_some() {
+        let words = "cannot be associated with a subgroup".to_owned();
+        return Err(Failure::invalid_record(vec![words]));
+    }
+    let new = Protection { namespace_id: Some(group.id), ..Protection::default() };
+    Answer::created(&of_group(call, &add(call, None, new, &call.params)?)?)
+}
+
+fn update_in_group(call: &Call<'_>) -> Result<Answer> {
+    change(call, None, || named_in_group(call))?;
+    Answer::ok(&of_group(call, &named_in_group(call)?)?)
+}
+
+/// Other routes that delete answer without a body.
+fn remove_from_group(call: &Call<'_>) -> Result<Answer> {
+    let protection = named_in_group(call)?;
+    call.check_unmodified(&protection.updated_at)?;
+    protection.remove(call.db)?;
+    Answer::ok(&of_group(call, &protection)?)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
@@ -154,6 +237,16 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Resu
 /// too.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
+    change(call, Some(&project), || changeable(call, &project))?;
+    Answer::ok(&json(call, &named(call, project.id)?)?)
+}
+
+/// Changes what `find` finds, after the parameters were read. Without a project it is one of a group.
+fn change(
+    call: &Call<'_>,
+    project: Option<&Project>,
+    find: impl FnOnce() -> Result<Protection>,
+) -> Result<()> {
     let params = &call.params;
     let licensed = call.tier() >= Tier::Premium;
     let lists = Action::ALL.map(grants::list_name);
@@ -163,8 +256,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let changes = grants::changes(call, call.tier(), params, &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    let mut protection = changeable(call, &project)?;
-    let plan = Plan::new(call, &project, &protection.grants, &changes)?;
+    let mut protection = find()?;
+    let plan = Plan::new(call, project, &protection.grants, &changes)?;
     plan.check_faults()?;
     plan.apply(call, protection.id)?;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
@@ -174,8 +267,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         protection.code_owner_approval_required = code_owners.unwrap_or(kept);
     }
     protection.updated_at = call.now().to_owned();
-    protection.put(call.db)?;
-    Answer::ok(&json(call, &named(call, project.id)?)?)
+    Ok(protection.put(call.db).map(drop)?)
 }
 
 /// 400 for null, and for an empty flag.
@@ -213,7 +305,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let grants = [(Action::Push, push), (Action::Merge, merge)]
         .map(|(action, level)| Grant::new(action, Some(level), None));
     let new = Protection {
-        project_id: project.id,
+        project_id: Some(project.id),
         name: branch.to_owned(),
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),

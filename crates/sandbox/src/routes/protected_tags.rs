@@ -48,7 +48,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("name")?.unwrap_or_default();
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
     let changes = grants::of_new(call, tier, &call.params, &[Action::Create])?;
-    let mut plan = Plan::new(call, &project, &[], &changes)?;
+    let mut plan = Plan::new(call, Some(&project), &[], &changes)?;
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }

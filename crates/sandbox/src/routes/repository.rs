@@ -110,7 +110,7 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
 /// Whether the caller may push to a branch: on a protected one by a grant, otherwise as a
 /// developer.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
-    let protections = Protection::all(call.db, project.id, call.now())?;
+    let protections = Protection::counting(call.db, project, call.now())?;
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
@@ -142,7 +142,7 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 
 /// A branch as the service shows it.
 fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
-    let protections = Protection::all(call.db, project.id, call.now())?;
+    let protections = Protection::counting(call.db, project, call.now())?;
     let mut body = protected_branches::branch_flags(&protections, &branch.name);
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
@@ -209,7 +209,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     if branch.name == default_branch(call, &project)? {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
-    let protections = Protection::all(call.db, project.id, call.now())?;
+    let protections = Protection::counting(call.db, &project, call.now())?;
     let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
     if is_protected && call.level_in(&project)? < MAINTAINER {
         return Err(Failure::refused(
@@ -244,7 +244,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         None => {
             let grants = wanted.map(|(action, flag)| new(action, flag == Some(true)));
             let new = Protection {
-                project_id: project.id,
+                project_id: Some(project.id),
                 name: branch.name.clone(),
                 updated_at: call.now().to_owned(),
                 grants: grants.into(),

@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, Result, Row, params};
 
+use super::namespace::Namespace;
+use super::project::Project;
 use super::stored::{Stored as _, run, stored};
 
 /// The actions that can be granted on a protected branch or tag.
@@ -100,7 +102,10 @@ impl Grant {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
     pub(crate) id: i64,
-    pub(crate) project_id: i64,
+    /// Whose it is.
+    pub(crate) project_id: Option<i64>,
+    /// The group in whose projects it counts, if it is not a project's own.
+    pub(crate) namespace_id: Option<i64>,
     pub(crate) name: String,
     pub(crate) allow_force_push: bool,
     pub(crate) code_owner_approval_required: bool,
@@ -111,7 +116,7 @@ pub(crate) struct Protection {
 }
 
 stored!(Protection: protected_branches b,
-    id, project_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
+    id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
 
 /// The condition for those of a project that exist at a time.
 const PRESENT: &str = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)";
@@ -129,6 +134,20 @@ impl Protection {
         Self::list(db, &format!("{PRESENT} ORDER BY b.id"), params![project, now])
     }
 
+    /// Those that count in a project: its own, and those of its top-level group.
+    pub(crate) fn counting(db: &Connection, project: &Project, now: &str) -> Result<Vec<Self>> {
+        let mut all = Self::all(db, project.id, now)?;
+        all.extend(Self::of_group(db, root(&project.namespace))?);
+        Ok(all)
+    }
+
+    /// Those of a group, in order of creation.
+    pub(crate) fn of_group(db: &Connection, group: i64) -> Result<Vec<Self>> {
+        let mut all = Self::list(db, "WHERE b.namespace_id = ?1 ORDER BY b.id", [group])?;
+        all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+        Ok(all)
+    }
+
     /// The one with this name, case-sensitive.
     pub(crate) fn named(
         db: &Connection,
@@ -140,6 +159,22 @@ impl Protection {
         let mut named = Self::first(db, &rest, params![project, now, name])?;
         named.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
         Ok(named)
+    }
+
+    /// The one with this name that belongs to the same project or group as `other`.
+    pub(crate) fn like(
+        db: &Connection,
+        other: &Self,
+        name: &str,
+        now: &str,
+    ) -> Result<Option<Self>> {
+        match (other.project_id, other.namespace_id) {
+            (Some(project), _) => Self::named(db, project, name, now),
+            (None, Some(group)) => {
+                Ok(Self::of_group(db, group)?.into_iter().find(|one| one.name == name))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Reads the grants.
@@ -158,6 +193,12 @@ impl Protection {
         let id = self.put(db)?;
         self.grants.iter().try_for_each(|new| grant(db, id, new))
     }
+}
+
+/// The id of the top-level group of a namespace.
+pub(crate) fn root(namespace: &Namespace) -> i64 {
+    let first = namespace.traversal.split('/').find(|id| !id.is_empty());
+    first.and_then(|id| id.parse().ok()).unwrap_or(namespace.id)
 }
 
 fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>> {

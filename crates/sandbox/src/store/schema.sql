@@ -196,17 +196,20 @@ CREATE TABLE avatars (
     content BLOB NOT NULL
 );
 
--- Protected branches. `due_at` is when the service makes one by itself, if that is yet to come: until then nobody
--- sees it.
+-- Protected branches, of a project or of all projects in a group. `due_at` is when the service makes one by itself,
+-- if that is yet to come: until then nobody sees it.
 CREATE TABLE protected_branches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    namespace_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
     name TEXT NOT NULL,
     allow_force_push INTEGER NOT NULL,
     code_owner_approval_required INTEGER NOT NULL,
     updated_at TEXT NOT NULL,
     due_at TEXT,
-    UNIQUE (project_id, name)
+    UNIQUE (project_id, name),
+    UNIQUE (namespace_id, name),
+    CHECK ((project_id IS NULL) <> (namespace_id IS NULL))
 );
 
 -- Who may do what with a protected branch: a level, and whom it is for, if that is a user, a group or a deploy key.

@@ -709,3 +709,52 @@ async fn a_seed_has_protected_branches() {
         )])
         .await;
 }
+
+#[tokio::test]
+async fn owners_of_a_top_level_group_protect_branches_in_all_its_projects() {
+    let world = super::releases::at("18.9").await;
+    let (of_group, inherited) =
+        (fact("protected-branch-of-group"), fact("protected-branch-inherited"));
+    let all = "/groups/acme/protected_branches";
+    let one = "/groups/acme/protected_branches/release%2F*";
+    let in_shop = "/projects/acme%2Fshop/protected_branches/release%2F*";
+    let new = json!({"name": "release/*", "push_access_level": 0});
+    let shown = json!({"name": "release/*", "push_access_levels": [{"access_level": 0}], "merge_access_levels": [{"access_level": 40}]});
+    let blank = json!({"message": ["Push access levels user must be blank"]});
+    let user = json!({"name": "x", "allowed_to_push": [{"user_id": RITA}]});
+    let levels = json!({"allowed_to_merge": [{"access_level": 30}], "allow_force_push": true});
+    let edited = json!({"allow_force_push": true, "merge_access_levels": [{"access_level": 40}, {"access_level": 30}]});
+    let gone = json!({"message": "404 ProtectedBranch Not Found"});
+    let acme = world.call("olive", "GET", "/groups/acme", &NO).await.body["id"].clone();
+    let sub = json!({"name": "team", "path": "team", "parent_id": acme});
+    world
+        .check(vec![
+            (of_group, "mia", "GET", all, NO, 403, NO),
+            (of_group, "mia", "POST", all, new.clone(), 403, NO),
+            (of_group, "olive", "POST", all, user, 422, blank),
+            (of_group, "olive", "POST", all, new.clone(), 201, shown.clone()),
+            (of_group, "olive", "POST", all, new.clone(), 409, NO),
+            (of_group, "olive", "GET", one, NO, 200, shown.clone()),
+            (
+                inherited,
+                "mia",
+                "GET",
+                BRANCHES,
+                NO,
+                200,
+                json!([{"name": "release/*", "inherited": true}]),
+            ),
+            (inherited, "mia", "GET", in_shop, NO, 404, NO),
+            (inherited, "mia", "DELETE", in_shop, NO, 404, NO),
+            (inherited, "mia", "POST", BRANCHES, new.clone(), 201, json!({"inherited": false})),
+            (of_group, "olive", "PATCH", one, json!({}), 200, shown),
+            (of_group, "olive", "PATCH", one, levels, 200, edited.clone()),
+            (of_group, "olive", "DELETE", one, NO, 200, edited),
+            (of_group, "olive", "DELETE", one, NO, 404, gone),
+            (fact("group-create-right"), "olive", "POST", "/groups", sub, 201, NO),
+            (of_group, "olive", "POST", "/groups/acme%2Fteam/protected_branches", new, 422, NO),
+        ])
+        .await;
+    let before = super::releases::at("17.5").await;
+    before.check(vec![(of_group, "olive", "GET", all, NO, 404, NO)]).await;
+}
