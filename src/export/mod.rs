@@ -115,7 +115,7 @@ impl Settings {
         let Selection { only, exclude } = &self.selection;
         matches!(of.shape, Shape::Container | Shape::Switch)
             || (self.wants(of.section)
-                && of.exists(self.release)
+                && of.table().specs().iter().any(|spec| of.table().is_current(spec, self.release))
                 && (!of.is_of_top() || !path.contains('/'))
                 && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
                 && !exclude.iter().any(|glob| glob.matches(&address)))

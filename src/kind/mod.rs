@@ -389,14 +389,6 @@ impl Section {
         self.table().field(name)
     }
 
-    /// Whether a service of `release` has the section.
-    pub fn exists(self, release: crate::release::Known) -> bool {
-        let table = self.table();
-        let is_current = |spec: &Spec| table.is_current(spec, release);
-        let mut identity = self.identity.iter().filter_map(|name| table.get(name));
-        identity.all(is_current) && table.specs().iter().any(is_current)
-    }
-
     /// Whether only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
         self.identity.iter().any(|name| self.field(name).top_level)

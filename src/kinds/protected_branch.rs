@@ -62,19 +62,19 @@ pub struct GroupProtectedBranch {
     #[schemars(transform = field().accepted(Accepted::OnCreate).top_level().premium().since(17, 6).by_kind(), length(min = 1, max = 255), example = &"main")]
     pub name: String,
     /// Who may push: levels. `no_access` alone means nobody.
-    #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").since(17, 6).by_kind(), length(min = 1))]
     pub allowed_to_push: Option<Vec<GroupGrant>>,
     /// Who may merge: levels. `no_access` alone means nobody.
-    #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").since(17, 6).by_kind(), length(min = 1))]
     pub allowed_to_merge: Option<Vec<GroupGrant>>,
     /// Who may unprotect the branches: levels.
-    #[schemars(transform = field().as_rows("unprotect_access_level").read_as("unprotect_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = field().as_rows("unprotect_access_level").read_as("unprotect_access_levels").since(17, 6).by_kind(), length(min = 1))]
     pub allowed_to_unprotect: Option<Vec<GroupGrant>>,
     /// Whether everyone who may push may also force-push.
-    #[schemars(transform = field().by_kind())]
+    #[schemars(transform = field().since(17, 6).by_kind())]
     pub allow_force_push: Option<bool>,
     /// Whether code owners must approve changes of their files.
-    #[schemars(transform = field().with_every_edit().by_kind())]
+    #[schemars(transform = field().with_every_edit().since(17, 6).by_kind())]
     pub code_owner_approval_required: Option<bool>,
 }
 

@@ -373,7 +373,8 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
         Shape::Mapping | Shape::Container => entry,
     };
     let noun = section.home.scope.noun();
-    let above = if of_group && TOP_LEVEL.contains(&&*first.name) { "" } else { "acme/" };
+    let is_top = of_group && (TOP_LEVEL.contains(&&*first.name) || section.is_of_top());
+    let above = if is_top { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
     if let Some(parent) = section.home.parent {
@@ -531,15 +532,24 @@ async fn rules_that_the_service_refuses_are_foreseen() {
             "protected_tags": [{"name": "v*", "allowed_to_create": rows}],
         })
     };
+    let without = || {
+        let mut rules = rules("developer");
+        rules.as_object_mut().unwrap().remove("shares");
+        rules
+    };
+    // A declared share that is too low is a fault of `check`.
+    let group = world.get("/groups/acme%2Fsecurity").await["id"].clone();
+    let share = json!({"group_id": group, "group_access": 20});
+    world.call("POST", "/projects/acme%2Fshop/share", Some(share)).await;
     let low =
         ["acme/shop#protected_branches/main low-share", "acme/shop#protected_tags/v* low-share"];
-    assert_eq!(problems(rules("reporter")).await, low);
+    let mut unlisted = without();
+    unlisted["shares"] = json!([]);
+    assert_eq!(problems(unlisted).await, low);
     assert_eq!(problems(rules("developer")).await, [] as [&str; 0]);
     // Declared as it is live.
     world.converge("shared").await;
-    let mut without = rules("developer");
-    without.as_object_mut().unwrap().remove("shares");
-    assert_eq!(problems(without).await, [] as [&str; 0]);
+    assert_eq!(problems(without()).await, [] as [&str; 0]);
 }
 
 /// Every request only contains parameters that the page of operations lists.
