@@ -10,25 +10,22 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Why something could not be read or done. It is rare, and its place is in each result of many
-/// that have none, so it is small.
+/// Why something could not be read or done. Results are many and causes are few, so it takes only
+/// the room of a pointer.
 #[must_use]
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent, bound(deserialize = "'de: 'static"))]
 pub struct Cause(Box<Parts>);
 
-/// The parts of a [`Cause`].
+/// Why something could not be read or done.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-#[schemars(rename = "Cause")]
 pub struct Parts {
     /// What happened: a fragment that can stand alone.
     pub message: Cow<'static, str>,
@@ -49,6 +46,17 @@ pub struct Parts {
     /// The request in the message, as `METHOD path`.
     #[serde(skip)]
     pub request: String,
+}
+
+/// The schema of its parts; a derived one would refer to them.
+impl JsonSchema for Cause {
+    fn schema_name() -> Cow<'static, str> {
+        "Cause".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Parts::json_schema(generator)
+    }
 }
 
 impl Deref for Cause {
