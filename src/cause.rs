@@ -4,19 +4,29 @@
 //! are in every report, so readers can filter by them and find the request in the log of the
 //! service.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Why something could not be read or done.
+/// Why something could not be read or done. Results are many and causes are few, so it takes only
+/// the room of a pointer.
 #[must_use]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent, bound(deserialize = "'de: 'static"))]
+pub struct Cause(Box<Parts>);
+
+/// Why something could not be read or done.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Cause {
+pub struct Parts {
     /// What happened: a fragment that can stand alone.
     pub message: Cow<'static, str>,
     /// The id of the operation that failed.
@@ -38,30 +48,65 @@ pub struct Cause {
     pub request: String,
 }
 
+/// The schema of its parts; a derived one would refer to them.
+impl JsonSchema for Cause {
+    fn schema_name() -> Cow<'static, str> {
+        "Cause".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Parts::json_schema(generator)
+    }
+}
+
+impl Deref for Cause {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl DerefMut for Cause {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
+
+impl From<Parts> for Cause {
+    fn from(parts: Parts) -> Self {
+        Self(Box::new(parts))
+    }
+}
+
 impl Cause {
     /// A cause found by undrift itself. It stays until somebody corrects it.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { message: message.into(), ..Self::default() }
+        Parts { message: message.into(), ..Parts::default() }.into()
     }
 
     /// Marks it as transient.
-    pub fn transient(self) -> Self {
-        Self { transient: true, ..self }
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
     }
 
     /// Adds help.
-    pub fn help(self, help: impl Into<Cow<'static, str>>) -> Self {
-        Self { help: Some(help.into()), ..self }
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.help = Some(help.into());
+        self
     }
 
     /// Adds what it led to.
-    pub fn and(self, then: impl fmt::Display) -> Self {
-        Self { message: format!("{}; {then}", self.message).into(), ..self }
+    pub fn and(mut self, then: impl fmt::Display) -> Self {
+        self.message = format!("{}; {then}", self.message).into();
+        self
     }
 
     /// Adds a context in front: `context: message`.
-    pub fn context(self, context: impl fmt::Display) -> Self {
-        Self { message: format!("{context}: {}", self.message).into(), ..self }
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message).into();
+        self
     }
 }
 

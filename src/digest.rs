@@ -41,6 +41,11 @@ impl Key {
     }
 }
 
+/// The SHA-256 of `text`, to find equal ones among many without keeping them.
+pub fn of_text(text: &str) -> [u8; 32] {
+    Sha256::digest(text).into()
+}
+
 /// The SHA-256 of the canonical form of `json`, in lower-case hexadecimal digits.
 pub fn of(json: &Json) -> String {
     format!("{:x}", Sha256::digest(canonical(json)))

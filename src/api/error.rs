@@ -4,7 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::transport::{Failure, SendError};
 use crate::{
-    cause::Cause,
+    cause::{Cause, Parts},
     field::{Scope, Tier},
     operation::Operation,
     page::PageError,
@@ -422,7 +422,7 @@ impl From<&ApiError> for Cause {
             message += &format!(": {cause}");
             source = cause.source();
         }
-        Self {
+        Parts {
             message: message.into(),
             operation: Some(error.operation().id),
             status: error.status(),
@@ -431,6 +431,7 @@ impl From<&ApiError> for Cause {
             transient: error.is_transient(),
             request: error.request(),
         }
+        .into()
     }
 }
 

@@ -77,7 +77,7 @@ impl Outcome {
     }
 
     /// Whether another run may succeed without any repair.
-    const fn is_transient(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Failed(cause) => cause.transient,
             Self::ChangedMeanwhile(_) | Self::NotStarted | Self::Unknown(_) => true,
@@ -118,7 +118,7 @@ pub enum MismatchReason {
 }
 
 impl MismatchReason {
-    const fn is_transient(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
             Self::NotSaved => false,
             Self::ChangedMeanwhile | Self::NotPlanned => true,

@@ -82,7 +82,7 @@ impl Apply<'_> {
             .filter_map(|container| Some((container, by_container.get(&*container.path)?)));
         let mut running = FuturesUnordered::new();
         // Only the results of a container that ended are kept.
-        let (mut results, mut applied) = (BTreeMap::new(), Applied::default());
+        let mut applied = Applied::default();
         let mut next = waiting.next();
         while next.is_some() || !running.is_empty() {
             tokio::select! {
@@ -94,8 +94,10 @@ impl Apply<'_> {
                     next = waiting.next();
                 }
                 Some(run) = running.next(), if !running.is_empty() => {
-                    let Ended { results: of_run, mismatches, error, .. } = run;
-                    results.extend(of_run);
+                    let Ended { mut results, mismatches, error, .. } = run;
+                    let path = results.keys().next().map(|address| address.path.clone());
+                    let steps = path.and_then(|path| by_container.get(&*path)).into_iter().flatten();
+                    applied.steps.extend(steps.filter_map(|step| results.remove(&step.address)));
                     applied.mismatches.extend(mismatches);
                     let error = error.filter(|error| !error.is_interrupted());
                     applied.ended_by = applied.ended_by.or(error);
@@ -104,7 +106,8 @@ impl Apply<'_> {
         }
         applied.interrupted = self.writer.reads().is_interrupted();
         applied.mismatches.sort();
-        applied.steps = plan.steps().filter_map(|step| results.remove(&step.address)).collect();
+        // In the order of the plan: the sort is stable.
+        applied.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         applied
     }
 }

@@ -373,7 +373,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Reads `sections` again, and plans what is left to do.
     async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
-        let live = self.known.borrow_mut().begin();
+        let live = self.known.borrow_mut().begin(self.now());
         let observer = self.apply.observer;
         let is_in_sight = matches!(live.presence, Presence::Here(..));
         let live = if self.known.borrow().is_out_of_sight() || !is_in_sight {

@@ -24,7 +24,6 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Shown, Step, shown_secret},
     digest::Key,
-    operation::Request,
     plan::{
         Approved, Blocked, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
@@ -299,10 +298,7 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(&origin));
         Some(diagnostic.label(address.to_string()))
     });
-    let values = steps.flat_map(|step| {
-        let fields = step.requests().filter_map(Request::body_fields).flatten();
-        fields.map(move |(_, value)| (step, value))
-    });
+    let values = steps.flat_map(|step| step.sources().map(move |value| (step, value)));
     let missing = values.filter_map(|(step, value)| {
         let (reference, shown) = match value {
             Value::Secret(reference) => (reference.clone(), shown_secret(reference)),

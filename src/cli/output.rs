@@ -85,7 +85,7 @@ impl Output {
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
-        self.print_data(&self.redactor.redact(text))
+        self.print_data(&self.redactor.known().redacted(text))
     }
 
     /// Writes a machine-readable result. Secrets were removed from its values when it was made;

@@ -55,7 +55,11 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         .against(base, used)
         .open(reports, cx)
         .await?;
-    let planned = session.plan(cx).await.and_then(|plan| {
+    let planned = match target {
+        Some(_) => session.plan_to_save(cx).await,
+        None => session.plan(cx).await,
+    };
+    let planned = planned.and_then(|plan| {
         if let Some(target) = target {
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;
         }

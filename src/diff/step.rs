@@ -11,7 +11,7 @@ use crate::{
     kinds,
     operation::{Request, Write},
     origin::Origin,
-    value::Json,
+    value::{Fields, Json, Value},
 };
 
 /// What a step does to an object.
@@ -117,9 +117,12 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
     /// The calls in the form in which they are sent. They hold secret references, and live values
-    /// that are not shown.
+    /// that are not shown. Empty if they were [dropped](Self::drop_requests).
     #[serde(skip)]
     pub sends: Vec<kind::Call>,
+    /// What the dropped requests refer to, if anything.
+    #[serde(skip)]
+    pub(crate) dropped: Option<Box<References>>,
     /// Its effects beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
@@ -154,6 +157,7 @@ impl Step {
             calls: sends.iter().map(ShownCall::from).collect(),
             after: Vec::new(),
             sends,
+            dropped: None,
             effects: Vec::new(),
             is_copy: false,
             live: None,
@@ -173,6 +177,16 @@ impl Step {
         self.after.shrink_to_fit();
         self.calls.iter_mut().for_each(|call| call.fields.shrink_to_fit());
         self.sends.iter_mut().for_each(|call| call.request.shrink());
+    }
+
+    /// Drops the requests, except for what they refer to: apply plans each step again. The requests
+    /// of a step of the group or project itself stay: they show whether somebody else did the same.
+    pub(crate) fn drop_requests(&mut self) {
+        if self.address.section.is_some() {
+            let references = References::of(self);
+            self.dropped = (!references.is_empty()).then(|| Box::new(references));
+            self.sends = Vec::new();
+        }
     }
 
     /// Whether it differed before the reviewed branch.
@@ -252,9 +266,51 @@ impl Step {
         self.live.as_ref().map(|live| &*live.0)
     }
 
-    /// The requests of its calls.
+    /// The requests of its calls, unless they were dropped.
     pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
         self.sends.iter().map(|call| &call.request)
+    }
+
+    /// The paths of the things that must be created before its requests can be sent.
+    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
+        self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
+    }
+
+    /// The paths that the arguments of its requests name.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
+        self.requests().flat_map(Request::named).chain(dropped.map(String::as_str))
+    }
+
+    /// The secrets and files that its requests send.
+    pub fn sources(&self) -> impl Iterator<Item = &Value> {
+        let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
+        fields.filter(|value| value.plain().is_none()).chain(dropped)
+    }
+}
+
+/// What requests refer to.
+#[derive(Clone, Debug)]
+pub(crate) struct References {
+    waits_for: Vec<String>,
+    named: Vec<String>,
+    sources: Vec<Value>,
+}
+
+impl References {
+    fn of(step: &Step) -> Self {
+        let owned = |paths: &mut dyn Iterator<Item = &str>| paths.map(str::to_owned).collect();
+        Self {
+            waits_for: owned(&mut step.waits_for()),
+            named: owned(&mut step.named()),
+            sources: step.sources().cloned().collect(),
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.waits_for.is_empty() && self.named.is_empty() && self.sources.is_empty()
     }
 }
 

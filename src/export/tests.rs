@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    cause::Parts,
     field::Tier,
     kind::{Facts, Target, testing::object},
     live::{Collection, Presence},
@@ -58,17 +59,16 @@ fn texts(written: &Written) -> BTreeMap<&str, &str> {
 
 #[test]
 fn unread_sections_are_missing_and_hidden_ones_are_not() {
-    let refused = |status: u16| Cause {
-        status: Some(status),
-        operation: Some("variable-list"),
-        ..Cause::new("refused")
+    let refused = |status| {
+        let (message, operation) = ("refused".into(), Some("variable-list"));
+        Cause::from(Parts { message, operation, status, ..Parts::default() })
     };
     for (found, is_missing) in [
-        (Collection::Unreadable(refused(403)), true),
-        (Collection::Unreadable(refused(404)), true),
+        (Collection::Unreadable(refused(Some(403))), true),
+        (Collection::Unreadable(refused(Some(404))), true),
         (Collection::Partial("the token's role is too low".into()), false),
-        (Collection::Unreadable(refused(500)), true),
-        (Collection::Partial(Cause { status: None, ..refused(0) }), true),
+        (Collection::Unreadable(refused(Some(500))), true),
+        (Collection::Partial(refused(None)), true),
         (Collection::Unreadable(Cause::new("no answer").transient()), true),
     ] {
         let mut live = live("acme/shop", &json!({}));
@@ -194,7 +194,8 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             let mut live = live("acme/shop", sections);
             // Sections of a higher tier that are read, if empty, are no reason to think of one.
             live.sections.retain(|name, _| *name == section || *name == "settings");
-            let cause = Cause { status: Some(status), ..Cause::new("refused") };
+            let mut cause = Cause::new("refused");
+            cause.status = Some(status);
             live.sections.insert(section, Collection::Unreadable(cause));
             if let Presence::Here(_, facts) = &mut live.presence {
                 *facts = Facts { level, tier, ..facts.clone() };
@@ -219,7 +220,8 @@ fn a_refused_section_is_missing_left_out_or_noted() {
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut refused = live("acme/shop", &json!({}));
-    let cause = Cause { status: Some(404), ..Cause::new("refused") };
+    let mut cause = Cause::new("refused");
+    cause.status = Some(404);
     refused.sections.insert("push_rule", Collection::Unreadable(cause));
     let mut estate = estate(Values::Plain, &[]);
     estate.add(Scope::Project, "acme/shop", &refused, &Names::default());

@@ -276,7 +276,9 @@ fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
         "renew the service's licence for {tier}, or remove `{}` from the manifest",
         of.section
     );
-    Cause { message: message.into(), help: Some(help.into()), ..Cause::from(error) }
+    let mut cause = Cause::from(error).help(help);
+    cause.message = message.into();
+    cause
 }
 
 /// The name of an access level in a sentence.

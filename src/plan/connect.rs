@@ -26,7 +26,6 @@ use crate::{
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
     kinds::settings,
     level::Level,
-    operation::Request,
     text,
 };
 
@@ -62,8 +61,7 @@ fn created(steps: &mut [Step]) {
         .map(|step| (step.address.path.to_lowercase(), (step.address.clone(), step.scope)))
         .collect();
     for step in steps {
-        let named = step.requests().flat_map(Request::waits_for);
-        let paths: BTreeSet<_> = named.filter(|named| !named.contains('#')).collect();
+        let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
         let edge = |path: &str| {
             let created = new.get(&path.to_lowercase()).cloned();
             let (address, scope) =
@@ -139,7 +137,7 @@ fn moved(steps: &mut [Step]) {
     let projects: HashMap<String, Address> = moves(Scope::Project);
     let groups: HashMap<String, Address> = moves(Scope::Group);
     for step in steps.iter_mut().filter(|_| !projects.is_empty()) {
-        let named = step.requests().flat_map(Request::named).map(str::to_lowercase);
+        let named = step.named().map(str::to_lowercase);
         let first: BTreeSet<_> = named.filter_map(|path| projects.get(&path).cloned()).collect();
         let reason = Capability::InPlace.reason(Scope::Project);
         step.after.extend(first.into_iter().map(|address| Edge { address, reason }));
@@ -187,9 +185,7 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
 /// Projects cannot be created from each other in a circle.
 fn circular(steps: &[Step]) -> Vec<Problem> {
     let new = steps.iter().filter(|step| step.address.section.is_none());
-    let sources = |step: &Step| -> Vec<_> {
-        step.requests().flat_map(Request::waits_for).map(str::to_lowercase).collect()
-    };
+    let sources = |step: &Step| -> Vec<_> { step.waits_for().map(str::to_lowercase).collect() };
     let new: BTreeMap<_, _> =
         new.map(|step| (step.address.path.to_lowercase(), (step, sources(step)))).collect();
     let is_circular = |path: &String| {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
+use crate::{kinds::operations, operation::AnyOp};
 
 /// The estimated time of apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,11 +38,14 @@ impl Plan {
     fn estimate(&self, a_minute: u64) -> Option<Estimate> {
         let mut calls: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         let mut read_back = BTreeSet::new();
-        let mut requests = 0;
+        let (mut requests, mut rows) = (0, BTreeMap::new());
         for step in &self.steps {
-            for call in step.sends.iter().filter(|call| !call.is_spare()) {
-                let operation = call.request.operation;
+            for call in step.calls.iter().filter(|call| !call.is_spare()) {
                 requests += 1;
+                let row = || operations::find(call.operation).map(AnyOp::row);
+                let Some(operation) = rows.entry(call.operation).or_insert_with(row) else {
+                    continue;
+                };
                 if let Some(limit) = operation.a_minute {
                     calls.entry(operation.id).or_insert((0, limit.into())).0 += 1;
                 }

@@ -147,6 +147,9 @@ pub struct Plan {
     /// The plans of the containers, if they are remembered.
     #[serde(skip)]
     remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
+    /// Whether the requests of steps are dropped.
+    #[serde(skip)]
+    drops_requests: bool,
 }
 
 /// A live state that is kept but not shown.
@@ -193,6 +196,13 @@ impl Plan {
         Self { remembered: Some(BTreeMap::new()), ..self }
     }
 
+    /// A plan that keeps of each step what it shows, which is enough to be applied, but not to be
+    /// saved or compared with a saved one.
+    #[must_use]
+    pub fn without_requests(self) -> Self {
+        Self { drops_requests: true, ..self }
+    }
+
     /// Why the absence of a step like `step`, from another plan, proves nothing; see
     /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::remembering).
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
@@ -209,7 +219,12 @@ impl Plan {
 
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
-        plan.findings.steps.iter_mut().for_each(Step::shrink);
+        for step in plan.findings.steps.iter_mut().chain(&mut plan.findings.watched) {
+            if self.drops_requests {
+                step.drop_requests();
+            }
+            step.shrink();
+        }
         match container.scope {
             Scope::Group => self.groups += 1,
             Scope::Project => self.projects += 1,

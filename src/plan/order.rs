@@ -19,7 +19,6 @@ use crate::{
     kinds,
     level::OWNER,
     live::Caller,
-    operation::Request,
     steps,
 };
 
@@ -201,7 +200,7 @@ impl<'p> Edges<'p> {
             }
         }
         // Steps of its own container that it names; `connect` handles other containers.
-        for named in own.step.requests().flat_map(Request::waits_for) {
+        for named in own.step.waits_for() {
             let there = named.contains('#').then(|| self.addressed(named)).flatten();
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
             self.lead_to(&earlier, "what it names must be there", &mut edges);

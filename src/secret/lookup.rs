@@ -1,7 +1,7 @@
 //! Resolves secrets from the environment and files. A manifest may name fewer than a command line.
 
 use std::{
-    borrow::Borrow,
+    borrow::{Borrow, Cow},
     collections::BTreeMap,
     fmt,
     io::Read as _,
@@ -304,7 +304,13 @@ impl Secrets {
     /// `text` with every known secret redacted: unchanged, escaped or encoded. A second redaction
     /// changes nothing.
     pub fn redact(&self, text: &str) -> String {
-        struck(text, &self.find(text))
+        self.redacted(text).into_owned()
+    }
+
+    /// The same, without a copy if there is no secret in `text`.
+    pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let found = self.find(text);
+        if found.is_empty() { text.into() } else { struck(text, &found).into() }
     }
 }
 

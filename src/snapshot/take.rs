@@ -507,5 +507,5 @@ fn failed(error: ApiError) -> Result<Failed, ApiError> {
 
 /// The error with its sources.
 fn chain(error: &ApiError) -> String {
-    crate::cause::Cause::from(error).message.into_owned()
+    crate::cause::Cause::from(error).to_string()
 }

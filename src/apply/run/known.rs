@@ -34,6 +34,8 @@ pub(super) struct Known {
     ids: BTreeMap<Address, u64>,
     /// The sections that were written to since the last reading began.
     written: BTreeSet<&'static str>,
+    /// When the last reading began.
+    began: Duration,
     /// When this run created the container.
     created: Option<Duration>,
     /// Whether the place or the properties of the container are uncertain after a write.
@@ -50,15 +52,17 @@ impl Known {
             shown: BTreeSet::new(),
             ids: BTreeMap::new(),
             written: BTreeSet::new(),
+            began: Duration::ZERO,
             created: None,
             is_out_of_sight: false,
             is_unplaced: false,
         }
     }
 
-    /// Starts a reading, and returns the state to read on from.
-    pub(super) fn begin(&mut self) -> Live {
+    /// Starts a reading at `now`, and returns the state to read on from.
+    pub(super) fn begin(&mut self, now: Duration) -> Live {
         self.written.clear();
+        self.began = now;
         self.live.clone()
     }
 
@@ -70,22 +74,28 @@ impl Known {
     pub(super) fn renew(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
         let was_here = matches!(self.live.presence, Presence::Here(..));
         let is_whole = self.is_out_of_sight || !was_here;
-        if was_here && matches!(live.presence, Presence::Here(..)) {
-            let others = std::mem::take(&mut self.live.sections);
-            let heard = |section: &&str| self.written.contains(*section);
-            live.sections.extend(others.into_iter().filter(|(section, _)| heard(section)));
-        }
-        self.live = live;
-        self.is_out_of_sight = false;
-        self.is_unplaced &= !self.written.is_empty();
-        self.stale.retain(|section| !read.contains(section));
         let is_in_object = |name: &str| {
             Scope::ALL
                 .into_iter()
                 .filter_map(|scope| kinds::section(scope, name))
                 .any(crate::kind::Section::is_in_object)
         };
-        let is_doubtful = |name: &&str| is_whole || read.contains(name) || is_in_object(name);
+        // The reading may have left out the container's own object.
+        let has_object = is_whole || live.times.object.began >= self.began;
+        if was_here && matches!(live.presence, Presence::Here(..)) {
+            let (others, written) = (std::mem::take(&mut self.live.sections), &self.written);
+            let heard = |name: &str| written.contains(name) || (!has_object && is_in_object(name));
+            live.sections.extend(others.into_iter().filter(|(name, _)| heard(name)));
+            if !has_object {
+                live.presence = self.live.presence.clone();
+            }
+        }
+        self.live = live;
+        self.is_out_of_sight = false;
+        self.is_unplaced &= !self.written.is_empty();
+        self.stale.retain(|section| !read.contains(section));
+        let is_doubtful =
+            |name: &&str| is_whole || read.contains(name) || (has_object && is_in_object(name));
         self.stale.extend(self.written.iter().copied().filter(is_doubtful));
     }
 
@@ -334,7 +344,7 @@ mod tests {
             Live { sections: sections.into_iter().collect(), ..live }
         };
         let mut known = Known::new(read());
-        known.begin();
+        known.begin(Duration::ZERO);
         let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer = json!({"name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
@@ -343,17 +353,44 @@ mod tests {
         known.renew(read(), &BTreeSet::from(["labels"]));
         assert_eq!(known.live.sections["protected_branches"].entries().unwrap().len(), 1);
         assert!(known.stale().is_empty());
-        known.begin();
+        known.begin(Duration::ZERO);
         known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_branches", "labels"]));
         let kept = known.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept.len(), 1);
         assert_eq!(known.stale(), &BTreeSet::from(["protected_branches"]));
         // The next reading begins after it.
-        known.begin();
+        known.begin(Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_branches"]));
         assert!(known.live.sections["protected_branches"].entries().unwrap().is_empty());
         assert!(known.stale().is_empty());
+    }
+
+    /// A reading without the container's own object does not make an edit of that uncertain.
+    #[test]
+    fn an_edit_during_a_read_of_a_list_stays_known() {
+        let sections = json!({"settings": {"description": "new"}, "labels": []});
+        let container = shop(&sections, Unlisted::Report);
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+        let read = |at: u64| {
+            let here = Presence::Here(target.clone(), Facts::default());
+            Live::of(here, Duration::from_secs(at))
+        };
+        let answer = json!({
+            "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
+        });
+        for (object_read_at, stale) in [(0, &[][..]), (2, &["settings"])] {
+            let mut known = Known::new(read(0));
+            known.begin(Duration::from_secs(1));
+            let (step, edit) =
+                (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
+            known.hear(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
+            known.renew(read(object_read_at), &BTreeSet::from(["labels"]));
+            assert_eq!(known.stale().iter().copied().collect::<Vec<_>>(), stale);
+            assert!(known.live.sections["settings"].entries().is_ok());
+            let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
+            assert_eq!(facts.name.is_some(), object_read_at == 0, "the latest answer");
+        }
     }
 
     /// Without the role, no list below the container would count as complete.
@@ -403,7 +440,7 @@ mod tests {
             // A reading that began before that answer proves nothing.
             known.renew(read(), &BTreeSet::from(["variables"]));
             assert!(!known.is_all());
-            known.begin();
+            known.begin(Duration::ZERO);
             known.renew(read(), &BTreeSet::from(["variables"]));
             assert!(known.is_all());
             // The answer to an edit of the group itself shows its path.
@@ -474,7 +511,7 @@ mod tests {
         let live = Live { sections, ..Live::of(here, Duration::ZERO) };
         for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
             let mut known = Known::new(live.clone());
-            known.begin();
+            known.begin(Duration::ZERO);
             let request = VARIABLE_CREATE.request().arg("id", 1);
             let variables = step(&container, "variables");
             known.hear(&container, &variables, &request, &Json::Null, Some(1), Duration::ZERO);

@@ -87,14 +87,25 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
+        let plan = Plan::of_roster(self.beside.roster.clone());
+        let remembers = self.beside.remembers;
+        let plan = if remembers { plan.remembering() } else { plan.without_requests() };
+        self.add_all(plan, cx).await
+    }
+
+    /// The same, for a plan that is going to be saved.
+    ///
+    /// # Errors
+    /// If all further requests would fail too.
+    pub(super) async fn plan_to_save(&self, cx: &Context) -> Result<Plan, Failure> {
+        self.add_all(Plan::of_roster(self.beside.roster.clone()), cx).await
+    }
+
+    async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let client = self.observer.client();
         let each = containers.iter().copied();
         let progress = Progress::reading(each, client, &cx.output);
-        let mut plan = Plan::of_roster(self.beside.roster.clone());
-        if self.beside.remembers {
-            plan = plan.remembering();
-        }
         self.beside.apart.iter().for_each(|container| plan.also_brought_in(container));
         let plan = Mutex::new(plan);
         let each = async |container, mut live: Live| {

@@ -41,6 +41,7 @@ impl Recording<'_> {
 
     /// The record of `step`.
     pub(super) fn step(self, step: &diff::Step) -> Step {
+        assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
         let about = SavedSections::of(step);
         let live = step.found().map(|live| &live.fields);
         let change = |change: &diff::Change| {

@@ -718,7 +718,7 @@ fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
     let mut live = here(&declared, &done);
     change(&mut live);
     let now = container(&declared, &live, &settings(&[("A", "from-env-a")]));
-    plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.message.into_owned())).collect()
+    plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.to_string())).collect()
 }
 
 #[test]
@@ -991,7 +991,7 @@ fn a_doubt_concerns_its_own_object_only() {
     ] {
         let (action, none) = (Action::Update, Vec::new);
         let step = Step::new(Scope::Project, address(entry), action, origin(1), none(), Vec::new());
-        let doubt = plan.doubt(&step).map(|doubt| doubt.message.into_owned());
+        let doubt = plan.doubt(&step).map(|doubt| doubt.to_string());
         assert_eq!(doubt.as_deref(), expected, "{entry}");
     }
 }

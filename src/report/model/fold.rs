@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::diff::{Change, Step};
+use crate::{
+    diff::{Change, Step},
+    digest,
+};
 
 use super::step::{firsts, remarks, tail};
 
@@ -60,7 +63,8 @@ pub fn by_container<T>(
     }
     let each: Vec<_> = all.chunk_by(|a, b| path(a, of) == path(b, of)).collect();
     let together = same(&each, full, |steps| {
-        steps.iter().map(|one| change(of(one))).collect::<Vec<_>>().join("\n")
+        let changes: Vec<_> = steps.iter().map(|one| change(of(one))).collect();
+        digest::of_text(&changes.join("\n"))
     });
     let alike = together.into_iter().map(|(steps, others)| {
         let others = others.into_iter().map(|steps| path(&steps[0], of)).collect();

@@ -12,7 +12,7 @@ use super::*;
 use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
-    cause::Cause,
+    cause::{Cause, Parts},
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
     field::Scope,
@@ -235,11 +235,13 @@ fn what_blocks_a_plan() {
 fn unreadable_scopes_with_one_cause_are_one_line() {
     let scope = |number: usize, status| Incomplete {
         address: Address::container(format!("acme/p{number}").into()).section("variables"),
-        reason: Cause {
+        reason: Cause::from(Parts {
+            message: format!("answered {status}").into(),
             operation: Some("variable-list"),
             status: Some(status),
-            ..Cause::new(format!("answered {status}")).help("use another token")
-        },
+            help: Some("use another token".into()),
+            ..Parts::default()
+        }),
     };
     let mut all: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
     all.extend((1_000..1_003).map(|number| scope(number, 500)));
@@ -408,12 +410,12 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     world.applied = Applied::default();
     for n in 0..200 {
         let request = format!("PUT /projects/{n}");
-        let cause = Cause {
+        let cause = Cause::from(Parts {
             message: format!("project-edit: `{request}` answered 403: no").into(),
             request,
             request_id: Some(format!("id-{n}")),
-            ..Cause::default()
-        };
+            ..Parts::default()
+        });
         let address = Address::container(format!("acme/p{n}").into()).section("settings");
         let failed = StepResult {
             scope: Scope::Project,
