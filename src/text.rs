@@ -241,6 +241,9 @@ pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     Cow::Owned(masked)
 }
 
+/// The beginnings of URLs that allow anyone who knows them to write.
+pub const SECRET_ADDRESSES: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
+
 /// The ranges of possible credentials in the URLs of `text`.
 pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
     let mut secrets = Vec::new();
@@ -258,6 +261,14 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
             secrets.push(start..path);
         }
         let fragment = text[path..end].find('#').map_or(end, |length| path + length);
+        if let Some(address) = SECRET_ADDRESSES.iter().find(|own| text[start..].starts_with(**own))
+        {
+            let rest = start + address.len();
+            let stop = text[rest..fragment].find('?').map_or(fragment, |length| rest + length);
+            if rest < stop {
+                secrets.push(rest..stop);
+            }
+        }
         if let Some(query) = text[path..fragment].find('?') {
             let mut at = path + query + 1;
             for pair in text[at..fragment].split_inclusive(['&', ';']) {

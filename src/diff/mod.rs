@@ -40,7 +40,7 @@ use crate::{
     origin::{Origin, Sourced},
     planted::Bug,
     release::Known,
-    secret::{Reference, Secrets},
+    secret::{Reference, Secrets, looks},
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -299,6 +299,7 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
     match (value, secrecy) {
         (None, _) => Shown::Unknown,
         (Some(_), Secrecy::Sensitive | Secrecy::Reference) => Shown::Hidden,
+        (Some(value), Secrecy::Open) if looks::in_json(value).is_some() => Shown::Hidden,
         (Some(value), Secrecy::Open | Secrecy::Address) => {
             Shown::Value(forms::shown(spec, &shown_plain(secrecy, value), names))
         }
@@ -308,7 +309,7 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
 /// A declared value of `field` in a form that may be shown; `beside` holds the other fields.
 pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
     match value {
-        Value::Plain(_) if forms::is_kept_back(field, beside) => Shown::Hidden,
+        Value::Plain(value) if forms::is_secret(field, value, beside) => Shown::Hidden,
         Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
         Value::Secret(reference) => shown_secret(reference),
         Value::File(path) => Shown::File(path.clone()),

@@ -172,7 +172,7 @@ impl Section {
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
     fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
         for spec in self.table().specs().iter().filter(|spec| reported != Some(&spec.name)) {
-            let found = declared.get(&spec.name).and_then(Value::plain).and_then(credential);
+            let found = declared.get(&spec.name).and_then(Value::plain).and_then(looks::in_json);
             let Some(what) = found else { continue };
             let help = match spec.field.secrecy {
                 Secrecy::Open => {
@@ -279,16 +279,6 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     };
     let message = format!("there is no time zone `{}`", text::escape(zone));
     Fault::error("time-zone", field, message, help)
-}
-
-/// The sort of credential in `value` or below it.
-fn credential(value: &Json) -> Option<&'static str> {
-    match value {
-        Json::String(text) => looks::credential(text),
-        Json::Array(items) => items.iter().find_map(credential),
-        Json::Object(fields) => fields.values().find_map(credential),
-        _ => None,
-    }
 }
 
 /// Reports invalid regular expressions in `value`, also within a mapping.

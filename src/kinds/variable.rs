@@ -349,14 +349,19 @@ mod tests {
     }
 
     #[test]
-    fn a_masked_or_hidden_literal_is_not_shown() {
-        let is_kept_back = |values: Json| {
-            let of = section("variables");
-            crate::kind::forms::is_kept_back(of.field("value"), &fields(values))
-        };
-        assert!(is_kept_back(json!({"value": "a", "masked": true})));
-        assert!(is_kept_back(json!({"value": "a", "masked_and_hidden": true})));
-        assert!(!is_kept_back(json!({"value": "a", "masked": false, "protected": true})));
+    fn a_literal_that_check_calls_a_secret_is_not_shown() {
+        let field = section("variables").field("value");
+        for (values, is_kept_back, is_secret) in [
+            (json!({"value": "a", "masked": true}), true, true),
+            (json!({"value": "a", "masked_and_hidden": true}), true, true),
+            (json!({"value": "a", "masked": false, "protected": true}), false, true),
+            (json!({"value": "glpat-0123456789abcdefghij"}), false, true),
+            (json!({"value": "a", "protected": false}), false, false),
+        ] {
+            let of = fields(values.clone());
+            assert_eq!(crate::kind::forms::is_kept_back(field, &of), is_kept_back, "{values}");
+            assert_eq!(crate::kind::forms::is_secret(field, &values["value"], &of), is_secret);
+        }
     }
 
     #[test]

@@ -196,8 +196,8 @@ impl Trace {
 /// A declared value in the form that may be shown, or the reason why it must not be shown.
 fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static str> {
     match value {
-        Value::Plain(_) if forms::is_kept_back(field, beside) => {
-            Err("not shown, because it is masked")
+        Value::Plain(value) if forms::is_secret(field, value, beside) => {
+            Err("not shown: it may be a secret")
         }
         Value::Plain(Json::String(url)) if field.secrecy == Secrecy::Address => {
             Ok(mask_url(url).into())

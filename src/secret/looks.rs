@@ -1,7 +1,10 @@
 //! Recognises probable secrets by name or value. In doubt, a value counts as a secret: leaving it
 //! out costs a line, but a secret in Git is compromised.
 
-use crate::text::mask_url;
+use crate::{
+    text::{SECRET_ADDRESSES, mask_url},
+    value::Json,
+};
 
 /// Words in names of secrets, in upper case.
 const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL CREDENTIALS CREDS \
@@ -10,8 +13,6 @@ const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL 
 /// The beginnings of tokens of well-known services. Ordinary text does not start like this.
 const TOKENS: &str = "AKIA AIza dop_v1_ ghp_ gho_ ghs_ github_pat_ glcbt- gldt- glft- glpat- \
     glptt- glrt- xoxb- xoxp- xoxs-";
-/// URLs that allow anyone who knows them to write.
-const ADDRESSES: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
 /// The word for a password in a URL.
 pub const PASSWORD: &str = "a password";
 /// Other beginnings of secrets.
@@ -72,7 +73,17 @@ pub fn credential(value: &str) -> Option<&'static str> {
     } else {
         let is_open =
             |address: &&str| value.split(*address).nth(1).is_some_and(|rest| rest.len() >= 8);
-        ADDRESSES.iter().any(is_open).then_some("an address that is a secret")
+        SECRET_ADDRESSES.iter().any(is_open).then_some("an address that is a secret")
+    }
+}
+
+/// The sort of credential in `value` or below it.
+pub fn in_json(value: &Json) -> Option<&'static str> {
+    match value {
+        Json::String(text) => credential(text),
+        Json::Array(items) => items.iter().find_map(in_json),
+        Json::Object(fields) => fields.values().find_map(in_json),
+        _ => None,
     }
 }
 

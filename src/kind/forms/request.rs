@@ -7,6 +7,7 @@ use crate::{
     kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
     level::Level,
     planted::Bug,
+    secret::looks,
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -125,6 +126,15 @@ pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
     field.secrecy == Secrecy::Sensitive
         && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
+}
+
+/// Whether a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
+/// spread from Git into reports.
+pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
+    let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
+    is_kept_back(field, values)
+        || field.secrecy == Secrecy::Sensitive && is_protected()
+        || field.secrecy != Secrecy::Address && looks::in_json(value).is_some()
 }
 
 /// The fields of `live` that an edit must repeat, because the service would reset them.

@@ -105,7 +105,7 @@ fn each_line_has_its_place() {
     variables:
       - {key: HEALTH_URL, value: https://shop.example.org:8080/health}  # rules.yaml:15 Profile service
       - {key: OLD, state: absent}      # shop.yaml:14
-      # value: not shown, because it is masked
+      # value: not shown: it may be a secret
       - {key: PIN, masked: true}       # shop.yaml:13
       - {key: TF_*, state: unmanaged}  # rules.yaml:16 Profile service
       - key: TOKEN                     # shop.yaml:12
@@ -231,8 +231,8 @@ fn layer() -> impl Strategy<Value = Json> {
     let variable = |key: &'static str| {
         let state = select(vec!["present", "present", "absent", "unmanaged"]);
         (state, value.clone(), prop::option::of(any::<bool>())).prop_map(
-            move |(state, value, protected)| match state {
-                "present" => pruned(json!({"key": key, "value": value, "protected": protected})),
+            move |(state, value, raw)| match state {
+                "present" => pruned(json!({"key": key, "value": value, "raw": raw})),
                 "absent" => json!({"key": key, "environment_scope": "x", "state": state}),
                 state => json!({"key": format!("{key}*"), "state": state}),
             },
