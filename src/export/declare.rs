@@ -274,7 +274,8 @@ impl Declaring<'_> {
         let settings = self.settings;
         let is_below = self.document.path.contains('/');
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            if spec.field.top_level && is_below {
+            let is_its_own = of.rules.has(&live.fields, &spec.name);
+            if !is_its_own || (spec.field.top_level && is_below) {
                 continue;
             }
             let Some(value) = live.fields.get(&spec.name) else {
@@ -307,6 +308,12 @@ impl Declaring<'_> {
                     left_out.push(format!("{} not exported: {why}", spec.name));
                     entry.unknown.push(spec.name.clone());
                 }
+            }
+        }
+        // No answer shows a secret without which the service refuses the entry.
+        for name in of.rules.needed(&live.fields) {
+            if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(&spec.field)) {
+                self.reference(of, spec, &"".into(), &mut entry);
             }
         }
         // An entry without a required field was not read completely.
