@@ -200,6 +200,7 @@ fn base(kind: Section, at: usize) -> Json {
             json!({"repository_path_pattern": {"text": "{path}/*"}, "minimum_access_level_for_push": "owner"})
         }
         "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
+        INTEGRATIONS => kind.rules.beside(kind, "").into(),
         // For described kinds, the examples.
         _ => {
             let needed = kind.identity.iter().chain(kind.required);

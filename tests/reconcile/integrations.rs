@@ -2,9 +2,12 @@
 //! contains the secrets.
 
 use serde_json::{Value as Json, json};
-use undrift::{diff::Reason, plan::Plan, sandbox::Profile};
+use undrift::{diff::Reason, export::Values, plan::Plan, sandbox::Profile, secret::Secret};
 
-use crate::world::{LATER, World, project, seed};
+use crate::{
+    export::text,
+    world::{LATER, World, project, seed},
+};
 
 const SHOP: &str = "/projects/acme%2Fshop/integrations";
 const SLACK: &str = "/projects/acme%2Fshop/integrations/slack";
@@ -183,4 +186,73 @@ async fn a_refusal_is_shown_as_it_is() {
     let applied = world.apply().await.applied.unwrap();
     let failed = format!("{:?}", applied.steps);
     assert!(failed.contains("Only allowed schemes are http, https"), "{failed}");
+}
+
+/// A secret that each request must contain is a reference in an export, without a value.
+#[tokio::test]
+async fn own_ones_are_exported() {
+    for values in [Values::Plain, Values::None, Values::Env] {
+        let mut world = world().await;
+        of_group(&world).await;
+        let jenkins = json!({"jenkins_url": "https://ci.example.org", "project_name": "shop", "tag_push_events": true});
+        world.call("PUT", &format!("{SHOP}/jenkins"), Some(jenkins)).await;
+        let chat = json!({"webhook": "https://canary.example.org/hook", "channel": "#ops", "push_events": false});
+        world.call("PUT", &format!("{SHOP}/mattermost"), Some(chat)).await;
+        let mut written = world.export(values).await;
+        let text = text(&written);
+        assert!(text.contains("slug: mattermost") && text.contains("slug: jenkins"), "{text}");
+        assert!(text.contains("webhook: {env: ACME_SHOP__MATTERMOST}"), "{text}");
+        assert!(text.contains("channel: '#ops'") && text.contains("push_events: false"), "{text}");
+        for left_out in ["slug: slack", "canary", "commit_events", "properties"] {
+            assert!(!text.contains(left_out), "{left_out}: {text}");
+        }
+        // The service does not show the value, so it has to be added by hand.
+        let name = "ACME_SHOP__MATTERMOST";
+        assert_eq!(written.secrets[name].expose(), "");
+        written.secrets.insert(name.into(), Secret::new("https://chat.example.org/hook"));
+        world.plans_to_nothing(&written).await;
+    }
+}
+
+#[tokio::test]
+async fn drift_is_absorbed() {
+    let world = world().await;
+    let sections = json!({
+        "integrations": [slack(json!({"channel": "#ops"}))],
+        "unlisted": {"integrations": "fail"},
+    });
+    world.declare(&[project("acme/shop", sections)]);
+    world.converge("set up").await;
+    let body = json!({"webhook": "https://chat.example.org/hook", "channel": "#by-hand"});
+    world.call("PUT", SLACK, Some(body)).await;
+    let wiki = json!({"external_wiki_url": "https://wiki.example.org"});
+    world.call("PUT", &format!("{SHOP}/external-wiki"), Some(wiki)).await;
+    let text = world.absorb_all(&["**"]).await;
+    assert!(text.contains("#by-hand") && text.contains("https://wiki.example.org"), "{text}");
+    let plan = world.plan().await;
+    assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0), "{text}");
+}
+
+#[tokio::test]
+async fn a_plan_from_a_snapshot_is_the_one_against_the_service() {
+    let world = world().await;
+    of_group(&world).await;
+    let body = json!({"webhook": "https://canary.example.org/hook", "channel": "#all", "push_events": true});
+    world.call("PUT", &format!("{SHOP}/mattermost"), Some(body)).await;
+    let mattermost = json!({
+        "slug": "mattermost", "webhook": {"env": "WEBHOOK"}, "channel": "#ops", "push_events": true,
+    });
+    declare(&world, &[mattermost, json!({"slug": "slack", "state": "absent"})]);
+    let text = world.snapshot().await;
+    assert!(!text.contains("canary"), "{text}");
+    let (live, taken) = (world.plan().await, world.plan_from(&text).await);
+    assert_eq!(steps(&live), steps(&taken));
+    assert_eq!(steps(&live).len(), 1, "{live:#?}");
+    assert_eq!(problems(&live), problems(&taken));
+    // One that nobody declared then was not read.
+    declare(&world, &[]);
+    let text = world.snapshot().await;
+    declare(&world, &[json!({"slug": "mattermost", "webhook": {"env": "WEBHOOK"}})]);
+    let plan = world.plan_from(&text).await;
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1), "{plan:#?}");
 }
