@@ -317,6 +317,8 @@ impl<'a> Comparing<'a> {
 
     /// Compares the entry with its live entry.
     pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
+        // Of entries that are read one by one, only inherited ones are protected, and read only if they
+        // are declared as absent.
         if let Some(why) = live.protected
             && self.section.home.detail.is_some()
         {

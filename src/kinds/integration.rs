@@ -266,7 +266,7 @@ impl Rules for Integrations {
     fn beside(&self, section: Section, name: &str) -> Object {
         let wanted = if name.is_empty() || name == SLUG { "external_wiki_url" } else { name };
         let known = slugs(Some(section.home.scope), wanted);
-        let is_secret = |name: &str| section.field(name).secrecy != crate::field::Secrecy::Open;
+        let is_secret = |name: &str| section.field(name).secrecy == Secrecy::Reference;
         let secrets =
             |slug: &&&str| NAMES[**slug].needed.iter().filter(|name| is_secret(name)).count();
         let Some(slug) = known.iter().min_by_key(secrets) else { return Object::new() };
@@ -287,7 +287,7 @@ impl Rules for Integrations {
         let with_token = declared.get("jira_auth_type").and_then(Value::plain) == Some(&1.into());
         let user = user(slug).filter(|_| !with_token);
         for name in names.needed.iter().chain(user) {
-            if !declared.contains_key(*name) {
+            if !declared.contains_key(name) {
                 let message = format!("`{slug}` needs `{name}`");
                 let help = "add it: the service refuses each request without it";
                 report(Fault::error("missing", "", message, help));

@@ -112,9 +112,12 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         }
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
-        ("integrations", "jira_auth_type") => return pick(1.into(), 0.into()),
-        ("integrations", name) if spec.field.secrecy == Secrecy::Reference => {
+        (INTEGRATIONS, "jira_auth_type") => return pick(1.into(), 0.into()),
+        (INTEGRATIONS, name) if spec.field.secrecy == Secrecy::Reference => {
             return json!({"env": name.to_uppercase()});
+        }
+        (INTEGRATIONS, _) if spec.field.secrecy == Secrecy::Address => {
+            return example(spec, usize::from(!first));
         }
         _ if spec.field.codec == Codec::Level => return pick("developer".into(), 40.into()),
         ("pipeline_schedules", "ref") => return pick("main".into(), "refs/heads/next".into()),

@@ -257,7 +257,7 @@ impl Setup {
         let beside = changing.map_or("", |spec| &*spec.name);
         let mut fields = section.rules.beside(section, beside);
         let is_known = |name: &String| {
-            section.table().get(name).is_none_or(|spec| spec.field.secrecy == Secrecy::Open)
+            section.table().get(name).is_none_or(|spec| spec.field.secrecy != Secrecy::Reference)
         };
         if !fields.keys().all(is_known) {
             return Err("needs a secret".to_owned());
