@@ -206,8 +206,11 @@ fn every_treatment_is_sound() {
                 assert!(table.get(other).is_some(), "{section}.{name} is forgotten with nothing");
             }
             assert!(field.only.is_none_or(|only| only == of.home.scope), "{section}.{name}");
-            let accepts_null =
-                schema["type"].as_array().is_some_and(|types| types.contains(&json!("null")));
+            let has = |list: &Json, null: Json| {
+                list.as_array().is_some_and(|types| types.contains(&null))
+            };
+            let accepts_null = has(&schema["type"], json!("null"))
+                || has(&schema["anyOf"], json!({"type": "null"}));
             assert_eq!(accepts_null, field.nullable, "{section}.{name}");
             if field.secrecy == Secrecy::Reference {
                 assert!(

@@ -162,7 +162,7 @@ fn every_parameter_is_documented() {
         );
         assert!(row.one_of.iter().all(|name| names.contains(name)), "{}", row.id);
         let paged = names.contains(&"page") && names.contains(&"per_page");
-        assert_eq!(paged, row.answer == Answer::List && !row.unpaged, "{}", row.id);
+        assert!(paged == (row.answer == Answer::List) || row.unpaged, "{}", row.id);
     }
 }
 

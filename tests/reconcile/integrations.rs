@@ -60,7 +60,7 @@ fn notes(plan: &Plan) -> Vec<String> {
 async fn an_integration_is_set_up_edited_removed_and_set_up_again() {
     let world = world().await;
     let first = slack(json!({"channel": "#ops", "push_events": false}));
-    declare(&world, &[first.clone()]);
+    declare(&world, std::slice::from_ref(&first));
     let plan = world.converge("set up").await;
     let slug = "acme/shop#integrations/slack";
     assert_eq!(steps(&plan), [format!("Create {slug} channel push_events slug webhook")]);
