@@ -194,7 +194,7 @@ async fn own_ones_are_exported() {
     for values in [Values::Plain, Values::None, Values::Env] {
         let mut world = world().await;
         of_group(&world).await;
-        let jenkins = json!({"jenkins_url": "https://ci.example.org", "project_name": "shop", "tag_push_events": true});
+        let jenkins = json!({"jenkins_url": "https://bot:canary@ci.example.org", "project_name": "shop", "tag_push_events": true});
         world.call("PUT", &format!("{SHOP}/jenkins"), Some(jenkins)).await;
         let chat = json!({"webhook": "https://canary.example.org/hook", "channel": "#ops", "push_events": false});
         world.call("PUT", &format!("{SHOP}/mattermost"), Some(chat)).await;
