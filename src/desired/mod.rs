@@ -333,6 +333,12 @@ impl DeclaredSection {
         }
     }
 
+    /// Whether the entry `name` is declared as absent.
+    pub fn is_removed(&self, name: &str) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.state == State::Absent && entry.key == name)
+    }
+
     /// The address of one of its entries in `container`.
     pub fn address_of(&self, entry: &Entry, container: &Address) -> Address {
         let section = container.section(self.of.section);

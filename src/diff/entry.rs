@@ -317,6 +317,16 @@ impl<'a> Comparing<'a> {
 
     /// Compares the entry with its live entry.
     pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
+        // Of entries that are read one by one, only inherited ones are protected, and read only if they
+        // are declared as absent.
+        if let Some(why) = live.protected
+            && self.section.home.detail.is_some()
+        {
+            let message = format!("`{}` is {why}", text::escape(&self.entry.key));
+            let help = "remove it there, or declare it here to change it";
+            findings.problems.push(self.problem("inherited", message, Some(help.into()), ""));
+            return;
+        }
         if let Some(why) = live.protected {
             findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
             return;
@@ -350,9 +360,14 @@ impl<'a> Comparing<'a> {
                 return self.unable(unable, findings);
             }
         };
-        let forgotten = self.values.keys().filter(|name| {
-            !changed.contains(&name.as_str()) && forms::is_reset(self.field(name), &changed)
-        });
+        // A secret that each request must contain is written again, too.
+        let is_sent_again = |field: &Field| {
+            forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
+        };
+        let forgotten = self
+            .values
+            .keys()
+            .filter(|name| !changed.contains(&name.as_str()) && is_sent_again(self.field(name)));
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
         let step = self.step(Action::Update, changes, sends);

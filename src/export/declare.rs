@@ -273,8 +273,10 @@ impl Declaring<'_> {
         let mut left_out = Vec::new();
         let settings = self.settings;
         let is_below = self.document.path.contains('/');
+        let needed = of.rules.needed(&live.fields);
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            if spec.field.top_level && is_below {
+            let is_its_own = of.rules.has(&live.fields, &spec.name);
+            if !is_its_own || (spec.field.top_level && is_below) {
                 continue;
             }
             let Some(value) = live.fields.get(&spec.name) else {
@@ -297,7 +299,11 @@ impl Declaring<'_> {
             };
             match self.confidential(of, spec, live, value) {
                 None => self.field(of, spec, value, &mut entry, &mut left_out),
-                Some(_) if self.settings.values == Values::Env && value.is_string() => {
+                Some(_)
+                    if value.is_string()
+                        && (self.settings.values == Values::Env
+                            || needed.contains(&&*spec.name)) =>
+                {
                     self.reference(of, spec, value, &mut entry);
                 }
                 Some(why) if of.identity.contains(&spec.name.as_str()) => {
@@ -307,6 +313,12 @@ impl Declaring<'_> {
                     left_out.push(format!("{} not exported: {why}", spec.name));
                     entry.unknown.push(spec.name.clone());
                 }
+            }
+        }
+        // No answer shows a secret without which the service refuses the entry.
+        for name in needed {
+            if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(&spec.field)) {
+                self.reference(of, spec, &"".into(), &mut entry);
             }
         }
         // An entry without a required field was not read completely.

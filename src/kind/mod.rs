@@ -27,7 +27,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::ops::Deref;
+use std::{borrow::Cow, ops::Deref};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -145,6 +145,8 @@ pub struct Home {
     pub inherited_unless: &'static [(&'static str, Json)],
     /// A flag that is on in inherited entries, in releases that show it.
     pub inherited_if: Option<&'static str>,
+    /// How a single entry is read, if the list shows only a part of each.
+    pub detail: Option<Detail>,
     /// Whether the list also shows the container itself.
     pub lists_itself: bool,
     /// A field that another list shows. That list is read only if the field is declared.
@@ -177,6 +179,7 @@ impl Home {
         query: &[],
         inherited_unless: &[],
         inherited_if: None,
+        detail: None,
         lists_itself: false,
         side_list: None,
         response_fields: &[],
@@ -191,6 +194,17 @@ impl Home {
     pub fn is_closed(&self, facts: &Facts) -> bool {
         !self.closed_by.is_empty()
             && self.closed_by.iter().all(|name| facts.disabled.contains(*name))
+    }
+
+    /// `request` for a single entry of the list, as [`Self::detail`] reads it, unless it is inherited.
+    pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
+        let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
+        match *self.handle {
+            [Handle { field, place: HandlePlace::Path(argument) }, ..] => {
+                Some(request.arg(argument, plain_text(raw.get(field)?)))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a raw entry of the list belongs to a group above.
@@ -221,6 +235,15 @@ impl Parent {
         raw.insert(self.argument.to_owned(), id.into());
         raw
     }
+}
+
+/// How a single entry is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail {
+    /// The request. It addresses the entry as others do.
+    pub get: Op<Read>,
+    /// The field of the response that contains further fields of the entry.
+    pub nested: &'static str,
 }
 
 /// A second list that shows one field of the entries.
@@ -525,21 +548,32 @@ impl Section {
         }
     }
 
+    /// `raw` with the fields that are nested in it ([`Detail::nested`]) beside the others.
+    pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
+        let nested = self.home.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
+        nested.map_or(Cow::Borrowed(raw), |nested| {
+            let own = nested.iter().chain(raw);
+            Cow::Owned(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+        })
+    }
+
     /// The live entry in comparable form, from the service's object `raw`. It keeps the `wanted`
     /// fields, the identity and the fields that every edit repeats. An entry that is changed by
     /// replacement keeps all fields, because it is added again with all of them; so does a part of
     /// an object, which is small.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
+        let raw = &*self.flat(raw);
         let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
         let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
         let also: Vec<&str> = self.table().needed_with(wanted).collect();
         for spec in self.table().specs() {
-            let kept = is_whole
-                || wanted(&spec.name)
-                || self.identity.contains(&spec.name.as_str())
-                || also.contains(&spec.name.as_str())
-                || spec.field.with_every_edit;
+            let kept = self.rules.has(raw, &spec.name)
+                && (is_whole
+                    || wanted(&spec.name)
+                    || self.identity.contains(&spec.name.as_str())
+                    || also.contains(&spec.name.as_str())
+                    || spec.field.with_every_edit);
             if let Some(value) = kept.then(|| self.rules.decode(spec, raw)).flatten() {
                 fields.insert(spec.name.clone(), value);
             }
@@ -630,6 +664,22 @@ pub trait Rules: Sync {
     /// Values that only look like secrets are found elsewhere.
     fn confidential(&self, _live: &Object) -> Option<&'static str> {
         None
+    }
+
+    /// Whether an entry with these `fields` has the field `name`.
+    fn has(&self, _fields: &Object, _name: &str) -> bool {
+        true
+    }
+
+    /// The fields that an entry with these `fields` needs in addition to those that all need.
+    fn needed(&self, _fields: &Object) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The fields that an example of an entry with the field `name` also has. Needed if not every
+    /// entry can have it.
+    fn beside(&self, _section: Section, _name: &str) -> Object {
+        Object::new()
     }
 
     /// Why a declared field is neither sent nor compared yet: something has to happen first that

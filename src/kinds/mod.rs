@@ -10,6 +10,7 @@ pub mod fork;
 pub mod group;
 pub mod group_limits;
 pub mod hook;
+pub mod integration;
 pub mod member;
 pub mod operations;
 mod prelude;
@@ -53,6 +54,7 @@ static KINDS: &[&Kind] = &[
     &approval_rule::KIND,
     &schedule::KIND,
     &hook::KIND,
+    &integration::KIND,
     &push_rule::KIND,
     &fork::KIND,
     &archived::KIND,

@@ -122,7 +122,7 @@ fn fields_that_sound_like_protections_are_guarded() {
         "secret",
         "verification",
     ];
-    const HARMLESS: [&str; 7] = [
+    const HARMLESS: [&str; 11] = [
         "ci_forward_deployment_rollback_allowed",
         "lock_math_rendering_limits_enabled",
         "only_mirror_protected_branches",
@@ -130,6 +130,10 @@ fn fields_that_sound_like_protections_are_guarded() {
         "approval_rules",
         "allowed",
         "shared_secret",
+        "disable_diffs",
+        "notify_only_broken_pipelines",
+        "notify_only_when_pipeline_status_changes",
+        "send_from_committer_email",
     ];
     let mut found = Vec::new();
     for section in kinds::everywhere() {

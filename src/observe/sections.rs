@@ -8,9 +8,9 @@ use super::{Observer, ends_everything, or_cause, questions};
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Container, DeclaredSection},
+    desired::{Container, DeclaredSection, State},
     field::Scope,
-    kind::{Facts, LiveEntry, Parent, Place, Section, Target},
+    kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target},
     kinds,
     live::{Collection, Live, Presence, ReadTime},
     operation::{Op, Read, Request},
@@ -190,11 +190,45 @@ impl Observer {
         }
         let is_itself =
             |raw: &Object| home.lists_itself && raw.get("id") == target.id.map(Json::from).as_ref();
+        let mut details = match home.detail {
+            Some(detail) => self.details(section, target, detail, &all).await?,
+            None => BTreeMap::new(),
+        };
         let all = all.filter_map(|raw| {
-            (!home.is_inherited(&raw) && !is_itself(&raw))
+            let raw = details.remove(&shown_name(section.of, &raw)).unwrap_or(raw);
+            // To remove an inherited entry here is a problem of the plan.
+            let is_shown = home.detail.is_some()
+                && home.is_inherited(&raw)
+                && section.is_removed(&shown_name(section.of, &raw));
+            ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw))
                 .then(|| section.of.read(&raw, &|name| names.contains(name)))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)
+    }
+
+    /// Reads each of the listed entries that is declared, by its name. An export, which declares none,
+    /// reads all.
+    async fn details(
+        &self,
+        section: &DeclaredSection,
+        target: &Target,
+        detail: Detail,
+        listed: &[Object],
+    ) -> Result<BTreeMap<String, Object>, ApiError> {
+        let home = section.of.home;
+        let present = section.entries.iter().filter(|entry| entry.state == State::Present);
+        let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
+        let reads = listed.iter().filter_map(|raw| {
+            let name = shown_name(section.of, raw);
+            let is_wanted = keys.contains("") || keys.contains(&*name);
+            let request = target.addressed(detail.get.request());
+            let request = home.one(request, raw).filter(|_| is_wanted)?;
+            Some(async move {
+                let answer = self.client.get_known(request, home.rows.keys).await?;
+                Ok::<_, ApiError>((name, answer.object().cloned().unwrap_or_default()))
+            })
+        });
+        Ok(future::try_join_all(reads).await?.into_iter().collect())
     }
 
     /// Reads an object that may be absent. `sees_all`: whether the caller's role makes absence
@@ -259,6 +293,11 @@ impl Observer {
             Err(_) => entries,
         })
     }
+}
+
+/// The name of an entry in a response.
+fn shown_name(of: Section, raw: &Object) -> String {
+    of.name(&of.read(raw, &|_| false).fields)
 }
 
 /// Why a section is unreadable if the value of `key` has the wrong type.

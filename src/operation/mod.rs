@@ -216,6 +216,11 @@ impl Operation {
         Self { again, ..self }
     }
 
+    /// A list in a single response, without pages.
+    const fn unpaged(self) -> Self {
+        Self { unpaged: true, ..self }
+    }
+
     /// With the object in the response, as a GET shows it.
     const fn shows(self) -> Self {
         Self { shows: true, ..self }

@@ -162,6 +162,16 @@ operations! {
     Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid,
         [project, hook].conditional();
 
+    Read INTEGRATION_LIST = "integration-list" Get "/projects/:id/integrations", "list active integrations", "supporting", List,
+        [project].unpaged();
+    Read INTEGRATION_GET = "integration-get" Get "/projects/:id/integrations/:slug", "get an integration", "supporting", One,
+        [project, integration];
+    // It also creates one.
+    Write INTEGRATION_SET = "integration-set" Put "/projects/:id/integrations/:slug", "set up or edit an integration", "supporting", One,
+        [project, integration, inheritance].fields("integrations", Route::Create);
+    Write INTEGRATION_DELETE = "integration-delete" Delete "/projects/:id/integrations/:slug", "disable an integration", "supporting",
+        Nothing, [project, integration];
+
     Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [project].premium();
     Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6", Unsaid,
         [project].fields("push_rule", Route::Create).premium().again(Again::Refused).shows();
@@ -257,6 +267,15 @@ operations! {
         [group, hook].fields_of(Scope::Group, "hooks", Route::Edit).premium().shows();
     Write GROUP_HOOK_DELETE = "group-hook-delete" Delete "/groups/:id/hooks/:hook_id", "delete a group's hook", "supporting", Nothing,
         [group, hook].conditional().premium();
+    Read GROUP_INTEGRATION_LIST = "group-integration-list" Get "/groups/:id/integrations", "list a group's active integrations",
+        "supporting", List, [group].since(17, 9).unpaged();
+    Read GROUP_INTEGRATION_GET = "group-integration-get" Get "/groups/:id/integrations/:slug", "get a group's integration",
+        "supporting", One, [group, integration].since(17, 9);
+    Write GROUP_INTEGRATION_SET = "group-integration-set" Put "/groups/:id/integrations/:slug",
+        "set up or edit an integration of a group", "supporting", One,
+        [group, integration, inheritance].fields_of(Scope::Group, "integrations", Route::Create).since(17, 9);
+    Write GROUP_INTEGRATION_DELETE = "group-integration-delete" Delete "/groups/:id/integrations/:slug",
+        "disable an integration of a group", "supporting", Nothing, [group, integration].since(17, 9);
     Read GROUP_PUSH_RULE_GET = "group-push-rule-get" Get "/groups/:id/push_rule", "get a group's push rule", "supporting", One, [group].premium();
     Write GROUP_PUSH_RULE_CREATE = "group-push-rule-add" Post "/groups/:id/push_rule", "add a push rule to a group", "supporting", One,
         [group].fields_of(Scope::Group, "push_rule", Route::Create).premium().again(Again::Refused).shows();

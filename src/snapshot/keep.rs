@@ -240,7 +240,7 @@ impl Keep {
     /// The kept part of an entry of `section`.
     fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, Withheld> {
         let mut kept = Object::new();
-        let home = section.home;
+        let (home, raw) = (section.home, &*section.flat(raw));
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
         for name in extra.filter(|_| !matches!(home.place, Place::Container(_))) {
@@ -366,7 +366,10 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
 /// The sections whose live entries `op` brings.
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(move |section| match section.home.place {
-        Place::List(own) | Place::Optional(own) => own.row() == op.row(),
+        Place::List(own) | Place::Optional(own) => {
+            let one = section.home.detail.map(|detail| detail.get.row());
+            own.row() == op.row() || one == Some(op.row())
+        }
         Place::Container(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,
     })
 }

@@ -428,22 +428,32 @@ impl Recorder {
                 }
                 _ => None,
             };
+            // The entries of a section that was read.
+            let entries = |section: Section| -> Vec<Json> {
+                let all = all_of(section).and_then(|all| Parsed::read(&all.target()));
+                match all.map(|all| contents.answer(&all)) {
+                    Some(Lookup::Json(Json::Array(rows))) => rows,
+                    _ => Vec::new(),
+                }
+            };
             for section in kinds::sections(container.scope) {
-                let parent = section.home.parent;
-                let Some(request) = all_of(section).filter(|_| parent.is_some() == are_nested)
-                else {
+                let Some(request) = all_of(section) else { continue };
+                let home = section.home;
+                if home.parent.is_some() != are_nested {
+                    if let Some(detail) = home.detail.filter(|_| are_nested) {
+                        let one = detail.get.request().arg("id", id);
+                        let rows = entries(section).into_iter();
+                        requests
+                            .extend(rows.filter_map(|row| home.one(one.clone(), row.as_object()?)));
+                    }
                     continue;
-                };
-                let Some(parent) = parent else {
+                }
+                let Some(parent) = home.parent else {
                     requests.push(request);
                     continue;
                 };
-                let all = kinds::section(container.scope, parent.section).and_then(all_of);
-                let all = all.and_then(|all| Parsed::read(&all.target()));
-                let Some(Lookup::Json(all)) = all.map(|all| contents.answer(&all)) else {
-                    continue;
-                };
-                let ids = all.as_array().into_iter().flatten().filter_map(|row| row["id"].as_u64());
+                let Some(of) = kinds::section(container.scope, parent.section) else { continue };
+                let ids = entries(of).into_iter().filter_map(|row| row["id"].as_u64());
                 requests.extend(ids.map(|entry| request.clone().arg(parent.argument, entry)));
             }
         }

@@ -84,5 +84,6 @@ fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
         Place::List(op) | Place::Optional(op) => Some(op),
         Place::Container(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
     };
-    own.into_iter().chain(section.home.side_list.map(|side| side.list))
+    let one = section.home.detail.map(|detail| detail.get);
+    own.into_iter().chain(one).chain(section.home.side_list.map(|side| side.list))
 }

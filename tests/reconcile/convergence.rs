@@ -51,6 +51,11 @@ const NEVER_READ: &[&str] = &[
     "external_status_checks.shared_secret",
     "hooks.previously",
     "hooks.token",
+    "integrations.api_key",
+    "integrations.jira_issue_transition_automatic",
+    "integrations.password",
+    "integrations.token",
+    "integrations.webhook",
     "settings.import_url",
 ];
 
@@ -107,6 +112,13 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         }
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
+        (INTEGRATIONS, "jira_auth_type") => return pick(1.into(), 0.into()),
+        (INTEGRATIONS, name) if spec.field.secrecy == Secrecy::Reference => {
+            return json!({"env": name.to_uppercase()});
+        }
+        (INTEGRATIONS, _) if spec.field.secrecy == Secrecy::Address => {
+            return example(spec, usize::from(!first));
+        }
         _ if spec.field.codec == Codec::Level => return pick("developer".into(), 40.into()),
         ("pipeline_schedules", "ref") => return pick("main".into(), "refs/heads/next".into()),
         ("pipeline_schedules", "cron") => return pick("0 4 * * *".into(), "30 5 * * 1".into()),
@@ -191,6 +203,7 @@ fn base(kind: Section, at: usize) -> Json {
             json!({"repository_path_pattern": {"text": "{path}/*"}, "minimum_access_level_for_push": "owner"})
         }
         "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
+        INTEGRATIONS => kind.rules.beside(kind, "").into(),
         // For described kinds, the examples.
         _ => {
             let needed = kind.identity.iter().chain(kind.required);
@@ -204,10 +217,14 @@ fn base(kind: Section, at: usize) -> Json {
     }
 }
 
-/// Whether it comes from a description file.
+/// Its fields depend on its entries.
+const INTEGRATIONS: &str = "integrations";
+
+/// Whether it comes from a description file, or from one like it.
 fn is_described(kind: Section) -> bool {
     let mut described = kinds::all().described().iter();
-    described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
+    kind.section == INTEGRATIONS
+        || described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
 }
 
 /// Every kind with a section in manifests, in every scope.
@@ -298,7 +315,8 @@ fn is_special(section: Section, spec: &Spec) -> bool {
         || section.identity.contains(&spec.name.as_str())
         || TOP_LEVEL.contains(&&*spec.name)
         || UNSEEN.contains(&&*name)
-        || ["mirror", "visibility"].contains(&&*spec.name)
+        // With another address and a user, Jenkins needs the password again.
+        || ["mirror", "visibility", "jenkins_url"].contains(&&*spec.name)
 }
 
 /// Fields of a section, with their positions in the table.
@@ -313,7 +331,11 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     let mut groups: Vec<(BTreeSet<&str>, Specs)> = Vec::new();
     for (at, spec) in others {
         let touched = touched(section, spec);
-        match groups.iter_mut().find(|(known, _)| known.is_disjoint(&touched)) {
+        // Not every entry can have every field.
+        let beside = |spec: &Spec| section.rules.beside(section, &spec.name);
+        let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
+        let mut known = groups.iter_mut();
+        match known.find(|(known, specs)| known.is_disjoint(&touched) && fits(specs)) {
             Some((known, specs)) => {
                 known.extend(touched);
                 specs.push((at, spec));
@@ -352,7 +374,8 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if specs.is_empty() {
         return None;
     }
-    let mut entry = base(section, at);
+    let beside = section.rules.beside(section, &first.name);
+    let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[&spec.name] = sample(section, spec, form);
         if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.same_request) {
@@ -409,6 +432,10 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     let mut world = World::new(profile, seed).await;
     world.set("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
     world.set("HOOK_TOKEN", "hook-token-value");
+    world.set("WEBHOOK", "https://chat.example.org/hook");
+    for name in ["API_KEY", "PASSWORD", "TOKEN"] {
+        world.set(name, "secret-of-an-integration");
+    }
     world.set("VALUE", "value-from-environment");
     world.tweak = |settings| settings.limits.count = usize::MAX;
     world.acknowledged = vec!["protection:**", "visibility:**"];
@@ -441,8 +468,9 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
                 || matches!(&*spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
                 || single
                 || unseen;
-            if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent)
-            {
+            let is_shown =
+                case.section.section == INTEGRATIONS || spec.field.read != Readback::IfPresent;
+            if form == Form::Create || (readable && !same && is_shown) {
                 let name = format!("{name}, {form:?}: {}", case.name(spec));
                 assert!(case.is_planned(spec, &plan), "{name} was not planned");
             }

@@ -17,6 +17,7 @@ mod fuzz;
 mod groups;
 #[path = "../../crates/sandbox/tests/switches/hostile.rs"]
 mod hostile;
+mod integrations;
 mod life;
 mod limits;
 mod moves;

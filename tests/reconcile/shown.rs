@@ -340,6 +340,8 @@ impl Step<'_> {
         if (is_container && NAMED.contains(&sent))
             || SAID_ELSEWHERE.iter().any(|(name, said)| *name == sent && value == said)
             || (sent == "applies_to_all_protected_branches" && self.is_noted)
+            // What is declared is not inherited.
+            || (sent == "use_inherited_settings" && value == false)
         {
             return true;
         }
@@ -352,9 +354,9 @@ impl Step<'_> {
                 && self.json["address"]["entry"].is_string();
             self.changes(&spec.name)
                 || is_named
-                || live.is_some_and(|live| {
-                    before.is_object()
-                        && plain(before.get(live).unwrap_or(&Json::Null)) == plain(value)
+                || live.zip(before.as_object()).is_some_and(|(live, before)| {
+                    let before = section.flat(before);
+                    plain(before.get(live).unwrap_or(&Json::Null)) == plain(value)
                 })
         })
     }

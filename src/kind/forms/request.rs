@@ -53,11 +53,13 @@ pub fn edit_body(
     changed: &[&str],
     names: &Names,
 ) -> Result<Fields, Unable> {
+    let needed = section.rules.needed(&live.fields);
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
         // A field that cannot be compared is not sent with other changes.
         field.accepted.on(Route::Edit)
             && (changed.contains(&name.as_str())
+                || needed.contains(&name.as_str())
                 || (field.with_every_edit && !is_hidden(field, live))
                 || is_reset(field, changed)
                 || (is_sent_with_switch(field, declared, changed)
@@ -177,6 +179,7 @@ pub fn lacking(
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.tier <= live.tier
+            && section.rules.has(&live.fields, &spec.name)
     };
     let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
     let lacking = specs.filter(|spec| !live.fields.contains_key(&spec.name));

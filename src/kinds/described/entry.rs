@@ -41,7 +41,7 @@ pub(super) fn schema(description: &Description, since: Option<Release>) -> Json 
 }
 
 /// The schema of a field.
-pub(super) fn property(field: &Field) -> Json {
+pub(in crate::kinds) fn property(field: &Field) -> Json {
     let mut property = match field.value {
         Value::Secret => schema::of::<Reference>().to_value(),
         Value::Address => schema::of::<TextOrSecret>().to_value(),

@@ -13,6 +13,8 @@ mod make;
 
 pub use check::Fault;
 pub use description::Description;
+pub(super) use description::Field;
+pub(super) use entry::property;
 
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};

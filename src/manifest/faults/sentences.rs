@@ -366,7 +366,7 @@ impl Located<'_> {
         let near = nearest(name, open.iter().copied());
         let likely = match (near, homes.len()) {
             (Some(near), _) => vec![near],
-            (None, 1) => Vec::new(),
+            (None, 1 | 2) => Vec::new(),
             (None, _) => likely(name, &open),
         };
         let is_of_any = |name: &&str| words::OF_ENTRIES.contains(name);

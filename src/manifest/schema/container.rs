@@ -8,6 +8,7 @@ use crate::{
     field::Scope,
     kind::{Section, Shape},
     kinds,
+    text::with_article,
     value::{Json, Object},
 };
 
@@ -61,7 +62,8 @@ pub(super) fn unlisted(scope: Scope) -> Json {
     let sections = kinds::sections(scope).filter(|section| section.shape == Shape::List);
     let mut properties: Object = sections
         .map(|section| {
-            let text = format!("What to do with a {} that no manifest lists (default: `report`).", section.noun);
+            let one = with_article(section.noun);
+            let text = format!("What to do with {one} that no manifest lists (default: `report`).");
             let policy = json!({"type": "string", "enum": ["report", "fail", "delete", "ignore"], "description": text});
             (section.section.to_owned(), policy)
         })

@@ -21,6 +21,8 @@ const SEGMENTS: &[(&str, &[&str])] = &[
     ("files", &["a.txt", "b.txt"]),
     ("tags", &["v0", "v1", "v2"]),
     ("access_requests", &["5"]),
+    ("integrations", &["external-wiki", "slack"]),
+    ("services", &["external-wiki"]),
     ("projects", &["1", "acme%2Fshop", "acme%2Fsite", "3", "99"]),
     ("groups", &["acme", "guests", "acme%2Finner", "99"]),
     ("users", &["2", "alice", "4", "99"]),
@@ -167,7 +169,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "external_url": format!("https://check-{number}.example"), "package_name_pattern": format!("p-{number}"), "package_type": "npm",
         "minimum_access_level_for_push": "owner", "repository_path_pattern": format!("acme/shop/{number}"),
         "target_project_id": random.random_range(1..4), "secret_push_protection_enabled": true, "enabled": true,
-        "color": "#AABBCC", "approvals_required": 1,
+        "color": "#AABBCC", "approvals_required": 1, "external_wiki_url": "https://wiki.example", "webhook": "https://chat.example",
     });
     all.extend(of_rules.as_object().cloned().unwrap_or_default());
     let share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];

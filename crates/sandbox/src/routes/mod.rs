@@ -25,6 +25,7 @@ mod hook_secrets;
 pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod instance;
+mod integrations;
 pub(crate) mod invitations;
 mod invited;
 mod labels;
@@ -224,6 +225,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         projects::ROUTES,
         protected_branches::ROUTES,
         protected_tags::ROUTES,
+        integrations::ROUTES,
         pull_mirror::ROUTES,
         repository::ROUTES,
         shares::ROUTES,
@@ -243,6 +245,7 @@ static OF_BOTH: LazyLock<Vec<Route>> = LazyLock::new(|| {
         bots::OF_BOTH,
         custom_attributes::OF_BOTH,
         hooks::OF_BOTH,
+        integrations::OF_BOTH,
         invitations::OF_BOTH,
         labels::OF_BOTH,
         members::OF_BOTH,

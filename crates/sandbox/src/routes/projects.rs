@@ -10,7 +10,8 @@ use super::prelude::*;
 use super::project_rules::{self, Requested};
 use super::remote_mirrors::masked;
 use super::{
-    actions, avatars, bots, group_settings, protected_branches, pull_mirror, push_rules, repository,
+    actions, avatars, bots, group_settings, integrations, protected_branches, pull_mirror,
+    push_rules, repository,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -315,6 +316,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
         members::insert(call, &scope, owner, OWNER, None, call.caller.as_ref())?;
     }
     push_rules::inherit(call, id, new.namespace)?;
+    integrations::inherit(call, id, new.namespace)?;
     if call.service.profile.bots_among_members {
         bots::insert(call, &scope, "access token", MAINTAINER)?;
     }

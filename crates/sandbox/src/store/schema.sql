@@ -167,6 +167,18 @@ CREATE TABLE push_rules (
     CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 
+CREATE TABLE integrations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX integrations_of_groups ON integrations (group_id);
+CREATE INDEX integrations_of_projects ON integrations (project_id);
+
 CREATE TABLE stars (
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
     user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,

@@ -1,0 +1,346 @@
+//! Integrations of projects and groups, by slug. They are stored and inherited, but never called: no
+//! other service is asked. A PUT of a group changes what is below at once; the service has a job for
+//! that.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::super::store::record::Records;
+use super::prelude::*;
+
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/integrations", |call| list(call, &scope(call)?)),
+    get("/integrations/{slug}", |call| show(call, &scope(call)?)),
+    put("/integrations/{slug}", |call| set(call, &scope(call)?)),
+    delete("/integrations/{slug}", |call| remove(call, &scope(call)?)),
+];
+
+/// The old paths, which only projects have.
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/services", |call| list(call, &scope(call)?)),
+    get("/projects/{id}/services/{slug}", |call| show(call, &scope(call)?)),
+    put("/projects/{id}/services/{slug}", |call| set(call, &scope(call)?)),
+    delete("/projects/{id}/services/{slug}", |call| remove(call, &scope(call)?)),
+];
+
+/// One of `integrations.jsonc`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Integration {
+    slug: String,
+    required: Vec<String>,
+    text: Vec<String>,
+    flag: Vec<String>,
+    number: Vec<String>,
+    texts: Vec<String>,
+    secret: Vec<String>,
+    hidden: Vec<String>,
+    events: Vec<String>,
+    presets: Map<String, Value>,
+    /// Whether groups cannot have it.
+    of_projects: bool,
+    is_issue_tracker: bool,
+}
+
+static ALL: LazyLock<Vec<Integration>> = LazyLock::new(|| {
+    let lines = include_str!("../integrations.jsonc").lines();
+    let text: String = lines.filter(|line| !line.starts_with("//")).collect();
+    serde_json::from_str(&text).expect("each test of integrations reads the table")
+});
+
+const STATUS_CHANGES: &str = "notify_only_when_pipeline_status_changes";
+const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
+
+impl Integration {
+    /// Its flags. Chats have one more in later releases.
+    fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
+        let is_chat = self.events.iter().any(|event| event == "confidential_note");
+        let changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
+        let changes = changes.then_some(STATUS_CHANGES);
+        self.flag.iter().map(String::as_str).chain(changes)
+    }
+
+    /// The properties that are shown.
+    fn shown(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
+        let named = self.text.iter().chain(&self.number).chain(&self.texts);
+        named.map(String::as_str).chain(self.flags(call))
+    }
+}
+
+/// Integrations that only the web interface sets up.
+const BY_HAND: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"];
+/// The switches of events that each row has, and their values in a new one.
+const EVENTS: [(&str, bool); 15] = [
+    ("commit", true),
+    ("push", true),
+    ("issues", true),
+    ("incident", false),
+    ("alert", true),
+    ("confidential_issues", true),
+    ("merge_requests", true),
+    ("tag_push", true),
+    ("deployment", false),
+    ("note", true),
+    ("confidential_note", true),
+    ("pipeline", true),
+    ("wiki_page", true),
+    ("job", true),
+    ("vulnerability", false),
+];
+const COMMENTS: &str = "comment_on_event_enabled";
+
+const ROWS: Records = Records("integrations");
+/// The first release with integrations of groups.
+const OF_GROUPS_SINCE: Release = Release::new(17, 9);
+/// The first release in which `inherited` is shown, and can be set.
+const INHERITS_SINCE: Release = Release::new(17, 3);
+const INHERITS: &str = "use_inherited_settings";
+
+/// The project or group, for callers who manage it.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    refuse_if(call.is_of_group() && call.release() < OF_GROUPS_SINCE, Failure::no_route)?;
+    Scope::kept_by(call, [MAINTAINER, OWNER])
+}
+
+fn known(call: &Call<'_>) -> Option<&'static Integration> {
+    ALL.iter().find(|of| of.slug == call.segment("slug"))
+}
+
+/// The row of the integration in the path; 400 for an unknown one, 404 if it was never set up.
+fn row(call: &Call<'_>, scope: &Scope) -> Result<Record> {
+    let slug = call.segment("slug");
+    let is_known = known(call).is_some() || BY_HAND.contains(&slug);
+    refuse_if(!is_known, || Failure::no_valid_value("slug"))?;
+    find(call, scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
+}
+
+fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
+    Ok(ROWS.all(call.db, of)?.into_iter().find(|row| row.text("slug") == slug))
+}
+
+/// An integration as the service shows it; lists leave out its properties.
+fn json(call: &Call<'_>, row: &Record, listed: bool) -> Value {
+    let slug = row.text("slug");
+    let title: Vec<_> = slug.split('-').map(capitalised).collect();
+    let mut body = json!({
+        "id": row.id,
+        "title": title.join(" "),
+        "slug": slug,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "active": row.is_set("active"),
+        COMMENTS: row.value(COMMENTS),
+    });
+    for name in EVENTS.iter().map(|(event, _)| format!("{event}_events")) {
+        body[&name] = row.value(&name);
+    }
+    set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
+    if !listed {
+        let shown = ALL.iter().filter(|of| of.slug == slug).flat_map(|of| of.shown(call));
+        let shown = shown.map(|name| (name.to_owned(), row.value(&property(name))));
+        body["properties"] = Value::Object(shown.collect());
+    }
+    body
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string())
+        + letters.as_str()
+}
+
+/// The key under which a property is stored, so that it differs from other settings.
+fn property(name: &str) -> String {
+    format!("properties.{name}")
+}
+
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    let rows = ROWS.all(call.db, scope.holder())?;
+    let active = rows.iter().filter(|row| row.is_set("active"));
+    Answer::ok(&active.map(|row| json(call, row, true)).collect::<Value>())
+}
+
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    Answer::ok(&json(call, &row(call, scope)?, false))
+}
+
+fn set(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    let slug = call.segment("slug");
+    let unavailable = || Failure::refused("400 Integration not available");
+    refuse_if(BY_HAND.contains(&slug), unavailable)?;
+    let of = known(call).ok_or_else(Failure::no_route)?;
+    refuse_if(of.of_projects && call.is_of_group(), unavailable)?;
+    let required: Vec<&str> = of.required.iter().map(String::as_str).collect();
+    call.params.require(&required)?;
+    let found = find(call, scope.holder(), slug)?;
+    let mut row = found.clone().unwrap_or_else(|| first(call, of));
+    let inherits = match call.release() >= INHERITS_SINCE {
+        true => call.params.flag(INHERITS)?,
+        false => Some(false),
+    };
+    if inherits == Some(true) {
+        let above = above(call, scope, slug)?;
+        let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
+        take_over(&mut row, &above.1, above.0);
+    } else if !row.is_set("inherited") || inherits == Some(false) {
+        take(call, scope, of, &mut row)?;
+        row.set("inherited", false);
+        row.set("active", true);
+    }
+    ROWS.save(call.db, scope.holder(), &mut row, call.now())?;
+    if let Scope::Group(group) = scope {
+        spread(call, group, &row)?;
+    }
+    Answer::ok(&json(call, &row, false))
+}
+
+/// A row that is not stored yet, with the values of the first PUT.
+fn first(call: &Call<'_>, of: &Integration) -> Record {
+    let mut row = Record::new(call.now());
+    row.set("slug", of.slug.as_str());
+    row.set(COMMENTS, true);
+    for (event, preset) in EVENTS {
+        row.set(&format!("{event}_events"), preset && of.slug != "jenkins");
+    }
+    for (name, preset) in &of.presets {
+        row.set(&property(name), preset.clone());
+    }
+    row
+}
+
+/// Stores what the call contains.
+fn take(call: &Call<'_>, scope: &Scope, of: &Integration, row: &mut Record) -> Result<()> {
+    for name in of.events.iter().map(|event| format!("{event}_events")) {
+        if call.params.has(&name) {
+            row.set(&name, call.params.flag(&name)?);
+        }
+    }
+    if of.slug == "jira" && call.params.has(COMMENTS) {
+        row.set(COMMENTS, call.params.flag(COMMENTS)?);
+    }
+    let address = row.value(&property("jenkins_url"));
+    let mut given: Vec<(&str, Value)> = Vec::new();
+    for name in of.text.iter().chain(&of.secret) {
+        given.push((name, call.params.text(name)?.into()));
+    }
+    for name in of.flags(call).chain(of.hidden.iter().map(String::as_str)) {
+        given.push((name, call.params.flag(name)?.into()));
+    }
+    for name in &of.number {
+        let number = call.params.integer(name)?;
+        given.push((name, number.map(|number| number.to_string()).into()));
+    }
+    for name in &of.texts {
+        given.push((name, call.params.texts(name)?.into()));
+    }
+    for (name, value) in given.into_iter().filter(|(name, _)| call.params.has(name)) {
+        row.set(&property(name), value);
+    }
+    let text = |name: &str| row.text(&property(name)).to_owned();
+    let blank = of.required.iter().find(|name| text(name).is_empty());
+    if let Some(name) = blank {
+        return Err(refused(name, "can't be blank"));
+    }
+    let is_web = text("webhook").starts_with("http://") || text("webhook").starts_with("https://");
+    if of.required[0] == "webhook" && !is_web {
+        return Err(refused("webhook", "is blocked: Only allowed schemes are http, https"));
+    }
+    if of.slug == "jira" && text("jira_auth_type") != "1" && text("username").is_empty() {
+        return Err(refused("username", "can't be blank"));
+    }
+    let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
+    if moved && !text("username").is_empty() && !call.params.has("password") {
+        return Err(refused("password", "can't be blank"));
+    }
+    // It becomes a masked variable.
+    let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
+    let password = text("password");
+    if of.slug == "harbor" && !(password.len() >= 8 && password.chars().all(is_maskable)) {
+        return Err(refused("password", "is invalid"));
+    }
+    let others = ROWS.all(call.db, scope.holder())?;
+    let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
+    let is_tracker = |slug: &str| ALL.iter().any(|of| of.is_issue_tracker && of.slug == slug);
+    let is_second = of.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
+    refuse_if(is_second, || {
+        let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
+        refused("base", words)
+    })
+}
+
+/// The refusal of a model: a Ruby hash in a text.
+fn refused(field: &str, words: &str) -> Failure {
+    Failure::refused(format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}"))
+}
+
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    let mut row = row(call, scope)?;
+    row.settings.retain(|name, _| !name.starts_with("properties."));
+    row.set("active", false);
+    ROWS.save(call.db, scope.holder(), &mut row, call.now())?;
+    Ok(Answer::no_content())
+}
+
+/// The active integration of the closest group above, with the id of the group.
+fn above(call: &Call<'_>, scope: &Scope, slug: &str) -> Result<Option<(i64, Record)>> {
+    let groups = scope.groups().into_iter().rev();
+    let groups = groups.filter(|id| scope.project_id().is_some() || *id != scope.id());
+    for group in groups {
+        let row = find(call, Holder::Group(group), slug)?;
+        if let Some(row) = row.filter(|row| row.is_set("active")) {
+            return Ok(Some((group, row)));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes `row` an inherited copy of the one of `group`.
+fn take_over(row: &mut Record, above: &Record, group: i64) {
+    row.settings = above.settings.clone();
+    row.set("inherited", true);
+    row.set("from", group);
+}
+
+/// Copies the integration of a group to everything below that has none of its own, or inherits it
+/// from here or from further above.
+fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
+    let all = group.subtree(call.db)?;
+    let projects: Vec<i64> = call.many(
+        "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
+        [json!(all).to_string()],
+    )?;
+    let groups = all.into_iter().filter(|id| *id != group.id).map(Holder::Group);
+    let above: Vec<i64> = ids(&group.traversal).collect();
+    for of in groups.chain(projects.into_iter().map(Holder::Project)) {
+        let found = find(call, of, own.text("slug"))?;
+        let is_from =
+            |row: &Record| row.value("from").as_i64().is_some_and(|id| above.contains(&id));
+        if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
+            let mut row = found.unwrap_or_else(|| Record::new(call.now()));
+            take_over(&mut row, own, group.id);
+            ROWS.save(call.db, of, &mut row, call.now())?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a new project the active integrations of the groups above.
+pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
+    if !namespace.is_group() {
+        return Ok(());
+    }
+    let above: Vec<i64> = ids(&namespace.traversal).collect();
+    for group in above.into_iter().rev() {
+        for row in ROWS.all(call.db, Holder::Group(group))? {
+            let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
+            if row.is_set("active") && is_new {
+                let from = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
+                let mut copy = Record::new(call.now());
+                take_over(&mut copy, &row, from.unwrap_or(group));
+                ROWS.save(call.db, Holder::Project(project), &mut copy, call.now())?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,396 @@
+//! Integrations of projects and groups.
+
+use serde_json::{Value, json};
+use undrift_release::Release;
+use undrift_sandbox::{Config, Seed};
+
+use super::client::{Row, World, kept, usual_seed};
+use super::facts::{Fact, fact};
+
+const NO: Value = Value::Null;
+const ALL: &str = "/projects/acme%2Fshop/integrations";
+const SLACK: &str = "/projects/acme%2Fshop/integrations/slack";
+const JENKINS: &str = "/projects/acme%2Fshop/integrations/jenkins";
+const WIKI: &str = "/projects/acme%2Fshop/integrations/external-wiki";
+const OF_GROUP: &str = "/groups/acme/integrations/slack";
+const HOOK: &str = "https://chat.example/hook";
+
+async fn at(release: Release) -> World {
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    World::start(Config { seed, release: Some(release), ..Config::default() }).await
+}
+
+async fn world() -> World {
+    at(Release::new(18, 9)).await
+}
+
+fn mia(
+    rule: &'static Fact,
+    method: &'static str,
+    path: &'static str,
+    body: Value,
+    status: u16,
+    answer: Value,
+) -> Row {
+    (rule, "mia", method, path, body, status, answer)
+}
+
+fn refused(field: &str, words: &str) -> Value {
+    json!({"message": format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}")})
+}
+
+fn slack(more: Value) -> Value {
+    let mut body = json!({"webhook": HOOK});
+    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    body
+}
+
+#[tokio::test]
+async fn integrations_are_for_maintainers_and_owners() {
+    let world = world().await;
+    let body = slack(json!({}));
+    let rule = fact("integration-role");
+    world
+        .check(vec![
+            (rule, "mia", "GET", ALL, NO, 200, json!([])),
+            (rule, "", "GET", ALL, NO, 401, NO),
+            (rule, "mia", "PUT", OF_GROUP, body.clone(), 403, NO),
+            (rule, "mia", "GET", "/groups/acme/integrations", NO, 403, NO),
+            (rule, "olive", "PUT", OF_GROUP, body, 200, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_put_creates_edits_and_activates() {
+    let world = world().await;
+    let cleared = slack(json!({"channel": null, "push_events": null}));
+    world
+        .check(vec![
+            mia(fact("integration-absent"), "GET", SLACK, NO, 404, json!({"message": "404 Integration Not Found"})),
+            mia(fact("integration-absent"), "DELETE", SLACK, NO, 404, NO),
+            mia(
+                fact("integration-absent"),
+                "GET",
+                kept(format!("{ALL}/slack-notifications")),
+                NO,
+                400,
+                json!({"error": "slug does not have a valid value"}),
+            ),
+            mia(
+                fact("integration-absent"),
+                "PUT",
+                kept(format!("{ALL}/prometheus")),
+                slack(json!({})),
+                404,
+                json!({"error": "404 Not Found"}),
+            ),
+            mia(fact("integration-required"), "PUT", SLACK, json!({"channel": "#a"}), 400, json!({"error": "webhook is missing"})),
+            mia(
+                fact("integration-first"),
+                "PUT",
+                SLACK,
+                slack(json!({"channel": "#a"})),
+                200,
+                json!({
+                    "slug": "slack", "active": true, "inherited": false, "push_events": true,
+                    "job_events": true, "alert_events": true, "deployment_events": false,
+                    "properties": {
+                        "channel": "#a", "username": null, "notify_only_broken_pipelines": true,
+                        "branches_to_be_notified": "default",
+                    },
+                }),
+            ),
+            mia(
+                fact("integration-set"),
+                "PUT",
+                SLACK,
+                slack(json!({"username": "bot", "commit_events": false, "active": false, "other": 1})),
+                200,
+                json!({"active": true, "commit_events": true, "properties": {"channel": "#a", "username": "bot"}}),
+            ),
+            mia(fact("integration-null"), "PUT", SLACK, cleared, 200, NO),
+            mia(
+                fact("integration-null"),
+                "PUT",
+                SLACK,
+                slack(json!({"branches_to_be_notified": "any"})),
+                200,
+                json!({"properties": {"branches_to_be_notified": "any"}}),
+            ),
+            mia(
+                fact("integration-null"),
+                "PUT",
+                kept(format!("{ALL}/telegram")),
+                json!({"token": "t", "room": "@a", "thread": 7}),
+                200,
+                json!({"properties": {"thread": "7"}}),
+            ),
+            mia(
+                fact("integration-set"),
+                "PUT",
+                SLACK,
+                slack(json!({"push_events": "maybe"})),
+                400,
+                json!({"error": "push_events is invalid"}),
+            ),
+        ])
+        .await;
+    let shown = world.get("mia", SLACK).await.body;
+    assert_eq!((&shown["push_events"], &shown["properties"]["channel"]), (&NO, &NO));
+    assert!(shown["properties"].get("webhook").is_none(), "{shown}");
+    let listed = world.get("mia", ALL).await;
+    assert_eq!(listed.body[0]["slug"], "slack");
+    assert!(listed.body[0].get("properties").is_none() && listed.header("x-total").is_empty());
+    world
+        .check(vec![mia(
+            fact("integration-list"),
+            "GET",
+            kept(format!("{ALL}?per_page=1")),
+            NO,
+            200,
+            json!([{}, {}]),
+        )])
+        .await;
+}
+
+#[tokio::test]
+async fn the_model_refuses_with_a_ruby_hash() {
+    let world = world().await;
+    let jenkins = |url: &str| json!({"jenkins_url": url, "project_name": "shop", "username": "u"});
+    let tracker = json!({"project_url": "https://a.example", "issues_url": "https://a.example/:id", "new_issue_url": "https://a.example/new"});
+    let jira = json!({"url": "https://j.example", "password": "p", "username": "u"});
+    let harbor = json!({"url": "https://h.example", "project_name": "p", "username": "u", "password": "short"});
+    let blocked = "is blocked: Only allowed schemes are http, https";
+    world
+        .check(vec![
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                SLACK,
+                json!({"webhook": "ftp://a"}),
+                400,
+                refused("webhook", blocked),
+            ),
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                JENKINS,
+                jenkins("https://a.example"),
+                200,
+                json!({"push_events": false}),
+            ),
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                JENKINS,
+                jenkins("https://b.example"),
+                400,
+                refused("password", "can't be blank"),
+            ),
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                kept(format!("{ALL}/jira")),
+                json!({"url": "https://j.example", "password": "p"}),
+                400,
+                refused("username", "can't be blank"),
+            ),
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                kept(format!("{ALL}/harbor")),
+                harbor,
+                400,
+                refused("password", "is invalid"),
+            ),
+            mia(fact("integration-tracker"), "PUT", kept(format!("{ALL}/jira")), jira, 200, NO),
+            mia(
+                fact("integration-tracker"),
+                "PUT",
+                kept(format!("{ALL}/custom-issue-tracker")),
+                tracker,
+                400,
+                NO,
+            ),
+        ])
+        .await;
+    let shown = world.get("mia", JENKINS).await.body;
+    assert_eq!(shown["properties"]["jenkins_url"], "https://a.example");
+}
+
+#[tokio::test]
+async fn a_removed_one_keeps_its_events() {
+    let world = world().await;
+    world
+        .check(vec![
+            mia(
+                fact("integration-removed"),
+                "PUT",
+                SLACK,
+                slack(json!({"push_events": false})),
+                200,
+                NO,
+            ),
+            mia(fact("integration-removed"), "DELETE", SLACK, NO, 204, NO),
+            mia(fact("integration-removed"), "DELETE", SLACK, NO, 204, NO),
+            mia(
+                fact("integration-removed"),
+                "GET",
+                SLACK,
+                NO,
+                200,
+                json!({"active": false, "push_events": false}),
+            ),
+            mia(fact("integration-removed"), "GET", ALL, NO, 200, json!([])),
+            mia(
+                fact("integration-removed"),
+                "PUT",
+                SLACK,
+                slack(json!({})),
+                200,
+                json!({"active": true, "push_events": false}),
+            ),
+        ])
+        .await;
+    let shown = world.get("mia", SLACK).await.body;
+    assert_eq!(shown["properties"]["branches_to_be_notified"], NO);
+}
+
+#[tokio::test]
+async fn not_every_integration_is_everywhere() {
+    let world = world().await;
+    let jenkins = json!({"jenkins_url": "https://a.example", "project_name": "shop"});
+    let unavailable = json!({"message": "400 Integration not available"});
+    let old = "/projects/acme%2Fshop/services/external-wiki";
+    let wiki = json!({"external_wiki_url": "https://w.example"});
+    world
+        .check(vec![
+            (
+                fact("integration-unavailable"),
+                "olive",
+                "PUT",
+                "/groups/acme/integrations/jenkins",
+                jenkins,
+                400,
+                unavailable.clone(),
+            ),
+            mia(
+                fact("integration-unavailable"),
+                "PUT",
+                kept(format!("{ALL}/gitlab-slack-application")),
+                json!({}),
+                400,
+                unavailable,
+            ),
+            mia(fact("integration-services"), "PUT", old, wiki.clone(), 200, NO),
+            mia(fact("integration-services"), "GET", WIKI, NO, 200, json!({"active": true})),
+            mia(
+                fact("integration-services"),
+                "GET",
+                "/projects/acme%2Fshop/services",
+                NO,
+                200,
+                json!([{"slug": "external-wiki"}]),
+            ),
+            mia(fact("integration-services"), "DELETE", old, NO, 204, NO),
+            (fact("integration-services"), "olive", "GET", "/groups/acme/services", NO, 404, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn what_is_below_a_group_inherits() {
+    let world = world().await;
+    let olive = |rule, method, path, body, status, answer| {
+        (rule, "olive", method, path, body, status, answer)
+    };
+    let of_group = |channel: &str| slack(json!({"channel": channel}));
+    let shows = |inherited: bool, channel: &str| json!({"active": true, "inherited": inherited, "properties": {"channel": channel}});
+    let own = slack(json!({"username": "bot", "use_inherited_settings": false}));
+    let again = slack(json!({"username": "x", "use_inherited_settings": true}));
+    let site = "/projects/acme%2Fsite/integrations/slack";
+    let group = world.get("olive", "/groups/acme").await.body["id"].clone();
+    world
+        .check(vec![
+            mia(
+                fact("integration-own"),
+                "PUT",
+                SLACK,
+                again.clone(),
+                400,
+                json!({"message": "Default integration not found."}),
+            ),
+            olive(fact("integration-inherited"), "PUT", OF_GROUP, of_group("#a"), 200, NO),
+            mia(fact("integration-inherited"), "GET", SLACK, NO, 200, shows(true, "#a")),
+            mia(
+                fact("integration-inherited"),
+                "GET",
+                ALL,
+                NO,
+                200,
+                json!([{"slug": "slack", "inherited": true}]),
+            ),
+            mia(
+                fact("integration-own"),
+                "PUT",
+                SLACK,
+                slack(json!({"channel": "#b"})),
+                200,
+                shows(true, "#a"),
+            ),
+            mia(fact("integration-own"), "PUT", SLACK, own, 200, shows(false, "#a")),
+            olive(fact("integration-inherited"), "PUT", OF_GROUP, of_group("#c"), 200, NO),
+            mia(fact("integration-own"), "GET", SLACK, NO, 200, shows(false, "#a")),
+            mia(fact("integration-inherited"), "GET", site, NO, 200, shows(true, "#c")),
+            mia(fact("integration-own"), "PUT", SLACK, again, 200, shows(true, "#c")),
+            mia(fact("integration-below"), "DELETE", SLACK, NO, 204, NO),
+            mia(
+                fact("integration-below"),
+                "GET",
+                SLACK,
+                NO,
+                200,
+                json!({"active": false, "inherited": true}),
+            ),
+            mia(
+                fact("integration-below"),
+                "PUT",
+                SLACK,
+                slack(json!({})),
+                200,
+                json!({"active": false}),
+            ),
+            olive(fact("integration-below"), "PUT", OF_GROUP, of_group("#d"), 200, NO),
+            mia(fact("integration-below"), "GET", SLACK, NO, 200, shows(true, "#d")),
+            olive(
+                fact("integration-inherited"),
+                "POST",
+                "/projects",
+                json!({"path": "fresh", "namespace_id": group}),
+                201,
+                NO,
+            ),
+            mia(
+                fact("integration-inherited"),
+                "GET",
+                "/projects/acme%2Ffresh/integrations/slack",
+                NO,
+                200,
+                shows(true, "#d"),
+            ),
+            olive(fact("integration-below"), "DELETE", OF_GROUP, NO, 204, NO),
+            mia(fact("integration-below"), "GET", site, NO, 200, shows(true, "#d")),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn later_releases_have_more() {
+    let rule = fact("integration-releases");
+    let world = at(Release::new(17, 2)).await;
+    world.check(vec![mia(rule, "PUT", SLACK, slack(json!({})), 200, NO)]).await;
+    assert!(world.get("mia", SLACK).await.body.get("inherited").is_none());
+    let row = (rule, "olive", "PUT", OF_GROUP, slack(json!({})), 404, NO);
+    world.check(vec![row]).await;
+}

@@ -1,0 +1,447 @@
+//! Integrations of a project or group, by slug. Which ones and which fields is data
+//! (`integration.yaml`).
+//!
+//! The service keeps a row for each integration that was ever set up: one that is not active counts as
+//! absent. A PUT creates, edits and activates it, and must contain its required fields, also the
+//! secrets. The list shows active ones without their properties, so each declared one is read alone.
+//!
+//! Below a group, an integration of the group is inherited. Such a one is not the project's own: a
+//! PUT without `use_inherited_settings: false` changes nothing in it, and a DELETE only lasts until
+//! the next PUT of the group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{described, prelude::*};
+use crate::{
+    field::KEYWORD,
+    kind::{Detail, Spec, forms},
+    level::OWNER,
+    operation::Body,
+    release::{Known, Release},
+    yaml,
+};
+
+/// The section `integrations`.
+pub static KIND: Kind = Kind {
+    section: "integrations",
+    noun: "integration",
+    shape: Shape::List,
+    identity: &[SLUG],
+    required: &[],
+    removal: Removal::Nothing,
+    homes: &[
+        Home {
+            scope: Scope::Project,
+            fields: &OF_PROJECT,
+            place: Place::List(operation::INTEGRATION_LIST),
+            create: Create::With(operation::INTEGRATION_SET),
+            change: Change::Edit(operation::INTEGRATION_SET),
+            delete: Some(operation::INTEGRATION_DELETE),
+            detail: Some(Detail { get: operation::INTEGRATION_GET, nested: "properties" }),
+            ..HOME
+        },
+        Home {
+            scope: Scope::Group,
+            fields: &OF_GROUP,
+            place: Place::List(operation::GROUP_INTEGRATION_LIST),
+            create: Create::With(operation::GROUP_INTEGRATION_SET),
+            change: Change::Edit(operation::GROUP_INTEGRATION_SET),
+            delete: Some(operation::GROUP_INTEGRATION_DELETE),
+            detail: Some(Detail { get: operation::GROUP_INTEGRATION_GET, nested: "properties" }),
+            seen_from: OWNER,
+            ..HOME
+        },
+    ],
+    rules: &Integrations,
+};
+
+/// What both homes have in common.
+const HOME: Home = Home {
+    handle: &[Handle::path(SLUG, SLUG)],
+    rows: Rows { keys: &[SLUG], also: &["active"] },
+    inherited_unless: &[("active", Json::Bool(true))],
+    inherited_if: Some("inherited"),
+    response_fields: &["inherited"],
+    ..Home::PLAIN
+};
+
+const SLUG: &str = "slug";
+/// The release that added group integrations.
+const OF_GROUPS_SINCE: Release = Release::new(17, 9);
+/// The release that added the parameter [`INHERITS`].
+const INHERITS_SINCE: Release = Release::new(17, 3);
+/// The parameter that makes an inherited integration its own, or inherits it again.
+const INHERITS: &str = "use_inherited_settings";
+
+/// The content of the data file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Data {
+    integrations: Vec<Integration>,
+    fields: Vec<described::Field>,
+    events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Integration {
+    slug: String,
+    /// What it is, in a sentence.
+    about: String,
+    /// The only scope that has it.
+    only: Option<Scope>,
+    /// The fields that each request must contain.
+    required: Vec<String>,
+    #[serde(default)]
+    optional: Vec<String>,
+    #[serde(default)]
+    channels: Vec<String>,
+    #[serde(default)]
+    events: Vec<String>,
+}
+
+impl Integration {
+    fn is_in(&self, scope: Scope) -> bool {
+        self.only.is_none_or(|only| only == scope)
+    }
+
+    /// The names of its fields.
+    fn fields(&self) -> impl Iterator<Item = String> {
+        let named = self.required.iter().chain(&self.optional).cloned();
+        let channels = self.channels.iter().map(|name| format!("{name}_channel"));
+        named.chain(channels).chain(self.events.iter().map(|name| format!("{name}_events")))
+    }
+}
+
+/// An event, and the channel for it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    name: String,
+    channel: Option<String>,
+    about: String,
+}
+
+static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in(include_str!("integration.yaml")));
+static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
+static OF_GROUP: LazyLock<Table> = LazyLock::new(|| table(Scope::Group));
+
+/// The fields that an integration has, and those that it needs.
+struct Names {
+    all: BTreeSet<String>,
+    needed: &'static [&'static str],
+}
+
+static NAMES: LazyLock<BTreeMap<&str, Names>> = LazyLock::new(|| {
+    let names = |of: &'static Integration| {
+        let needed: Vec<&str> = of.required.iter().map(String::as_str).collect();
+        let (slug, all) = (SLUG.to_owned(), of.fields());
+        let all = std::iter::once(slug).chain(all).collect();
+        (of.slug.as_str(), Names { all, needed: needed.leak() })
+    };
+    DATA.integrations.iter().map(names).collect()
+});
+
+/// The names of the integration in `slug`, if undrift knows it.
+fn names(slug: Option<&str>) -> Option<&'static Names> {
+    NAMES.get(slug?)
+}
+
+/// The field for the user, which the service needs for Jira unless a token is used.
+fn user(slug: &str) -> Option<&'static &'static str> {
+    (slug == "jira").then_some(&"username")
+}
+
+/// The slugs that have the field `name`.
+fn slugs(scope: Option<Scope>, name: &str) -> Vec<&'static str> {
+    let all = DATA.integrations.iter();
+    let all = all.filter(|of| scope.is_none_or(|scope| of.is_in(scope)));
+    all.filter(|of| NAMES[&*of.slug].all.contains(name)).map(|of| &*of.slug).collect()
+}
+
+/// The fields of all integrations of `scope`.
+fn table(scope: Scope) -> Table {
+    let of_scope = || DATA.integrations.iter().filter(|of| of.is_in(scope));
+    let about = |of: &Integration| {
+        let needed: Vec<_> = of.required.iter().map(String::as_str).collect();
+        format!("{} Needs {}.", of.about, text::listed(&needed))
+    };
+    let slug = json!({
+        "type": "string",
+        "description": "Which integration it is, by its name in addresses.",
+        "enum": of_scope().map(|of| &*of.slug).collect::<Vec<_>>(),
+        "markdownEnumDescriptions": of_scope().map(about).collect::<Vec<_>>(),
+        "examples": ["external-wiki"],
+        KEYWORD: Field { accepted: Accepted::OnCreate, ..Field::default() }.to_keyword(),
+    });
+    let described =
+        DATA.fields.iter().map(|field| (field.name.clone(), described::property(field)));
+    let channel = |event: &Event| {
+        let name = event.channel.as_ref().unwrap_or(&event.name);
+        let about = format!("The channel for {}, if not `channel`.", event.about);
+        let schema = json!({
+            "type": ["string", "null"],
+            "description": about,
+            "examples": ["#ops", "#dev"],
+            KEYWORD: field().nullable().to_keyword(),
+        });
+        (format!("{name}_channel"), schema)
+    };
+    let event = |event: &Event| {
+        let about = format!("Whether {} trigger it.", event.about);
+        (format!("{}_events", event.name), json!({"type": "boolean", "description": about}))
+    };
+    let events = DATA.events.iter();
+    let all = described.chain(events.clone().map(channel)).chain(events.map(event));
+    let properties = std::iter::once((SLUG.to_owned(), slug)).chain(all);
+    let properties = properties.filter(|(name, _)| !slugs(Some(scope), name).is_empty());
+    let properties: Object = properties
+        .map(|(name, property)| (name.clone(), of_some(property, &name, scope)))
+        .collect();
+    let schema = json!({
+        "description": "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
+        "type": "object",
+        "properties": properties,
+        "required": [SLUG],
+        "additionalProperties": false,
+    });
+    Table::of_scope(schema, scope)
+}
+
+/// The schema of a field, which integrations of `scope` have.
+fn of_some(mut property: Json, name: &str, scope: Scope) -> Json {
+    let mut field = Field::of(&property);
+    if scope == Scope::Group {
+        field.since = field.since.max(Some(OF_GROUPS_SINCE));
+    }
+    property[KEYWORD] = field.to_keyword();
+    if name != SLUG {
+        let is_needed = |slug: &&str| NAMES[*slug].needed.contains(&name);
+        let (needing, others): (Vec<_>, Vec<_>) =
+            slugs(Some(scope), name).into_iter().partition(is_needed);
+        let told = |slugs: &[&str], what: &str| match slugs {
+            [] => String::new(),
+            some => format!(" {what} {}.", text::listed(some)),
+        };
+        let about = property["description"].as_str().unwrap_or_default();
+        let about = format!("{about}{}{}", told(&needing, "Required for"), told(&others, "For"));
+        property["description"] = about.into();
+    }
+    property
+}
+
+struct Integrations;
+
+impl Rules for Integrations {
+    // The service also shows events that the integration does not have.
+    fn has(&self, fields: &Object, name: &str) -> bool {
+        let names = names(fields.get(SLUG).and_then(Json::as_str));
+        name == SLUG || names.is_some_and(|names| names.all.contains(name))
+    }
+
+    // Some values are texts, as they were sent long ago.
+    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+        let value = forms::decode(spec, raw)?;
+        let decoded = match (spec.schema["type"].as_str(), value.as_str()) {
+            (Some("boolean"), Some("true" | "1")) => Some(true.into()),
+            (Some("boolean"), Some("false" | "0")) => Some(false.into()),
+            (Some("integer"), Some(text)) => text.parse::<i64>().ok().map(Json::from),
+            _ => None,
+        };
+        Some(decoded.unwrap_or(value))
+    }
+
+    fn protected(&self, raw: &Object) -> Option<&'static str> {
+        let is_inherited = raw.get("inherited") == Some(&Json::Bool(true));
+        is_inherited.then_some("inherited from a group above or from the service")
+    }
+
+    fn needed(&self, fields: &Object) -> &'static [&'static str] {
+        names(fields.get(SLUG).and_then(Json::as_str)).map_or(&[], |names| names.needed)
+    }
+
+    fn beside(&self, section: Section, name: &str) -> Object {
+        let wanted = if name.is_empty() || name == SLUG { "external_wiki_url" } else { name };
+        let known = slugs(Some(section.home.scope), wanted);
+        let is_secret = |name: &str| section.field(name).secrecy == Secrecy::Reference;
+        let secrets =
+            |slug: &&&str| NAMES[**slug].needed.iter().filter(|name| is_secret(name)).count();
+        let Some(slug) = known.iter().min_by_key(secrets) else { return Object::new() };
+        let needed = NAMES[*slug].needed.iter().chain(user(slug)).map(|name| {
+            let example = section.table().get(name).map(|spec| &spec.schema["examples"][0]);
+            let value = match example.filter(|_| !is_secret(name)) {
+                Some(example) => example.clone(),
+                None => json!({"env": name.to_uppercase()}),
+            };
+            ((*name).to_owned(), value)
+        });
+        std::iter::once((SLUG.to_owned(), (*slug).into())).chain(needed).collect()
+    }
+
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let Some(slug) = declared.get(SLUG).and_then(Value::text) else { return };
+        let Some(names) = names(Some(slug)) else { return };
+        let with_token = declared.get("jira_auth_type").and_then(Value::plain) == Some(&1.into());
+        let user = user(slug).filter(|_| !with_token);
+        for name in names.needed.iter().chain(user) {
+            if !declared.contains_key(name) {
+                let message = format!("`{slug}` needs `{name}`");
+                let help = "add it: the service refuses each request without it";
+                report(Fault::error("missing", "", message, help));
+            }
+        }
+        for spec in OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(&spec.name)) {
+            if !names.all.contains(&spec.name) {
+                let message = format!("`{slug}` has no `{}`", spec.name);
+                let of = text::listed(&slugs(None, &spec.name));
+                let help = format!("take it away: it is a field of {of}");
+                report(Fault::error("unknown-field", &spec.name, message, help));
+            }
+        }
+    }
+
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let mut calls = job.plain()?;
+        let is_old = matches!(job.release, Known::Is(release) if release < INHERITS_SINCE);
+        let of_group = job.section.home.scope == Scope::Group;
+        for call in &mut calls {
+            if let Body::Json(fields) = &mut call.request.body
+                && !is_old
+            {
+                fields.insert(INHERITS.to_owned(), Json::Bool(false).into());
+            }
+            call.side_effect = of_group.then_some(match job.act {
+                Act::Remove(_) => BELOW_STAYS,
+                _ => BELOW_FOLLOWS,
+            });
+        }
+        Ok(calls)
+    }
+}
+
+const BELOW_FOLLOWS: &str =
+    "it also changes this integration in all groups and projects below that do not have their own";
+const BELOW_STAYS: &str =
+    "it stays active in the groups and projects below that inherit it; remove it there too";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        kind::{
+            self,
+            testing::{
+                as_sent, create, faults, fields, live, object, remove, section, target, update,
+            },
+        },
+        operation::{INTEGRATION_DELETE, INTEGRATION_SET},
+        secret::Reference,
+    };
+
+    fn with_secret(declared: Json, name: &str) -> Fields {
+        let mut declared = fields(declared);
+        declared.insert(name.to_owned(), Value::Secret(Reference::Env("SECRET".into())));
+        declared
+    }
+
+    #[test]
+    fn each_integration_has_fields_of_its_own() {
+        let of = section("integrations");
+        for (declared, secret, expected) in [
+            (json!({"slug": "slack", "channel": "#ops", "alert_events": true}), "webhook", None),
+            (json!({"slug": "slack", "commit_events": true}), "webhook", Some("unknown-field")),
+            (json!({"slug": "slack"}), "token", Some("missing")),
+            (json!({"slug": "jira", "url": "https://j"}), "password", Some("missing")),
+            (json!({"slug": "jira", "url": "https://j", "username": "a"}), "password", None),
+            (json!({"slug": "jira", "url": "https://j", "jira_auth_type": 1}), "password", None),
+        ] {
+            let found = faults(of, &with_secret(declared.clone(), secret));
+            assert_eq!(found.first().map(|(_, code)| *code), expected, "{declared}");
+        }
+    }
+
+    /// Every name in the data is that of a field, and every field is in the table of projects.
+    #[test]
+    fn the_names_of_the_data_are_fields() {
+        for (slug, names) in NAMES.iter() {
+            for name in &names.all {
+                assert!(OF_PROJECT.get(name).is_some(), "{slug}: {name}");
+            }
+        }
+        let known = DATA.fields.len() + 2 * DATA.events.len();
+        // No integration has a channel for commits.
+        assert_eq!(OF_PROJECT.specs().len(), known);
+        assert!(OF_GROUP.get("jenkins_url").is_none() && OF_GROUP.get("recipients").is_some());
+    }
+
+    #[test]
+    fn only_its_own_fields_are_read_and_texts_become_values() {
+        let raw = json!({
+            "slug": "telegram", "active": true, "push_events": true, "commit_events": true,
+            "properties": {"room": "@a", "thread": "7", "notify_only_broken_pipelines": "0", "other": 1},
+        });
+        let read = live(section("integrations"), raw).fields;
+        assert_eq!(
+            (&read["thread"], &read["notify_only_broken_pipelines"]),
+            (&7.into(), &false.into())
+        );
+        assert_eq!((&read["room"], &read["push_events"]), (&"@a".into(), &true.into()));
+        assert!(!read.contains_key("commit_events") && !read.contains_key("other"));
+    }
+
+    #[test]
+    fn each_put_is_for_its_own_and_contains_what_is_required() {
+        let of = section("integrations");
+        let put = |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").fields(body);
+        let declared = json!({"slug": "jenkins", "jenkins_url": "https://ci", "project_name": "shop", "push_events": true});
+        let declared = with_secret(declared, "password");
+        let mut body = declared.clone();
+        body.retain(|name, _| name != "slug");
+        assert_eq!(as_sent(&create(of, &declared)), as_sent(&[put(body.clone())]));
+        let raw = json!({
+            "slug": "jenkins", "push_events": false, "merge_requests_events": true,
+            "properties": {"jenkins_url": "https://ci", "project_name": "shop", "username": "bot"},
+        });
+        let edit = update(of, &declared, raw.clone(), &["push_events"]);
+        assert_eq!(as_sent(&edit), as_sent(&[put(body)]));
+        assert_eq!(edit[0].repeated().count(), 0);
+        let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
+        assert_eq!(remove(of, raw), [delete]);
+    }
+
+    /// Whether a PUT says that nothing is inherited.
+    #[test]
+    fn what_is_declared_is_not_inherited() {
+        let declared =
+            fields(json!({"slug": "external-wiki", "external_wiki_url": "https://wiki"}));
+        let at = |major, minor| Known::Is(Release::new(major, minor));
+        for (release, expected) in [
+            (at(17, 2), None),
+            (at(17, 3), Some(false)),
+            (Known::Hidden, Some(false)),
+            (Known::NotAsked, Some(false)),
+        ] {
+            let job = Job {
+                section: section("integrations"),
+                target: &target(),
+                names: &kind::Names::default(),
+                release,
+                is_alone: true,
+                act: Act::Create(&declared),
+            };
+            let calls = Integrations.calls(&job).unwrap();
+            let body = calls[0].request.body_fields().unwrap();
+            assert_eq!(body.get(INHERITS).and_then(Value::flag), expected, "{release:?}");
+        }
+    }
+
+    #[test]
+    fn an_inherited_one_is_not_removed() {
+        let why =
+            |inherited: bool| Integrations.protected(&object(json!({"inherited": inherited})));
+        assert!(why(true).is_some() && why(false).is_none());
+    }
+}

@@ -1,0 +1,258 @@
+//! Integrations: an active row counts, an inherited one is not the project's own, and each PUT
+//! contains the secrets.
+
+use serde_json::{Value as Json, json};
+use undrift::{diff::Reason, export::Values, plan::Plan, sandbox::Profile, secret::Secret};
+
+use crate::{
+    export::text,
+    world::{LATER, World, project, seed},
+};
+
+const SHOP: &str = "/projects/acme%2Fshop/integrations";
+const SLACK: &str = "/projects/acme%2Fshop/integrations/slack";
+const OF_GROUP: &str = "/groups/acme/integrations/slack";
+
+async fn world() -> World {
+    let profile = Profile::default().at(LATER);
+    let mut world = World::new(profile, seed(&[json!({"path": "acme/shop"})])).await;
+    world.set("WEBHOOK", "https://chat.example.org/hook");
+    world.acknowledged = vec!["removals:**"];
+    world
+}
+
+fn slack(fields: Json) -> Json {
+    let mut entry = json!({"slug": "slack", "webhook": {"env": "WEBHOOK"}});
+    entry.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    entry
+}
+
+fn declare(world: &World, integrations: &[Json]) {
+    world.declare(&[project("acme/shop", json!({"integrations": integrations}))]);
+}
+
+async fn of_group(world: &World) {
+    let body = json!({"webhook": "https://group.example.org/hook", "channel": "#all"});
+    world.call("PUT", OF_GROUP, Some(body)).await;
+}
+
+fn steps(plan: &Plan) -> Vec<String> {
+    let step = |step: &undrift::diff::Step| {
+        let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
+        format!("{:?} {} {}", step.action, step.address, fields.join(" "))
+    };
+    plan.steps.iter().map(step).collect()
+}
+
+fn problems(plan: &Plan) -> Vec<String> {
+    plan.problems.iter().map(|problem| format!("{} {}", problem.address, problem.code)).collect()
+}
+
+fn notes(plan: &Plan) -> Vec<String> {
+    let side_effect = |note: &undrift::diff::Note| match &note.reason {
+        Reason::Besides { what } => Some(what.clone()),
+        _ => None,
+    };
+    plan.notes.iter().filter_map(side_effect).collect()
+}
+
+#[tokio::test]
+async fn an_integration_is_set_up_edited_removed_and_set_up_again() {
+    let world = world().await;
+    let first = slack(json!({"channel": "#ops", "push_events": false}));
+    declare(&world, std::slice::from_ref(&first));
+    let plan = world.converge("set up").await;
+    let slug = "acme/shop#integrations/slack";
+    assert_eq!(steps(&plan), [format!("Create {slug} channel push_events slug webhook")]);
+    let live = world.get(SLACK).await;
+    assert_eq!(
+        (&live["push_events"], &live["properties"]["channel"]),
+        (&false.into(), &"#ops".into())
+    );
+    declare(&world, &[slack(json!({"channel": "#dev", "push_events": false}))]);
+    let plan = world.converge("edited").await;
+    assert_eq!(steps(&plan), [format!("Update {slug} channel webhook")]);
+    // Events that Slack does not have are shown as on, and are not compared.
+    declare(&world, &[json!({"slug": "slack", "state": "absent"})]);
+    let plan = world.converge("removed").await;
+    assert_eq!(plan.steps.len(), 1);
+    assert_eq!(world.get(SLACK).await["active"], false);
+    declare(&world, &[first]);
+    world.converge("set up again").await;
+    assert_eq!(world.get(SLACK).await["active"], true);
+}
+
+#[tokio::test]
+async fn an_inherited_one_becomes_the_own_one_if_it_is_declared() {
+    let world = world().await;
+    of_group(&world).await;
+    declare(&world, &[slack(json!({"username": "bot"}))]);
+    world.converge("its own").await;
+    let live = world.get(SLACK).await;
+    let properties = &live["properties"];
+    assert_eq!((&live["inherited"], &properties["username"]), (&false.into(), &"bot".into()));
+    // What is not declared is a copy, and no longer follows the group.
+    assert_eq!(properties["channel"], "#all");
+    of_group(&world).await;
+    assert_eq!(world.plan().await.steps.len(), 0);
+}
+
+#[tokio::test]
+async fn an_inherited_one_cannot_be_removed_below() {
+    let world = world().await;
+    of_group(&world).await;
+    declare(&world, &[json!({"slug": "slack", "state": "absent"})]);
+    let plan = world.plan().await;
+    assert_eq!(problems(&plan), ["acme/shop#integrations/slack inherited"]);
+    assert_eq!(plan.steps.len(), 0);
+    // Nor is it unlisted.
+    world.declare(&[project(
+        "acme/shop",
+        json!({"integrations": [], "unlisted": {"integrations": "delete"}}),
+    )]);
+    let plan = world.plan().await;
+    assert_eq!((plan.steps.len(), plan.notes.len()), (0, 0), "{:?}", plan.notes);
+}
+
+#[tokio::test]
+async fn what_is_unlisted_is_found_in_the_list() {
+    let world = world().await;
+    let wiki = json!({"external_wiki_url": "https://wiki.example.org"});
+    world.call("PUT", &format!("{SHOP}/external-wiki"), Some(wiki)).await;
+    let unlisted = |policy: &str| {
+        let sections =
+            json!({"integrations": [slack(json!({}))], "unlisted": {"integrations": policy}});
+        world.declare(&[project("acme/shop", sections)]);
+    };
+    unlisted("report");
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
+    assert!(found.contains(&"acme/shop#integrations/external-wiki".to_owned()), "{found:?}");
+    unlisted("delete");
+    world.converge("only the declared one").await;
+    let left = world.get(SHOP).await;
+    let left: Vec<_> = left.as_array().unwrap().iter().map(|one| &one["slug"]).collect();
+    assert_eq!(left, ["slack"]);
+}
+
+/// One read of the list, and one of each declared integration that is active.
+#[tokio::test]
+async fn only_declared_ones_are_read() {
+    let world = world().await;
+    let wiki = json!({"external_wiki_url": "https://wiki.example.org"});
+    world.call("PUT", &format!("{SHOP}/external-wiki"), Some(wiki)).await;
+    world.call("PUT", SLACK, Some(json!({"webhook": "https://chat.example.org"}))).await;
+    let reads = async || {
+        let before = world.requests().len();
+        world.plan().await;
+        let mut all = world.requests().split_off(before);
+        all.retain(|request| request.contains("/integrations"));
+        all
+    };
+    world.declare(&[project("acme/shop", json!({"settings": {"visibility": "private"}}))]);
+    assert_eq!(reads().await, [""; 0]);
+    let jira = json!({"slug": "jira", "state": "absent"});
+    declare(&world, &[slack(json!({"push_events": true})), jira]);
+    let path = "GET /api/v4/projects/1/integrations";
+    let [list, one] = [path.to_owned(), format!("{path}/slack")];
+    let found = reads().await;
+    assert!(found[0].starts_with(&list) && found[1..] == [one], "{found:?}");
+}
+
+#[tokio::test]
+async fn a_plan_says_what_a_group_changes_below() {
+    let world = world().await;
+    let group = |entry: Json| {
+        let mut document = project("acme", json!({"integrations": [entry]}));
+        document["kind"] = "Group".into();
+        world.declare(&[document]);
+    };
+    group(slack(json!({"channel": "#all"})));
+    let plan = world.converge("of the group").await;
+    assert!(notes(&plan)[0].contains("all groups and projects below"), "{:?}", plan.notes);
+    assert_eq!(world.get(SLACK).await["inherited"], true);
+    group(json!({"slug": "slack", "state": "absent"}));
+    let plan = world.converge("removed from the group").await;
+    assert!(notes(&plan)[0].contains("stays active"), "{:?}", plan.notes);
+    assert_eq!(world.get(SLACK).await["active"], true);
+}
+
+/// A refusal is shown with the words of the service.
+#[tokio::test]
+async fn a_refusal_is_shown_as_it_is() {
+    let mut world = world().await;
+    world.set("WEBHOOK", "ftp://chat.example.org");
+    declare(&world, &[slack(json!({}))]);
+    let applied = world.apply().await.applied.unwrap();
+    let failed = format!("{:?}", applied.steps);
+    assert!(failed.contains("Only allowed schemes are http, https"), "{failed}");
+}
+
+/// A secret that each request must contain is a reference in an export, without a value.
+#[tokio::test]
+async fn own_ones_are_exported() {
+    for values in [Values::Plain, Values::None, Values::Env] {
+        let mut world = world().await;
+        of_group(&world).await;
+        let jenkins = json!({"jenkins_url": "https://bot:canary@ci.example.org", "project_name": "shop", "tag_push_events": true});
+        world.call("PUT", &format!("{SHOP}/jenkins"), Some(jenkins)).await;
+        let chat = json!({"webhook": "https://canary.example.org/hook", "channel": "#ops", "push_events": false});
+        world.call("PUT", &format!("{SHOP}/mattermost"), Some(chat)).await;
+        let mut written = world.export(values).await;
+        let text = text(&written);
+        assert!(text.contains("slug: mattermost") && text.contains("slug: jenkins"), "{text}");
+        assert!(text.contains("webhook: {env: ACME_SHOP__MATTERMOST}"), "{text}");
+        assert!(text.contains("channel: '#ops'") && text.contains("push_events: false"), "{text}");
+        for left_out in ["slug: slack", "canary", "commit_events", "properties"] {
+            assert!(!text.contains(left_out), "{left_out}: {text}");
+        }
+        // The service does not show the value, so it has to be added by hand.
+        let name = "ACME_SHOP__MATTERMOST";
+        assert_eq!(written.secrets[name].expose(), "");
+        written.secrets.insert(name.into(), Secret::new("https://chat.example.org/hook"));
+        world.plans_to_nothing(&written).await;
+    }
+}
+
+#[tokio::test]
+async fn drift_is_absorbed() {
+    let world = world().await;
+    let sections = json!({
+        "integrations": [slack(json!({"channel": "#ops"}))],
+        "unlisted": {"integrations": "fail"},
+    });
+    world.declare(&[project("acme/shop", sections)]);
+    world.converge("set up").await;
+    let body = json!({"webhook": "https://chat.example.org/hook", "channel": "#by-hand"});
+    world.call("PUT", SLACK, Some(body)).await;
+    let wiki = json!({"external_wiki_url": "https://wiki.example.org"});
+    world.call("PUT", &format!("{SHOP}/external-wiki"), Some(wiki)).await;
+    let text = world.absorb_all(&["**"]).await;
+    assert!(text.contains("#by-hand") && text.contains("https://wiki.example.org"), "{text}");
+    let plan = world.plan().await;
+    assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0), "{text}");
+}
+
+#[tokio::test]
+async fn a_plan_from_a_snapshot_is_the_one_against_the_service() {
+    let world = world().await;
+    of_group(&world).await;
+    let body = json!({"webhook": "https://canary.example.org/hook", "channel": "#all", "push_events": true});
+    world.call("PUT", &format!("{SHOP}/mattermost"), Some(body)).await;
+    let mattermost = json!({
+        "slug": "mattermost", "webhook": {"env": "WEBHOOK"}, "channel": "#ops", "push_events": true,
+    });
+    declare(&world, &[mattermost, json!({"slug": "slack", "state": "absent"})]);
+    let text = world.snapshot().await;
+    assert!(!text.contains("canary"), "{text}");
+    let (live, taken) = (world.plan().await, world.plan_from(&text).await);
+    assert_eq!(steps(&live), steps(&taken));
+    assert_eq!(steps(&live).len(), 1, "{live:#?}");
+    assert_eq!(problems(&live), problems(&taken));
+    // One that nobody declared then was not read.
+    declare(&world, &[]);
+    let text = world.snapshot().await;
+    declare(&world, &[json!({"slug": "mattermost", "webhook": {"env": "WEBHOOK"}})]);
+    let plan = world.plan_from(&text).await;
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1), "{plan:#?}");
+}
