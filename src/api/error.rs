@@ -286,7 +286,9 @@ impl ApiError {
             Kind::Unanswered(e) if e.failure == Failure::Offline => return None,
             Kind::Unanswered(_) => "check the address and the network",
             Kind::Wait(_) => WAIT_HINT,
-            Kind::Budget(_) => "run again to finish",
+            Kind::Budget(_) => {
+                "raise the limit, select less with `--only`, or run again if something was applied"
+            }
             Kind::Page(PageError::Contradiction(_)) => {
                 "the list may have changed while it was read, or a proxy altered the answers; try again"
             }

@@ -164,7 +164,7 @@ impl Saved {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    reports.record().watch()?;
+    reports.record().watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (

@@ -29,7 +29,11 @@ pub(super) type Now = fn() -> Timestamp;
 
 /// The record of this run, if one is kept. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RunRecord(Option<Arc<Open>>);
+pub(super) struct RunRecord {
+    kept: Option<Arc<Open>>,
+    /// Whether changes are being made, so that a signal waits for them.
+    changes: Arc<AtomicBool>,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -38,8 +42,6 @@ struct Open {
     output: Output,
     /// The record so far; `None` after the line was written.
     open: Mutex<Option<(File, Record)>>,
-    /// Whether changes are being made, so that a signal waits for them.
-    changes: AtomicBool,
 }
 
 impl RunRecord {
@@ -55,18 +57,18 @@ impl RunRecord {
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
         let record = Record::begun(rfc3339(now()), job);
-        Ok(Self(Some(Arc::new(Open {
+        let kept = Open {
             path: path.to_owned(),
             now,
             output: output.clone(),
             open: Mutex::new(Some((file, record))),
-            changes: AtomicBool::new(false),
-        }))))
+        };
+        Ok(Self { kept: Some(Arc::new(kept)), ..Self::default() })
     }
 
     /// Adds facts to the record.
     pub(super) fn note(&self, add: impl FnOnce(&mut Record)) {
-        if let Some(kept) = &self.0
+        if let Some(kept) = &self.kept
             && let Some((_, record)) = kept.open().as_mut()
         {
             add(record);
@@ -75,22 +77,21 @@ impl RunRecord {
 
     /// Records that changes are being made from now on.
     pub(super) fn changes_begin(&self) {
-        if let Some(kept) = &self.0 {
-            kept.changes.store(true, Ordering::SeqCst);
-        }
+        self.changes.store(true, Ordering::SeqCst);
     }
 
     /// Until changes are being made, a signal ends the process at once; this handler writes the
-    /// record first.
+    /// record first, and says that nothing was changed.
     ///
     /// # Errors
     /// If the system does not allow handling signals.
-    pub(super) fn watch(&self) -> io::Result<()> {
-        let Some(kept) = self.0.clone() else { return Ok(()) };
+    pub(super) fn watch(&self, output: &Output) -> io::Result<()> {
+        let (record, output) = (self.clone(), output.clone());
         signal::handle(async move |mut source: signal::Source| {
             let signal = source.next().await;
-            if !kept.changes.load(Ordering::SeqCst) {
-                Self(Some(kept)).end_at_once(signal);
+            if !record.changes.load(Ordering::SeqCst) {
+                output.tell("\ninterrupted: nothing was changed\n");
+                record.end_at_once(signal);
                 std::process::exit(signal.code().into());
             }
         })
@@ -99,7 +100,7 @@ impl RunRecord {
     /// Writes the record of a run that a signal ends.
     pub(super) fn end_at_once(&self, signal: Exit) {
         if let Err(failure) = self.end(signal, Some("interrupted".to_owned()))
-            && let Some(kept) = &self.0
+            && let Some(kept) = &self.kept
         {
             kept.output.tell_failure(&failure);
         }
@@ -110,7 +111,7 @@ impl RunRecord {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), Failure> {
-        let Some(kept) = &self.0 else { return Ok(()) };
+        let Some(kept) = &self.kept else { return Ok(()) };
         let Some((mut file, mut record)) = kept.open().take() else { return Ok(()) };
         record.ended_at = rfc3339((kept.now)());
         record.exit_code = exit.code();

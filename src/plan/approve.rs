@@ -24,6 +24,11 @@ use crate::{
 /// Everything stops if more containers than these, and more than this share of all, are left out.
 const MOST_LEFT_OUT: usize = 3;
 const LARGEST_SHARE: f64 = 0.05;
+const TOO_MUCH: &str = "more than 3 and 5 %, which points to something common: mend that first, or apply a part with `--only`";
+
+fn is_too_much(left_out: usize, all: usize) -> bool {
+    left_out > MOST_LEFT_OUT && left_out as f64 > all as f64 * LARGEST_SHARE
+}
 
 /// The path of a refusal for the run as a whole.
 pub(super) const EVERYTHING: &str = "**";
@@ -168,12 +173,7 @@ impl Plan {
     /// # Errors
     /// Why nothing may run.
     pub fn approve(&self, policy: Policy<'_>) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
-        let addresses = self.problems.iter().map(|problem| &problem.address);
-        let addresses = addresses
-            .chain(self.refusals.iter().map(|refusal| &refusal.address))
-            .chain(self.incomplete.iter().map(|scope| &scope.address));
-        let mut broken: BTreeSet<Arc<str>> =
-            addresses.map(|address| address.path.clone()).collect();
+        let mut broken = self.broken();
         if self.is_refused() {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
@@ -190,12 +190,8 @@ impl Plan {
         if !broken.is_empty() && policy.all_or_nothing {
             return Err(Blocked(format!("{}, and `--all-or-nothing` was given", what())));
         }
-        if broken.len() > MOST_LEFT_OUT && broken.len() as f64 > all as f64 * LARGEST_SHARE {
-            return Err(Blocked(format!(
-                "{}; more than {MOST_LEFT_OUT} and {:.0} % points to something common",
-                what(),
-                LARGEST_SHARE * 100.0
-            )));
+        if is_too_much(broken.len(), all) {
+            return Err(Blocked(format!("{}: {TOO_MUCH}", what())));
         }
         broken.extend(apart);
         self.add_dependants(&mut broken);
@@ -209,6 +205,20 @@ impl Plan {
 }
 
 impl Plan {
+    /// The containers with a problem, a refusal or something that could not be read.
+    fn broken(&self) -> BTreeSet<Arc<str>> {
+        let problems = self.problems.iter().map(|problem| &problem.address);
+        let refusals = self.refusals.iter().map(|refusal| &refusal.address);
+        let scopes = self.incomplete.iter().map(|scope| &scope.address);
+        let all = problems.chain(refusals).chain(scopes);
+        all.map(|address| address.path.clone()).collect()
+    }
+
+    /// Whether so much is broken that nothing will be applied.
+    pub fn is_mostly_broken(&self) -> bool {
+        is_too_much(self.broken().len(), self.projects + self.groups)
+    }
+
     /// The containers with steps that differ from the `saved` plan.
     fn apart_from(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);

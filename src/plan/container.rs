@@ -106,7 +106,13 @@ pub(super) fn missing(declared: &Container, address: &Address, unselected: bool)
     } else {
         "write `create: true` to allow undrift to create it, or correct `path`".to_owned()
     };
-    let message = format!("the {noun} `{}` does not exist", address.path);
+    let message = match address.path.contains('/') {
+        true => format!("the {noun} `{}` does not exist", address.path),
+        // Nothing above it shows whether it is only hidden.
+        false => {
+            format!("the {noun} `{}` does not exist, or the token cannot see it", address.path)
+        }
+    };
     Problem::new(address, code, message, help, &declared.origin)
 }
 

@@ -98,7 +98,7 @@ pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
     let first = steps.iter().find(removes)?;
     (removed > MOST_OF_ALL).then(|| {
         let reason =
-            format!("would remove {} in all; the limit is {MOST_OF_ALL}", count(removed, "entry"));
+            format!("would remove {} in all; the limit is {MOST_OF_ALL}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
         let everything = Address::container(EVERYTHING.into());
         Refusal::new(Guard::Removals, &everything, reason, removed, &first.origin)
     })

@@ -125,7 +125,12 @@ fn too_many_removals_in_one_run_are_refused() {
     let refusal = &plan.refusals[0];
     assert_eq!(
         (plan.refusals.len(), &*refusal.reason, refusal.objects, &*refusal.acknowledgement),
-        (1, "would remove 55 entries in all; the limit is 50", 55, "removals:**")
+        (
+            1,
+            "would remove 55 entries in all; the limit is 50; acknowledged with `**`, so are all other removals",
+            55,
+            "removals:**"
+        )
     );
 }
 

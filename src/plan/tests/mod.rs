@@ -655,7 +655,7 @@ fn a_group_is_planned_like_a_project() {
     let plan = container(&declared, &live, &settings);
     assert_eq!(
         (plan.problems[0].code, &*plan.problems[0].message, plan.problems[0].is_missing()),
-        ("missing-group", "the group `acme` does not exist", true)
+        ("missing-group", "the group `acme` does not exist, or the token cannot see it", true)
     );
     live.presence = Presence::Moved { to: Some("acme2".into()) };
     assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");

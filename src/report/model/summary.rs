@@ -52,6 +52,8 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
     if !obstacles.is_empty() {
         let so = if plan.is_refused() {
             "a guard refuses the run as a whole"
+        } else if plan.is_mostly_broken() {
+            "so many that nothing will be applied: mend what they have in common, or use `--only`"
         } else {
             "each leaves out its group or project"
         };
