@@ -40,7 +40,7 @@ use crate::{
     origin::{Origin, Sourced},
     planted::Bug,
     release::Known,
-    secret::{Reference, Secrets, looks},
+    secret::{Reference, Secrets},
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -299,7 +299,7 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
     match (value, secrecy) {
         (None, _) => Shown::Unknown,
         (Some(_), Secrecy::Sensitive | Secrecy::Reference) => Shown::Hidden,
-        (Some(value), Secrecy::Open) if looks::in_json(value).is_some() => Shown::Hidden,
+        (Some(value), Secrecy::Open) if forms::credential(value).is_some() => Shown::Hidden,
         (Some(value), Secrecy::Open | Secrecy::Address) => {
             Shown::Value(forms::shown(spec, &shown_plain(secrecy, value), names))
         }

@@ -8,7 +8,6 @@ use crate::{
     field::{Compare, Secrecy},
     level::Level,
     release::time_zone,
-    secret::looks,
     text,
     value::{Fields, Json, Value},
 };
@@ -172,7 +171,8 @@ impl Section {
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
     fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
         for spec in self.table().specs().iter().filter(|spec| reported != Some(&spec.name)) {
-            let found = declared.get(&spec.name).and_then(Value::plain).and_then(looks::in_json);
+            let found =
+                declared.get(&spec.name).and_then(Value::plain).and_then(super::forms::credential);
             let Some(what) = found else { continue };
             let help = match spec.field.secrecy {
                 Secrecy::Open => {

@@ -22,8 +22,8 @@ use crate::{
 
 pub use compare::{identify, same};
 pub use request::{
-    add_needed, body, edit_body, entry_id, is_hidden, is_kept_back, is_reset, is_secret, lacking,
-    naming, repeated, send_single_level, sensitive, sent,
+    add_needed, body, credential, edit_body, entry_id, is_hidden, is_kept_back, is_reset,
+    is_secret, lacking, naming, repeated, send_single_level, sensitive, sent,
 };
 
 /// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives

@@ -1,10 +1,7 @@
 //! Recognises probable secrets by name or value. In doubt, a value counts as a secret: leaving it
 //! out costs a line, but a secret in Git is compromised.
 
-use crate::{
-    text::{SECRET_ADDRESSES, mask_url},
-    value::Json,
-};
+use crate::text::{SECRET_ADDRESSES, mask_url};
 
 /// Words in names of secrets, in upper case.
 const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL CREDENTIALS CREDS \
@@ -74,16 +71,6 @@ pub fn credential(value: &str) -> Option<&'static str> {
         let is_open =
             |address: &&str| value.split(*address).nth(1).is_some_and(|rest| rest.len() >= 8);
         SECRET_ADDRESSES.iter().any(is_open).then_some("an address that is a secret")
-    }
-}
-
-/// The sort of credential in `value` or below it.
-pub fn in_json(value: &Json) -> Option<&'static str> {
-    match value {
-        Json::String(text) => credential(text),
-        Json::Array(items) => items.iter().find_map(in_json),
-        Json::Object(fields) => fields.values().find_map(in_json),
-        _ => None,
     }
 }
 

@@ -130,13 +130,23 @@ pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
         && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
 }
 
+/// The sort of credential in `value` or below it.
+pub fn credential(value: &Json) -> Option<&'static str> {
+    match value {
+        Json::String(text) => looks::credential(text),
+        Json::Array(items) => items.iter().find_map(credential),
+        Json::Object(fields) => fields.values().find_map(credential),
+        _ => None,
+    }
+}
+
 /// Whether a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
 /// spread from Git into reports.
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
     let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
     is_kept_back(field, values)
         || field.secrecy == Secrecy::Sensitive && is_protected()
-        || field.secrecy != Secrecy::Address && looks::in_json(value).is_some()
+        || field.secrecy != Secrecy::Address && credential(value).is_some()
 }
 
 /// The fields of `live` that an edit must repeat, because the service would reset them.
