@@ -366,6 +366,18 @@ async fn presets_of_later_releases_are_left_out() {
         let mut seed = seed(&[json!({"path": "acme/neo"})]);
         seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
         let world = World::new(Profile::default().at(release), seed).await;
+        let entries = [
+            ("variables", json!({"key": "A", "value": "b"})),
+            ("hooks", json!({"url": "https://a.example.org/"})),
+            ("push_rule", json!({"deny_delete_tag": true})),
+        ];
+        for path in ["projects/acme%2Fneo", "groups/acme%2Fteam"] {
+            for (section, body) in &entries {
+                let at = format!("/{path}/{section}");
+                let answer = world.call("POST", &at, Some(body.clone())).await;
+                assert!(answer["message"].is_null() && answer["error"].is_null(), "{answer}");
+            }
+        }
         let token = world.sandbox.token().to_owned();
         let how = |caller: &undrift::live::Caller| {
             Settings::plain(caller.clone(), undrift::release::Known::Is(release))
@@ -373,8 +385,16 @@ async fn presets_of_later_releases_are_left_out() {
         let (written, missing) = world.export_as(&token, &["acme"], how).await;
         assert_eq!(missing, [""; 0]);
         let said = written.files.iter().flat_map(|file| file.text.split("---\n"));
-        let said = said.map(|text| serde_yaml::from_str::<Json>(text).unwrap());
-        let said = said.filter_map(|document| document["settings"].as_object().cloned());
+        let said: Vec<_> = said.map(|text| serde_yaml::from_str::<Json>(text).unwrap()).collect();
+        for (section, body) in &entries {
+            let of = |document: &&Json| !document[section].is_null();
+            assert_eq!(said.iter().filter(of).count(), 2, "{section} {release}");
+            for document in said.iter().filter(of) {
+                let own = &document[section];
+                assert_eq!(own.as_array().map_or(own, |entries| &entries[0]), body, "{release}");
+            }
+        }
+        let said = said.iter().filter_map(|document| document["settings"].as_object().cloned());
         let names: BTreeSet<String> =
             said.flat_map(|settings| settings.into_iter().map(|it| it.0)).collect();
         // What an installation or a group above decides is always written.
