@@ -412,6 +412,34 @@ async fn presets_of_later_releases_are_left_out() {
     }
 }
 
+/// Somebody raised them in the group later. The service does not add such a member.
+#[tokio::test]
+async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
+    let member = |user: &str, level: &str| json!({"user": user, "access_level": level});
+    let mut seed = seed(&[json!({
+        "path": "acme/shop",
+        "members": [member("bob", "developer"), member("carol", "developer")],
+    })]);
+    let above = [member("bob", "maintainer"), member("carol", "developer")];
+    seed["groups"][0]["members"].as_array_mut().unwrap().extend(above);
+    let world = World::new(Profile::default(), seed).await;
+    let members = |written: &Written| {
+        let text = text(written);
+        let shop = text.split("path: acme/shop\n").nth(1).unwrap().to_owned();
+        ["bob", "carol"].map(|user| shop.contains(&format!("user: {user},")))
+    };
+    assert_eq!(members(&world.export(Values::Plain).await), [true, true]);
+    let written = world.export(Values::Env).await;
+    assert_eq!(members(&written), [false, true]);
+    let note = "left out, because their level is below the inherited one: 1 member";
+    assert!(written.notes.iter().any(|said| said == note), "{:?}", written.notes);
+    let seed = &written.files.iter().find(|file| file.path == "sandbox.yaml").unwrap().text;
+    let mut copy = World::new(Profile::default(), serde_yaml::from_str(seed).unwrap()).await;
+    copy.adopt(&written);
+    let plan = copy.plan().await;
+    assert!(plan.problems.is_empty() && !plan.steps.is_empty(), "{:#?}", plan.problems);
+}
+
 #[tokio::test]
 async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     let mut seed = organisation();
