@@ -6,7 +6,7 @@ use super::transport::{Failure, SendError};
 use crate::{
     cause::{Cause, Parts},
     field::{Scope, Tier},
-    operation::Operation,
+    operation::{GROUP_MEMBER_DELETE, MEMBER_DELETE, Operation},
     page::PageError,
     planted::Bug,
     value::{Json, Object},
@@ -324,6 +324,9 @@ impl ApiError {
                 "the token needs the scope `api`"
             }
             403 if !refusal.is_bare() => return None,
+            403 if removes_member(self.0.operation) => {
+                "the bot of an access token is removed only with that token: revoke it, or write `state: unmanaged` for the bot; for other members, the token needs a higher role"
+            }
             403 => {
                 "the token needs a higher role, or the project does not allow this now (archived, or the feature is off)"
             }
@@ -361,6 +364,11 @@ impl ApiError {
             _ => None,
         }
     }
+}
+
+/// Whether the service refuses `operation` for bots of access tokens.
+fn removes_member(operation: &Operation) -> bool {
+    [MEMBER_DELETE, GROUP_MEMBER_DELETE].iter().any(|op| op.row().id == operation.id)
 }
 
 impl ApiError {
@@ -648,6 +656,14 @@ mod tests {
         for (body, words) in table {
             assert_eq!(said(400, body), (words.to_owned(), Absence::Other), "{body}");
         }
+    }
+
+    #[test]
+    fn a_refused_removal_of_a_member_may_be_about_a_bot() {
+        let help = |operation| ApiError::answered(operation, 403).hint().unwrap();
+        assert!(help(MEMBER_DELETE.row()).contains("bot"));
+        assert!(help(GROUP_MEMBER_DELETE.row()).contains("bot"));
+        assert!(!help(crate::operation::MEMBER_UPDATE.row()).contains("bot"));
     }
 
     #[test]

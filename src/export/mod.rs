@@ -40,7 +40,7 @@ use crate::{
     release::Known,
     secret::Secret,
     selection::Selection,
-    text::listed,
+    text::{count, listed},
     yaml::write,
 };
 
@@ -249,11 +249,18 @@ impl Estate {
         if self.settings.create {
             self.declare_absent();
         }
-        let (secrets, notes) = (self.secrets(), self.notes());
+        let (secrets, mut notes) = (self.secrets(), self.notes());
+        if self.settings.rehearse {
+            let lower = rehearse::leave_out_lower_members(&mut self.documents);
+            let lower = (lower > 0).then(|| count(lower, "member"));
+            notes.extend(lower.map(|lower| {
+                format!("left out, because their level is below the inherited one: {lower}")
+            }));
+        }
         let mut written = Written { secrets, notes, ..Written::default() };
         for scope in Scope::ALL {
-            let count = self.documents.iter().filter(|document| document.scope == scope).count();
-            written.count.insert(scope, count);
+            let own = self.documents.iter().filter(|document| document.scope == scope);
+            written.count.insert(scope, own.count());
         }
         if self.settings.rehearse {
             let release = self.settings.release;

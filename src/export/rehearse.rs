@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     field::{Named, Scope, Tier},
-    kind::{Effect, forms},
+    kind::{Effect, Section, forms},
     release::Known,
     secret::Secret,
+    text,
     value::{Fields, Json, Object},
     yaml::write::{self, Item, Node},
 };
@@ -35,6 +36,52 @@ pub(super) fn files(
     let text = format!("# Placeholders for the sandbox.\n{}", lines.collect::<String>());
     let values = File { path: "sandbox.env".into(), text };
     std::iter::once(seed).chain((!secrets.is_empty()).then_some(values)).collect()
+}
+
+/// Leaves out members whose level is below the one that a group above gives them: somebody raised
+/// that later, and the service refuses to add them again. Returns their number.
+pub(super) fn leave_out_lower_members(documents: &mut [Document]) -> usize {
+    let mut given: BTreeMap<(String, String), u8> = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.scope == Scope::Group) {
+        for part in &document.parts {
+            for entry in &part.entries {
+                if let Some((user, level)) = access(part.of, entry) {
+                    given.insert((document.path.to_lowercase(), user), level);
+                }
+            }
+        }
+    }
+    let mut count = 0;
+    for document in documents {
+        let above = ancestors(&document.path);
+        for part in &mut document.parts {
+            let of = part.of;
+            let lower = |entry: &Entry| {
+                let (user, level) = access(of, entry)?;
+                let given = |group: &String| given.get(&(group.clone(), user.clone())).copied();
+                above.iter().filter_map(given).any(|above| above > level).then_some(user)
+            };
+            let users: Vec<_> = part.entries.iter().filter_map(lower).collect();
+            part.entries.retain(|entry| lower(entry).is_none());
+            part.about.extend(users.iter().map(|user| {
+                format!("Not exported: {} (below the inherited level)", text::escape(user))
+            }));
+            count += users.len();
+        }
+    }
+    count
+}
+
+/// The user, in lower case, and the level of an entry that gives somebody access.
+fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
+    let fields = plain(entry);
+    let mut named = forms::named_by(of, &fields).into_iter();
+    let (.., user) = named.find(|(_, kind, _)| *kind == Named::User)?;
+    let effects = of.rules.effects(None, &Object::new(), &forms::plain(&fields));
+    effects.into_iter().find_map(|effect| match effect {
+        Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
+        _ => None,
+    })
 }
 
 fn seed(documents: &[Document], release: Known) -> Vec<Item> {

@@ -256,8 +256,8 @@ impl Keep {
             let Some(value) = raw.get(live) else { continue };
             if !self.is_sensitive(section, spec, path, value, raw) {
                 kept.insert(live.to_owned(), self.open(spec, value));
-            } else if let Some(key) = self.key.as_ref().filter(|_| !section.is_in_object()) {
-                kept.insert(live.to_owned(), sealed(key, section, path, spec, raw, value));
+            } else if let Some(sealed) = self.sealed(section, path, spec, raw, value) {
+                kept.insert(live.to_owned(), sealed);
             } else if matters(section, spec) {
                 return Err(withheld(section, live).message);
             } else {
@@ -278,6 +278,19 @@ impl Keep {
             }
         }
         Ok(kept)
+    }
+
+    /// What is kept of the sensitive `value` of a field.
+    fn sealed(
+        &self,
+        section: Section,
+        path: &str,
+        spec: &Spec,
+        raw: &Object,
+        value: &Json,
+    ) -> Option<Json> {
+        let is_alone = !section.is_in_object();
+        is_alone.then(|| sealed(self.key.as_ref(), section, path, spec, raw, value)).flatten()
     }
 
     /// Whether the live `value` of a field is secret, or may be.

@@ -1,8 +1,10 @@
-//! Keeps secret values as digests under a key.
+//! Keeps secret values as digests under a key, and URLs that identify entries with a mask over
+//! their possible credentials.
 //!
 //! With the key, a plan from the snapshot can tell whether such a value equals the declared one,
 //! and nothing else. So a branch must not be able to read the key. Without the key, such values
-//! count as not returned by the service.
+//! count as not returned by the service, and a masked URL only distinguishes its entry from declared
+//! ones with another host or path.
 
 use std::{
     collections::BTreeMap,
@@ -15,29 +17,84 @@ use crate::{
     digest::Key,
     field::{Compare, Scope, Secrecy},
     kind::{Section, Spec},
-    secret::Secrets,
-    text,
+    secret::{Secrets, looks},
+    text::{self, MASK, mask_url},
     value::{Json, Object, Value},
 };
 
-/// The key of the JSON object that replaces a value.
-const MARK: &str = "undrift_digest";
+/// The keys of the JSON object that replaces a value: its digest, and the URL with a mask.
+const DIGEST: &str = "undrift_digest";
+const MASKED: &str = "undrift_masked";
 
-/// Declared sensitive values, by container and section, with the field.
-type Declared = BTreeMap<(Scope, String, &'static str), Vec<(String, Json)>>;
+/// Declared sensitive values.
+#[derive(Debug, Default)]
+struct Declared {
+    /// By the present and former paths of the container, and by section, with the field.
+    values: BTreeMap<(Scope, String, &'static str), Vec<(String, Json)>>,
+    /// Whether a container has too many former paths.
+    is_vague: bool,
+}
 
-/// The digest that replaces the `value` of a field in the entry `raw` below `path`. Equal values of
-/// two objects have different digests.
+impl Declared {
+    /// The values of `section` in the container that is now at `path`.
+    fn of(&self, section: Section, path: &str) -> &[(String, Json)] {
+        let of = (section.home.scope, path.to_owned(), section.section);
+        self.values.get(&of).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The object that replaces the sensitive `value` of a field in the entry `raw` below `path`; `None`
+/// if there is nothing to keep. Equal values of two objects have different digests.
 pub(super) fn sealed(
-    key: &Key,
+    key: Option<&Key>,
     section: Section,
     path: &str,
     spec: &Spec,
     raw: &Object,
     value: &Json,
-) -> Json {
-    let digest = key.of(&subject(section, path, spec, raw, value));
-    Json::Object(Object::from_iter([(MARK.to_owned(), digest.into())]))
+) -> Option<Json> {
+    let digest = key.map(|key| key.of(&subject(section, path, spec, raw, value)));
+    let url = value.as_str().filter(|_| is_url_of_identity(section, spec));
+    let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
+    let parts = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
+    let sealed: Object = parts.collect();
+    (!sealed.is_empty()).then_some(Json::Object(sealed))
+}
+
+fn is_url_of_identity(section: Section, spec: &Spec) -> bool {
+    spec.field.secrecy == Secrecy::Address && section.identity.contains(&spec.name.as_str())
+}
+
+/// `url` as addresses of entries show it; `None` if what they show may still be a secret.
+fn masked(url: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_graphic() && !"\"'<>`\\^{|}".contains(c);
+    let is_web = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
+        && url.matches("://").count() == 1;
+    let (masked, normal) = (mask_url(url), text::normal_url(url));
+    let is_secret = |part: &str| looks::is_like_secret(part) || looks::credential(part).is_some();
+    let is_open = is_web
+        && url.chars().all(is_plain)
+        && text::url_secrets(url).len() == text::url_secrets(&normal).len()
+        && !masked.split(MASK).any(is_secret);
+    is_open.then(|| masked.into_owned())
+}
+
+/// Whether comparisons ignore everything that the mask in `url` hides.
+fn says_all(spec: &Spec, url: &str) -> bool {
+    spec.field.compare == Compare::Location && !text::location(url).contains(MASK)
+}
+
+/// A URL with this masked form that equals no other URL: nobody can guess `nonce`.
+fn unmasked(masked: &str, nonce: &str) -> Option<String> {
+    let mut url = String::new();
+    let mut from = 0;
+    for range in text::url_secrets(masked) {
+        url.push_str(&masked[from..range.start]);
+        url.push_str(nonce);
+        from = range.end;
+    }
+    url.push_str(&masked[from..]);
+    (from > 0 && mask_url(&url) == masked).then_some(url)
 }
 
 fn subject(section: Section, path: &str, spec: &Spec, raw: &Object, value: &Json) -> Json {
@@ -53,24 +110,31 @@ fn subject(section: Section, path: &str, spec: &Spec, raw: &Object, value: &Json
 }
 
 /// Replaces digests by their values.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Unsealing {
     key: Option<Key>,
+    /// Stands for what a mask hides.
+    nonce: String,
     declared: Mutex<Arc<Declared>>,
 }
 
 impl Unsealing {
     /// With `key`, if it is known.
     pub(super) fn new(key: Option<Key>) -> Self {
-        Self { key, declared: Mutex::default() }
+        let nonce = format!("sealed{:032x}", rand::random::<u128>());
+        Self { key, nonce, declared: Mutex::default() }
     }
 
     /// Uses the present declarations, and the values in `secrets`, to recognise digests.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
-        let mut declared = Declared::new();
-        for container in desired.containers.iter().filter(|_| self.key.is_some()) {
+        let mut declared = Declared::default();
+        for container in &desired.containers {
+            // The service may have it at a former path.
+            let former = desired.moves.former(&container.path);
+            declared.is_vague |= former.is_none();
+            let mut paths = former.unwrap_or_default();
+            paths.push(container.path.to_lowercase());
             for section in &container.sections {
-                let of = (container.scope, container.path.to_lowercase(), section.of.section);
                 let values = section.entries.iter().flat_map(Entry::values);
                 let values = values.filter_map(|(name, value)| {
                     let is_open = section.of.field(&name).secrecy == Secrecy::Open;
@@ -81,7 +145,11 @@ impl Unsealing {
                     };
                     (!is_open).then_some((name, value))
                 });
-                declared.entry(of).or_default().extend(values);
+                let values: Vec<_> = values.collect();
+                for path in paths.iter().filter(|_| !values.is_empty()) {
+                    let of = (container.scope, path.clone(), section.of.section);
+                    declared.values.entry(of).or_default().extend(values.iter().cloned());
+                }
             }
         }
         *self.declared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(declared);
@@ -90,7 +158,7 @@ impl Unsealing {
     /// The entries of `section` below `path`, or the single object, with all values that are known.
     ///
     /// # Errors
-    /// If an unknown value belongs to an identity, or would count as null.
+    /// If an unknown value belongs to an identity and may be a declared one, or would count as null.
     pub(super) fn unseal(&self, section: Section, path: &str, json: Json) -> Result<Json, Failed> {
         match json {
             Json::Array(entries) => {
@@ -99,16 +167,31 @@ impl Unsealing {
             Json::Object(mut raw) => {
                 for spec in section.table().specs() {
                     let Some(live) = spec.field.live_name(&spec.name) else { continue };
-                    let Some(digest) = raw.get(live).and_then(|value| value.get(MARK)) else {
+                    let part = |part| Some(raw.get(live)?.get(part)?.as_str()?.to_owned());
+                    let (digest, masked) = (part(DIGEST), part(MASKED));
+                    if digest.is_none() && masked.is_none() {
                         continue;
-                    };
-                    let digest = digest.as_str().unwrap_or_default().to_owned();
-                    match &self.key {
-                        Some(key) => {
-                            let value = self.value(key, section, path, spec, &raw, &digest);
-                            raw.insert(live.to_owned(), value);
+                    }
+                    let is_other = |masked: &&String| self.is_other(section, path, masked);
+                    let value = match (&self.key, &digest) {
+                        (Some(key), Some(digest)) => {
+                            let known = self.value(key, section, path, spec, &raw, digest);
+                            Some(known.unwrap_or_else(|| {
+                                self.stand_in(section, spec, &raw, masked.as_deref())
+                            }))
                         }
-                        None if matters(section, spec) => return Err(withheld(section, live)),
+                        (_, _) if masked.as_deref().is_some_and(|url| says_all(spec, url)) => {
+                            masked.map(Json::from)
+                        }
+                        _ => masked.as_ref().filter(is_other).map(|masked| {
+                            self.stand_in(section, spec, &raw, Some(masked.as_str()))
+                        }),
+                    };
+                    match value {
+                        Some(value) => drop(raw.insert(live.to_owned(), value)),
+                        None if matters(section, spec) => {
+                            return Err(undecided(section, live, digest.is_some()));
+                        }
                         None => drop(raw.remove(live)),
                     }
                 }
@@ -118,7 +201,12 @@ impl Unsealing {
         }
     }
 
-    /// The declared value with this digest, or else a text that equals nothing.
+    /// The present declarations.
+    fn declared(&self) -> Arc<Declared> {
+        Arc::clone(&self.declared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The declared value with this digest.
     fn value(
         &self,
         key: &Key,
@@ -127,23 +215,47 @@ impl Unsealing {
         spec: &Spec,
         raw: &Object,
         digest: &str,
-    ) -> Json {
-        let declared = Arc::clone(&self.declared.lock().unwrap_or_else(PoisonError::into_inner));
-        let of = (section.home.scope, path.to_owned(), section.section);
-        let mut values = declared.get(&of).into_iter().flatten();
-        let known = values.find(|(name, value)| {
-            *name == spec.name && key.of(&subject(section, path, spec, raw, value)) == digest
+    ) -> Option<Json> {
+        let declared = self.declared();
+        // Former URLs identify an entry too.
+        let former = is_url_of_identity(section, spec);
+        let values = declared.of(section, path).iter().flat_map(|(name, value)| match value {
+            Json::Array(urls) if former => urls.as_slice(),
+            value if *name == spec.name => std::slice::from_ref(value),
+            _ => &[],
         });
-        match known {
-            Some((_, value)) => value.clone(),
-            // An identity is shown, and must be the same in each run.
-            None if section.identity.contains(&spec.name.as_str()) => {
-                let own = section.home.rows.keys.iter().filter_map(|key| raw.get(*key));
-                let own: Vec<_> = own.map(Json::to_string).collect();
-                format!("sealed:{}", own.join("-")).into()
-            }
-            None => format!("sealed:{:032x}", rand::random::<u128>()).into(),
+        let mut values =
+            values.filter(|value| key.of(&subject(section, path, spec, raw, value)) == digest);
+        values.next().cloned()
+    }
+
+    /// A value that equals nothing. An identity is shown, and must be the same in each run.
+    fn stand_in(&self, section: Section, spec: &Spec, raw: &Object, masked: Option<&str>) -> Json {
+        if !section.identity.contains(&spec.name.as_str()) {
+            return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
+        let own = section.home.rows.keys.iter().filter_map(|key| raw.get(*key));
+        let own = own.map(Json::to_string).collect::<Vec<_>>().join("-");
+        let url = masked.and_then(|masked| unmasked(masked, &format!("{}-{own}", self.nonce)));
+        url.unwrap_or_else(|| format!("sealed:{own}")).into()
+    }
+
+    /// Whether the URL with this masked form is certainly none that `section` declares below `path`:
+    /// none of them has its host and path, apart from a final `/`.
+    fn is_other(&self, section: Section, path: &str, masked: &str) -> bool {
+        let place = |url: &str| {
+            let url = text::location(url);
+            let place = mask_url(&url);
+            let place = place.split(['?', '#']).next().unwrap_or_default();
+            place.trim_end_matches('/').to_owned()
+        };
+        let (own, declared) = (place(masked), self.declared());
+        let values = declared.of(section, path).iter().flat_map(|(_, value)| match value {
+            Json::Array(urls) => urls.as_slice(),
+            value => std::slice::from_ref(value),
+        });
+        let mut urls = values.filter_map(Json::as_str);
+        !declared.is_vague && urls.all(|url| place(url) != own)
     }
 }
 
@@ -154,6 +266,64 @@ pub(super) fn matters(section: Section, spec: &Spec) -> bool {
 
 /// Why an entry is unknown without a field.
 pub(super) fn withheld(section: Section, live: &str) -> Failed {
-    let message = format!("the `{live}` of a {} may hold a credential", section.noun);
-    Failed { message, ..Failed::default() }
+    Failed::because(format!("the `{live}` of a {} may hold a credential", section.noun))
+}
+
+/// As [`withheld`], where the key could decide.
+fn undecided(section: Section, live: &str, has_digest: bool) -> Failed {
+    let next = match has_digest {
+        true => "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it",
+        false => "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch",
+    };
+    Failed::because(format!("{}; {next}", withheld(section, live).message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_masked_url_shows_nothing_that_may_be_a_secret() {
+        for (url, shown) in [
+            ("https://h.example/hook?project=shop", Some("https://h.example/hook?project=***")),
+            ("https://bob:pw@h.example/x#f", Some("https://***@h.example/x#***")),
+            (
+                "https://hooks.slack.com/services/T0/B0/abcdefgh?a=b",
+                Some("https://hooks.slack.com/services/***?a=***"),
+            ),
+            ("https://h.example/?a;b=c&d", Some("https://h.example/?***;b=***&***")),
+            // The end of the secret, or of the host, is uncertain.
+            ("https://h.example/?token=a b", None),
+            ("https://bob:a'b@h.example/", None),
+            ("https://bob:pwh.example/x", None),
+            ("bob:pw@h.example", None),
+            // The rest looks like a secret.
+            ("https://HOOKS.slack.com/services/T0/B0/abcdefgh?a=b", None),
+            ("https://h.example/wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY?a=b", None),
+            ("https://h.example/https://bob:pw@h2.example/?a=b", None),
+            ("https://h.example/?glpat-abcDEF123456789=b", None),
+        ] {
+            assert_eq!(masked(url).as_deref(), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_a_masked_url_is_shown_as_the_url_and_equals_no_other() {
+        for url in [
+            "https://h.example/hook?project=shop&flag",
+            "https://bob:pw@h.example/***/x",
+            "https://h.example/x#f",
+        ] {
+            let masked = masked(url).unwrap();
+            let other = unmasked(&masked, "nonce-7").unwrap();
+            assert_eq!(mask_url(&other), masked);
+            assert!(other.contains("nonce-7") && text::normal_url(&other).contains("nonce-7"));
+            assert_eq!(other.contains("/***/"), url.contains("/***/"));
+        }
+        // A file that was changed.
+        for text in ["", "***", "https://h.example/x", "https://h.example/?a=***'b"] {
+            let _ = unmasked(text, "nonce-7");
+        }
+        assert_eq!(unmasked("https://h.example/x", "nonce-7"), None);
+    }
 }

@@ -366,6 +366,18 @@ async fn presets_of_later_releases_are_left_out() {
         let mut seed = seed(&[json!({"path": "acme/neo"})]);
         seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
         let world = World::new(Profile::default().at(release), seed).await;
+        let entries = [
+            ("variables", json!({"key": "A", "value": "b"})),
+            ("hooks", json!({"url": "https://a.example.org/"})),
+            ("push_rule", json!({"deny_delete_tag": true})),
+        ];
+        for path in ["projects/acme%2Fneo", "groups/acme%2Fteam"] {
+            for (section, body) in &entries {
+                let at = format!("/{path}/{section}");
+                let answer = world.call("POST", &at, Some(body.clone())).await;
+                assert!(answer["message"].is_null() && answer["error"].is_null(), "{answer}");
+            }
+        }
         let token = world.sandbox.token().to_owned();
         let how = |caller: &undrift::live::Caller| {
             Settings::plain(caller.clone(), undrift::release::Known::Is(release))
@@ -373,8 +385,16 @@ async fn presets_of_later_releases_are_left_out() {
         let (written, missing) = world.export_as(&token, &["acme"], how).await;
         assert_eq!(missing, [""; 0]);
         let said = written.files.iter().flat_map(|file| file.text.split("---\n"));
-        let said = said.map(|text| serde_yaml::from_str::<Json>(text).unwrap());
-        let said = said.filter_map(|document| document["settings"].as_object().cloned());
+        let said: Vec<_> = said.map(|text| serde_yaml::from_str::<Json>(text).unwrap()).collect();
+        for (section, body) in &entries {
+            let of = |document: &&Json| !document[section].is_null();
+            assert_eq!(said.iter().filter(of).count(), 2, "{section} {release}");
+            for document in said.iter().filter(of) {
+                let own = &document[section];
+                assert_eq!(own.as_array().map_or(own, |entries| &entries[0]), body, "{release}");
+            }
+        }
+        let said = said.iter().filter_map(|document| document["settings"].as_object().cloned());
         let names: BTreeSet<String> =
             said.flat_map(|settings| settings.into_iter().map(|it| it.0)).collect();
         // What an installation or a group above decides is always written.
@@ -390,6 +410,34 @@ async fn presets_of_later_releases_are_left_out() {
             names.iter().filter(|name| !decided.contains(&name.as_str())).collect();
         assert_eq!(others, [""; 0], "{release}");
     }
+}
+
+/// Somebody raised them in the group later. The service does not add such a member.
+#[tokio::test]
+async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
+    let member = |user: &str, level: &str| json!({"user": user, "access_level": level});
+    let mut seed = seed(&[json!({
+        "path": "acme/shop",
+        "members": [member("bob", "developer"), member("carol", "developer")],
+    })]);
+    let above = [member("bob", "maintainer"), member("carol", "developer")];
+    seed["groups"][0]["members"].as_array_mut().unwrap().extend(above);
+    let world = World::new(Profile::default(), seed).await;
+    let members = |written: &Written| {
+        let text = text(written);
+        let shop = text.split("path: acme/shop\n").nth(1).unwrap().to_owned();
+        ["bob", "carol"].map(|user| shop.contains(&format!("user: {user},")))
+    };
+    assert_eq!(members(&world.export(Values::Plain).await), [true, true]);
+    let written = world.export(Values::Env).await;
+    assert_eq!(members(&written), [false, true]);
+    let note = "left out, because their level is below the inherited one: 1 member";
+    assert!(written.notes.iter().any(|said| said == note), "{:?}", written.notes);
+    let seed = &written.files.iter().find(|file| file.path == "sandbox.yaml").unwrap().text;
+    let mut copy = World::new(Profile::default(), serde_yaml::from_str(seed).unwrap()).await;
+    copy.adopt(&written);
+    let plan = copy.plan().await;
+    assert!(plan.problems.is_empty() && !plan.steps.is_empty(), "{:#?}", plan.problems);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     desired::Exception,
     diff::{Label, Note, Reason},
-    plan::{Counts, Estimate, Limited, Plan},
+    plan::{Counts, Estimate, Limited, Plan, Strictness},
     report::canvas::{Line, Paint},
     text::count,
 };
@@ -39,8 +39,19 @@ pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
     let first = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
     let mut lines = vec![first];
     lines.extend(unverified(plan, title));
+    lines.extend(next(plan).filter(|_| title == Title::Drift));
     lines.extend(obstacles(plan));
     lines
+}
+
+/// What to do about drift.
+fn next(plan: &Plan) -> Option<Line> {
+    let text = match (plan.steps.is_empty(), plan.unchanged().is_empty()) {
+        (false, _) => "`undrift apply` reverts it, or `undrift absorb ADDRESS` declares it",
+        (true, false) => "`undrift absorb ADDRESS` declares it",
+        (true, true) => return None,
+    };
+    Some(Line::default().text(format!("next: {text}")))
 }
 
 /// What blocks the plan, or a part of it.
@@ -88,6 +99,10 @@ fn nothing(plan: &Plan, title: Title) -> Line {
             format!("nothing to apply: {unchanged} of {all} {differ}, and `apply` changes none")
         }
         (Title::Plan | Title::Approval, true) => format!("no changes: {containers} {matches}"),
+        // `--strict` counts the rest.
+        (Title::Drift, true) if plan.differs(Strictness::Unlisted) => {
+            format!("{containers} {matches}")
+        }
         (Title::Drift, true) => format!("in sync: {containers} {matches}"),
         (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };

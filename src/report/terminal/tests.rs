@@ -277,16 +277,19 @@ fn nothing_to_do() {
     let unset = Reason::SecretMissing { secrets: vec!["env:A".into()] };
     let unverified =
         "not verified: fields of 1 object; only --strict=unverified counts them as differences\n";
-    for (reason, tail, line) in [
-        (Reason::Archived, "", ""),
-        (Reason::CannotVerify, "", unverified),
-        (Reason::NotReturned, "", unverified),
-        (unset, "; secrets of 1 object not set", ""),
+    let matches = "1 project matches its manifest";
+    for (reason, sync, tail, line) in [
+        (Reason::Archived, "in sync: ", "", ""),
+        (Reason::CannotVerify, "in sync: ", "", unverified),
+        (Reason::NotReturned, "in sync: ", "", unverified),
+        // With `--strict` these are differences.
+        (unset, "", "; secrets of 1 object not set", ""),
+        (Reason::Unlisted, "", "; 1 object not in any manifest", ""),
     ] {
         let note = Note { address: address.clone(), reason, fields: Vec::new(), origin: None };
         let findings = Findings { notes: vec![note], ..Findings::default() };
         let text = plan_of(&Plan::of(findings, 1));
-        let end = format!("\n\nin sync: 1 project matches its manifest{tail}\n{line}");
+        let end = format!("\n\n{sync}{matches}{tail}\n{line}");
         assert!(text.ends_with(&end), "{text}");
     }
 }
