@@ -54,7 +54,7 @@ pub fn lines<T, K: Ord>(
 }
 
 /// The number of `others` and the first of them, if there are any.
-pub fn the_same(words: &str, noun: &str, others: &[impl AsRef<str>]) -> Option<String> {
+pub(super) fn the_same(words: &str, noun: &str, others: &[impl AsRef<str>]) -> Option<String> {
     let named: Vec<_> = others.iter().take(NAMED).map(AsRef::as_ref).collect();
     let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
     let text = format!("{words} {}: {}{rest}", count(others.len(), noun), named.join(", "));
