@@ -53,17 +53,38 @@ pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
 /// The number of groups and projects that are named one by one.
 pub const MANY: usize = 10;
 
+/// A group or project with the objects of a note, and the paths of others with the same objects.
+#[derive(Debug)]
+pub struct Alike<'a> {
+    /// The path of the first one.
+    pub path: &'a str,
+    /// The paths of the others.
+    pub others: Vec<&'a str>,
+    /// The objects.
+    pub objects: Vec<String>,
+}
+
+impl Alike<'_> {
+    /// The path, with the number of the others.
+    pub fn title(&self) -> String {
+        match self.others.len() {
+            0 => self.path.to_owned(),
+            more => format!("{} and {more} more", self.path),
+        }
+    }
+}
+
 /// Groups and projects with the objects of a note. If there are many, those with the same objects
-/// are put together at the first one, with the number of the others in words, unless `full`.
-pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(&str, String, Vec<String>)> {
+/// are put together at the first one, unless `full`.
+pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<Alike<'_>> {
     let all: Vec<_> = all.into_iter().collect();
     let together = same(&all, full || all.len() <= MANY, |(_, objects)| objects.clone());
-    let rest = |others: Vec<_>| match others.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let named = together.into_iter().map(|(one, others)| (one.0, rest(others), one.1.clone()));
-    named.collect()
+    let alike = together.into_iter().map(|((path, objects), others)| Alike {
+        path,
+        others: others.iter().map(|(path, _)| *path).collect(),
+        objects: objects.clone(),
+    });
+    alike.collect()
 }
 
 /// The object of a note, without its group or project; empty for the container itself.

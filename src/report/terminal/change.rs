@@ -17,7 +17,11 @@ use crate::{
 const WIDEST_NAME: usize = 36;
 
 /// The steps of one group or project, with `origins` unless they are shown elsewhere.
-pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
+pub(super) fn steps<'s>(
+    canvas: &mut Canvas,
+    steps: impl IntoIterator<Item = &'s Step>,
+    origins: bool,
+) {
     for step in steps {
         let (paint, sign) = sign(step.action);
         let head =

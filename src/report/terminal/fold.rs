@@ -18,9 +18,12 @@ const NAMED: usize = 5;
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps: Vec<_> = steps.into_iter().collect();
-    for Folded { steps, others } in by_container(&steps, canvas.style().full, |step| (step, None)) {
-        canvas.paragraph([Line::default().put(Paint::Bold, &*steps[0].address.path)]);
-        change::steps(canvas, steps, true);
+    for folded in by_container(&steps, canvas.style().full, |step| (step, None)) {
+        let aside = folded.aside().map(|more| format!("  ({more})"));
+        let Folded { steps, others, .. } = folded;
+        let head = Line::default().put(Paint::Bold, &*steps[0].address.path);
+        canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
+        change::steps(canvas, steps.iter().map(|step| **step), true);
         let noun = format!("more {}", steps[0].scope.noun());
         line(canvas, "the same change in", &noun, &others);
     }

@@ -55,10 +55,11 @@ pub(super) fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&st
     if projects.is_empty() {
         return;
     }
-    canvas.paragraph([Line::note(title)]);
-    let groups = grouped(projects, canvas.style().full).into_iter();
-    let groups: Vec<_> =
-        groups.map(|(path, rest, objects)| (path.to_owned() + &rest, objects)).collect();
+    let groups = grouped(projects, canvas.style().full);
+    let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
+    let aside = if is_folded { " (--full lists all)" } else { "" };
+    canvas.paragraph([Line::note(title).put(Paint::Dim, aside)]);
+    let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
     few(canvas, MANY, "line", groups.into_iter(), |canvas, (projects, objects)| {

@@ -352,6 +352,50 @@ fn the_same_change_in_many_projects_is_shown_once() {
     assert_eq!(shown(3, Style::default()).matches("50 → ").count(), 1);
 }
 
+/// Five projects with two changes in common; two have others too.
+pub(in crate::report) fn partly_shared() -> Plan {
+    let manifests = (0..5).map(|i| {
+        let own = match i {
+            1 => "{key: OWN, value: one}, ",
+            3 => "{key: OWN, value: two}, {key: MORE, value: three}, ",
+            _ => "",
+        };
+        format!("---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20}}\nvariables: [{own}{{key: COMPANY, value: acme}}]\n")
+    });
+    let settings = json!({"settings": {"ci_default_git_depth": 50}, "variables": []});
+    planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings))
+}
+
+#[test]
+fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
+    let planned = partly_shared();
+    let shown = |style| plan(&planned, &run(), Title::Plan, style);
+    insta::assert_snapshot!(shown(Style::default()), @r"
+    plan for https://gitlab.example.org as alice
+
+    acme/p0
+      ~ settings  # shop.yaml:4
+          ci_default_git_depth  50 → 20
+      + variables/COMPANY@*  # shop.yaml:5
+          value  acme
+      the same change in 4 more projects: acme/p1, acme/p2, acme/p3, acme/p4
+
+    acme/p1  (and 2 more changes, shared with others)
+      + variables/OWN@*  # shop.yaml:10
+          value  one
+
+    acme/p3  (and 2 more changes, shared with others)
+      + variables/MORE@*  # shop.yaml:20
+          value  three
+      + variables/OWN@*  # shop.yaml:20
+          value  two
+
+    plan: 8 to create, 5 to change in 5 of 5 projects; 13 calls
+    ");
+    let full = shown(Style { full: true, ..Style::default() });
+    assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
+}
+
 pub(in crate::report) fn applied_somehow() -> Applied {
     let address = Address::container("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
@@ -496,9 +540,10 @@ fn alike_problems_notes_and_results_are_one() {
     let comment =
         world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
-    assert!(comment.contains("- `acme/p000` and 99 more\n"), "{comment}");
+    assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
+    assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
     let text = plan(&world.plan, &run(), Title::Plan, Style::default());
-    assert!(text.contains("\n  acme/p000 and 99 more\n"), "{text}");
+    assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
     // Without a step, what blocks the plan is the title.
     world.plan.steps.clear();
