@@ -31,7 +31,7 @@ use crate::{
     manifest::{self, Options, Surroundings},
     report::{
         Style,
-        terminal::{self, SCREEN, lines},
+        terminal::{self, SCREEN},
     },
     text::{count, few_listed},
 };
@@ -90,8 +90,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    let style = cx.output.stderr;
-    cx.output.tell(&lines(&found.unlisted, style.full, |_| (), [&line, &Address::to_string]));
+    cx.output.tell_each(&found.unlisted, "entry", |_| (), [&line, &Address::to_string]);
     if found.goals.is_empty() {
         cx.output.tell("nothing to absorb: the selection matches its manifest\n");
         return Ok(Exit::Success);

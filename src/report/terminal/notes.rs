@@ -10,6 +10,7 @@ use crate::{
     diff::{Held, Incomplete, Note, Problem, Refusal},
     plan::LeftOut,
     report::{
+        Style,
         canvas::{Canvas, Line, Paint},
         model::{
             fold::same,
@@ -19,6 +20,7 @@ use crate::{
             step::tail,
         },
     },
+    secret::Secrets,
     text::{count, shell_word},
 };
 
@@ -161,10 +163,10 @@ pub(super) fn few<T>(
 }
 
 /// What is not applied.
-pub fn left_out(left_out: &[LeftOut], full: bool) -> String {
+pub fn left_out(left_out: &[LeftOut], style: Style, secrets: &Secrets) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let key = |left: &LeftOut| left.steps;
-    lines(left_out, full, key, [&line, &|left| left.address.to_string()])
+    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|left| left.address.to_string()];
+    lines(left_out, "group or project", |left| left.steps, texts, (style, secrets))
 }

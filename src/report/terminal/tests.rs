@@ -396,6 +396,29 @@ fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
     assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
 }
 
+/// The rule decides, so its line is never left out; the place of the project decides nothing.
+#[test]
+fn a_narrow_plan_has_the_line_of_the_rule() {
+    let manifests = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {only_allow_merge_if_pipeline_succeeds: true}\n---\nkind: Project\npath: acme/shop\nsettings: {}\n";
+    let manifests = desired(manifests);
+    let mut planned = planned(&manifests, |project| {
+        live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
+    });
+    planned.steps[0].changes[0].origin =
+        Some(Origin { file: "rules.yaml".into(), line: 3, column: 1, layer: Layer::Project });
+    let style = Style { width: Some(60), ..Style::default() };
+    insta::assert_snapshot!(plan(&planned, &run(), Title::Plan, style), @r"
+    plan for https://gitlab.example.org as alice
+
+    acme/shop
+      ~ settings
+          only_allow_merge_if_pipeline_succeeds  false → true
+                                                 # rules.yaml:3
+
+    plan: 1 to change in 1 of 1 project; 1 call
+    ");
+}
+
 pub(in crate::report) fn applied_somehow() -> Applied {
     let address = Address::container("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
@@ -488,6 +511,23 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
+/// As in the line of the first one.
+#[test]
+fn addresses_of_alike_steps_are_decoded() {
+    let failed = |n: usize| StepResult {
+        scope: Scope::Project,
+        address: Address::container(format!("acme/p{n}").into())
+            .section("hooks")
+            .entry("https://ci.example.org/x"),
+        action: Action::Create,
+        outcome: Outcome::NotStarted,
+    };
+    let result = Applied { steps: (0..4).map(failed).collect(), ..Applied::default() };
+    let text = applied(&result, &run(), Style::default());
+    assert!(text.contains("+ hooks/https://ci.example.org/x  not started\n"), "{text}");
+    assert!(text.contains(": acme/p1#hooks/https://ci.example.org/x, acme/p2#"), "{text}");
+}
+
 /// One acknowledgement accepts them. Each deletion must be named.
 #[test]
 fn alike_refusals_are_one_in_every_format() {
@@ -553,8 +593,12 @@ fn alike_problems_notes_and_results_are_one() {
 
     let left = |n| plan::LeftOut { address: path(n), steps: 1 };
     let left: Vec<_> = (0..100).map(left).collect();
-    assert_eq!(left_out(&left, false).lines().count(), 1);
-    assert_eq!(left_out(&left, true).lines().count(), 100);
+    let full = Style { full: true, ..Style::default() };
+    assert_eq!(super::left_out(&left, Style::default(), &Secrets::default()).lines().count(), 1);
+    assert_eq!(super::left_out(&left, full, &Secrets::default()).lines().count(), 100);
+    let narrow = Style { width: Some(60), ..Style::default() };
+    let text = super::left_out(&left, narrow, &Secrets::default());
+    assert!(text.lines().all(|line| line.len() <= 60), "{text}");
     let done = |n| StepResult {
         scope: Scope::Project,
         address: path(n).section("settings"),
