@@ -145,6 +145,9 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// The plural of a noun: `variables`, `entries`, `addresses`.
 pub fn plural(noun: &str) -> String {
+    if let Some(of) = noun.strip_suffix("group or project") {
+        return format!("{of}groups and projects");
+    }
     match noun.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
         _ if noun.ends_with(['s', 'x']) || noun.ends_with("ch") => format!("{noun}es"),
@@ -181,6 +184,17 @@ pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
 /// Names as a list: `` `a`, `b` ``.
 pub fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
+}
+
+/// The same for names of which there may be many: the first ten, and the number of the others.
+pub fn few_listed(names: &[&str]) -> String {
+    const MOST: usize = 10;
+    match names.get(MOST..) {
+        Some(others) if !others.is_empty() => {
+            format!("{} and {} more", listed(&names[..MOST]), others.len())
+        }
+        _ => listed(names),
+    }
 }
 
 /// `url` without possible credentials: user information, values of the query, and the fragment.
@@ -382,6 +396,16 @@ mod tests {
             (count(1, "address"), count(2, "entry")),
             ("1 address".into(), "2 entries".into())
         );
+    }
+
+    #[test]
+    fn of_many_names_the_first_are_listed() {
+        let names: Vec<_> = ('a'..='l').map(String::from).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        assert_eq!(few_listed(&names[..2]), "`a`, `b`");
+        assert!(few_listed(&names[..10]).ends_with("`i`, `j`"));
+        assert!(few_listed(&names).ends_with("`i`, `j` and 2 more"));
+        assert_eq!(count(2, "new group or project"), "2 new groups and projects");
     }
 
     #[test]

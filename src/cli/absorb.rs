@@ -9,8 +9,6 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use similar::TextDiff;
-
 use super::{
     Context,
     connect::ConnectArgs,
@@ -33,10 +31,9 @@ use crate::{
     manifest::{self, Options, Surroundings},
     report::{
         Style,
-        model::fold::same,
-        terminal::{lines, the_same},
+        terminal::{self, SCREEN},
     },
-    text::{count, escape_lines, listed},
+    text::{count, few_listed},
 };
 
 /// The options of `absorb`.
@@ -93,8 +90,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    let style = cx.output.stderr;
-    cx.output.tell(&lines(&found.unlisted, style.full, |_| (), [&line, &Address::to_string]));
+    cx.output.tell_each(&found.unlisted, "entry", |_| (), [&line, &Address::to_string]);
     if found.goals.is_empty() {
         cx.output.tell("nothing to absorb: the selection matches its manifest\n");
         return Ok(Exit::Success);
@@ -113,7 +109,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&shown(&absorbed.files, &found.goals, cx.output.style))?;
+    cx.output.print(&shown(&absorbed.files, &found.goals, SCREEN, cx.output.style))?;
     if args.write {
         let file = |(name, (old, new)): (&FileName, &(String, String))| write_files::File {
             path: paths[name].clone(),
@@ -240,34 +236,18 @@ pub(super) fn reload(
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 
-/// The edit as a diff, without the secrets in the manifests. On a terminal, equal changes are shown
-/// once; elsewhere it can be applied as a patch.
+/// The edits, without the secrets in the manifests, on a terminal in about `most` lines.
 pub(super) fn shown(
     files: &BTreeMap<FileName, (String, String)>,
     goals: &[Goal],
+    most: usize,
     style: Style,
 ) -> String {
     let plain: BTreeSet<String> = goals.iter().flat_map(Goal::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
-        let [old, new] = [old, new].map(|text| manifest::shown(text, &plain));
-        let diff = TextDiff::from_lines(&old, &new);
-        (
-            name.clone(),
-            diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string(),
-        )
+        (name.clone(), [old, new].map(|text| manifest::shown(text, &plain)))
     };
-    let files: Vec<_> = files.iter().map(file).collect();
-    let edited = |(_, diff): &(FileName, String)| {
-        let lines = diff.lines().skip(2).filter(|line| line.starts_with(['-', '+']));
-        lines.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let mut text = String::new();
-    for ((_, diff), others) in same(&files, style.full || style.width.is_none(), edited) {
-        let others: Vec<_> = others.iter().map(|(name, _)| name).collect();
-        let others = the_same("the same change in", "more file", &others);
-        text += &(diff.clone() + &others.map_or_else(String::new, |others| others + "\n"));
-    }
-    escape_lines(&text).into_owned()
+    terminal::edits(&files.iter().map(file).collect::<Vec<_>>(), most, style)
 }
 
 fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed) -> String {
@@ -280,34 +260,8 @@ fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed) -> String {
     if !absorbed.others.is_empty() {
         let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
         let number = count(others.len(), "other group or project");
-        summary += &format!("it also changes the declarations of {number}: {}\n", listed(&others));
+        let others = few_listed(&others);
+        summary += &format!("it also changes the declarations of {number}: {others}\n");
     }
     summary
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_edits_are_shown_once_on_a_terminal_and_a_pipe_gets_a_whole_patch() {
-        let file = |number: u32| {
-            let text = |word| {
-                format!("kind: Project\npath: acme/p{number}\narchived: {word}\n# the end\n")
-            };
-            (FileName::from(format!("p{number}.yaml")), (text("true"), text("false")))
-        };
-        let files = (0..9).map(file).collect();
-        let style = Style { width: Some(80), ..Style::default() };
-        let on_terminal = shown(&files, &[], style);
-        assert_eq!(on_terminal.matches("-archived: true").count(), 1, "{on_terminal}");
-        let rest = "\nthe same change in 8 more files: p1.yaml, p2.yaml, p3.yaml, p4.yaml, p5.yaml, …; \
-                    --full shows each\n";
-        assert!(on_terminal.ends_with(rest), "{on_terminal}");
-        for style in [Style::default(), Style { full: true, ..style }] {
-            let text = shown(&files, &[], style);
-            assert_eq!(text.matches("-archived: true").count(), 9, "{text}");
-            assert!(!text.contains("the same change"), "{text}");
-        }
-    }
 }

@@ -243,7 +243,7 @@ async fn with_session(
     } else {
         cx.output.print(&text())?;
     }
-    cx.output.tell(&terminal::left_out(&left_out, style.full));
+    cx.output.tell(&terminal::left_out(&left_out, cx.output.stderr, secrets));
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
         return Ok(reports.finish(Sort::Plan, Exit::Interrupted, planned, String::new, None));

@@ -31,7 +31,6 @@ use crate::{
     manifest::Config,
     observe::{Existing, Observer},
     release::Known,
-    report::terminal::lines,
     selection::Selection,
     text::{alternatives, count, did_you_mean, escape, joined},
 };
@@ -229,8 +228,7 @@ fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, F
     let tell = |words: &str, all: &[export::Missing]| {
         let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
         let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
-        let full = cx.output.stderr.full;
-        cx.output.tell(&lines(all, full, key, [&line, &|one| one.what.clone()]));
+        cx.output.tell_each(all, "object", key, [&line, &|one| one.what.clone()]);
     };
     tell("could not read", estate.missing());
     tell("left out", estate.left_out());

@@ -13,7 +13,15 @@ use super::{
     environment::Environment,
     exit::{Exit, Failure},
 };
-use crate::{diagnostic::Diagnostics, report::Style, secret::Secrets};
+use crate::{
+    diagnostic::Diagnostics,
+    report::{
+        Style,
+        canvas::{Canvas, Line, Paint},
+        terminal,
+    },
+    secret::Secrets,
+};
 
 /// The maximum length of an answer to a prompt, in bytes.
 const LONGEST_ANSWER: u64 = 1 << 10;
@@ -111,6 +119,18 @@ impl Output {
             stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
+    /// Writes a line for each of `all`, as [`terminal::lines`] does.
+    pub(super) fn tell_each<T, K: Ord>(
+        &self,
+        all: &[T],
+        noun: &str,
+        key: impl Fn(&T) -> K,
+        texts: [&dyn Fn(&T) -> String; 2],
+    ) {
+        let secrets = self.secrets();
+        self.tell(&terminal::lines(all, noun, key, texts, (self.stderr, &secrets)));
+    }
+
     /// Writes diagnostics, if there are any.
     pub(super) fn tell_faults(&self, diagnostics: &Diagnostics) {
         self.tell(&diagnostics.render(self.stderr.into()));
@@ -134,20 +154,22 @@ impl Output {
 
     /// Writes the error that ended a run.
     pub(super) fn tell_failure(&self, failure: &Failure) {
-        let paint = |code: &str, text: &str| {
-            if self.stderr.colour {
-                format!("\u{1b}[{code}m{text}\u{1b}[0m")
-            } else {
-                text.to_owned()
+        let secrets = self.secrets();
+        let mut canvas = Canvas::new(self.stderr, &secrets);
+        let error = failure.error.as_ref().map(|error| format!("{error:#}"));
+        let parts = [
+            (Paint::Error, "error:", error.as_ref()),
+            (Paint::Note, " help:", failure.help.as_ref()),
+        ];
+        for (paint, word, text) in parts {
+            let text = canvas.redact(text.map_or("", String::as_str));
+            for (at, line) in text.lines().enumerate() {
+                let head = Line::default();
+                let head = if at == 0 { head.put(paint, word).text(" ").hang_here() } else { head };
+                canvas.line(&head.text(line));
             }
-        };
-        if let Some(error) = &failure.error {
-            let message = crate::text::escape_lines(&format!("{error:#}")).into_owned();
-            self.tell(&format!("{} {message}\n", paint("1;31", "error:")));
         }
-        if let Some(help) = &failure.help {
-            self.tell(&format!("{} {}\n", paint("36", " help:"), crate::text::escape_lines(help)));
-        }
+        self.tell(&canvas.finish());
     }
 
     /// Reports panics like other errors: on one line and without secrets.

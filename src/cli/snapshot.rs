@@ -14,7 +14,7 @@ use super::{
     reports::{Reports, cannot_write, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
-use crate::{field::Scope, report::terminal::lines, snapshot::Snapshot, text};
+use crate::{field::Scope, snapshot::Snapshot, text};
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,8 +57,7 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
-    let full = cx.output.stderr.full;
-    cx.output.tell(&lines(&incomplete, full, key, [&line, &|(what, _)| what.clone()]));
+    cx.output.tell_each(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
     let counts = snapshot.contents.counts();
     let count = |scope: Scope| text::count(counts.get(&scope).copied().unwrap_or(0), scope.noun());
     cx.output.print(&format!(

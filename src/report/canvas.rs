@@ -244,10 +244,10 @@ impl<'s> Canvas<'s> {
         let aside_on = |line: Line| line.put(Paint::Dim, &aside);
         match self.style.width {
             Some(width) if taken > width => {
-                let hang = line.hang;
+                let indent = line.hang.min(width.saturating_sub(aside.width()));
                 self.line(&line);
                 if crowded == Overflow::Wrap {
-                    self.line(&aside_on(Line::indented(hang)));
+                    self.line(&aside_on(Line::indented(indent)));
                 }
             }
             width => {
@@ -381,6 +381,7 @@ mod tests {
         assert_eq!(at(Some(30), Overflow::Drop), "  visibility     # shop.yaml:7\n");
         assert_eq!(at(Some(24), Overflow::Drop), "  visibility\n");
         assert_eq!(at(Some(24), Overflow::Wrap), "  visibility\n  # shop.yaml:7\n");
+        assert_eq!(at(Some(14), Overflow::Wrap), "  visibility\n # shop.yaml:7\n");
     }
 
     #[test]

@@ -195,7 +195,7 @@ fn forbidden_reads_make_a_run_incomplete() {
     let drift = place.run(&format!("drift m --url {}", server.url));
     assert!(
         drift.contains("acme/shop#variables")
-            && drift.contains("incomplete: 1 object could not be read completely"),
+            && drift.contains("incomplete: 1 group or project could not be read completely"),
         "{drift}"
     );
     assert!(

@@ -26,6 +26,7 @@ use crate::{
     export::{self, Estate, Settings},
     field::Scope,
     manifest::{self, Surroundings},
+    report::terminal::SCREEN,
     text::{count, escape},
     yaml::write::{self, Item},
 };
@@ -193,11 +194,14 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.take(added);
-    cx.output.print(&shown(&texts.files(), &additions, cx.output.style))?;
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
+    // Both share the screen.
+    let most = if changes.is_empty() { SCREEN } else { SCREEN / 2 };
+    let style = cx.output.style;
+    cx.output.print(&shown(&texts.files(), &additions, most, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&shown(&changed.files, &changes, cx.output.style))?;
+        cx.output.print(&shown(&changed.files, &changes, most, style))?;
     }
     for Refusal { address, why, .. } in &refused {
         cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));

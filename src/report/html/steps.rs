@@ -1,6 +1,6 @@
 //! The steps of a page: an article for each group or project, with a `details` for each object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ink::Ink;
 use crate::{
@@ -33,8 +33,13 @@ pub(super) fn part(
     if own.is_empty() {
         return;
     }
+    let all = by_container(&own, false, StepItem::with_outcome);
+    // Steps that are folded have no element to link to.
+    let shown: BTreeSet<_> =
+        all.iter().flat_map(|folded| folded.steps.iter().map(|item| item.number)).collect();
+    let linked = steps.iter().filter(|item| item.part != part || shown.contains(&item.number));
     let numbers: BTreeMap<_, _> =
-        steps.iter().map(|item| (item.step.address.to_string(), item.number)).collect();
+        linked.map(|item| (item.step.address.to_string(), item.number)).collect();
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
@@ -43,7 +48,9 @@ pub(super) fn part(
     if part != Part::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
-    for Folded { steps, others } in by_container(&own, false, StepItem::with_outcome) {
+    for folded in all {
+        let aside = folded.aside();
+        let Folded { steps, others, .. } = folded;
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
@@ -53,7 +60,11 @@ pub(super) fn part(
             ink.text(&steps[0].step.address.path),
             steps.len()
         );
-        also(page, &count(others.len(), "more group or project"), &others, ink);
+        if let Some(aside) = aside {
+            *page += &format!("<p class=\"remark\">{aside}</p>\n");
+        }
+        let noun = format!("more {}", steps[0].step.scope.noun());
+        also(page, &count(others.len(), &noun), &others, ink);
         for item in steps {
             step(page, item, unfolded, &numbers, ink);
         }

@@ -1,7 +1,10 @@
 //! Tests of pages without a browser; `tests/browser.rs` uses one.
 
 use super::*;
-use crate::{report::testing::World, secret::Secret};
+use crate::{
+    report::{terminal::tests::partly_shared, testing::World},
+    secret::Secret,
+};
 
 fn written(report: &Report<'_>) -> String {
     super::report(report, &Secrets::default())
@@ -47,6 +50,27 @@ fn a_page_shows_the_result_and_the_acknowledgements() {
         applied.contains("<b>0</b> created") && applied.contains("<h1>partly applied: "),
         "{applied}"
     );
+}
+
+/// The filters count a folded step as often as it occurs.
+#[test]
+fn every_step_is_counted_once() {
+    let mut world = World::new();
+    world.plan = partly_shared();
+    let page = world.written("plan", written);
+    let counted: usize = page
+        .split("<article")
+        .skip(1)
+        .map(|article| {
+            let times =
+                article.strip_prefix(" data-times=\"").and_then(|rest| rest.split('"').next());
+            let times: usize = times.map_or(1, |times| times.parse().unwrap());
+            times * article.matches("<details class=\"step ").count()
+        })
+        .sum();
+    assert_eq!(counted, world.plan.steps.len(), "{page}");
+    assert_eq!(page.matches("variables/COMPANY@*").count(), 1, "{page}");
+    assert!(page.contains("the same in 4 more projects"), "{page}");
 }
 
 #[test]

@@ -57,15 +57,20 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> S
     let items = report.items();
     items_of(&mut page, &items, |group| group != Group::Warning, ink);
     let steps = report.steps();
-    let texts = changes(&mut page, &steps, Part::Changes, ink);
+    let texts = changes(&mut page, report, &steps, Part::Changes, ink);
     for part in [Part::Drift, Part::Watched] {
-        folded_changes(&mut page, &steps, part, ink);
+        folded_changes(&mut page, report, &steps, part, ink);
     }
     items_of(&mut page, &items, |group| group == Group::Warning, ink);
     comparisons(&mut page, &texts, ink);
     conditions(&mut page, &steps, ink);
     notes(&mut page, report, ink);
     if page.is_cut {
+        let without = std::mem::take(&mut page.without);
+        let without: String = without.iter().map(|title| format!("- {title}\n")).collect();
+        if !without.is_empty() {
+            page.say(&format!("No room here for:\n\n{without}\n"));
+        }
         page.say("This is not all: the other reports of this run have the rest.\n");
     }
     page.finish()
@@ -101,8 +106,19 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
         };
         let mut all = same(of_group, false, Item::gist);
         let rest: Vec<_> = all.extract_if(.., |(item, _)| !is_shown(item)).collect();
-        let all = all.into_iter().map(|(item, others)| listed(item, &others, ink));
+        // The same help stands only at the first of neighbours.
+        let mut last = None;
+        let all = all.into_iter().map(|(item, others)| {
+            let is_new = last.replace(&item.help) != Some(&item.help);
+            listed(item, &others, item.help.as_deref().filter(|_| is_new), ink)
+        });
+        let number = all.len();
         let left = page.list(&head, all, "\n");
+        if left == number {
+            // Its heading is missing too.
+            page.without.push(format!("{} ({})", first.group.title(), of_group.len()));
+            continue;
+        }
         more(page, left, "entry");
         for of_code in gathered(&rest, |(item, _)| item.code) {
             let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
@@ -111,8 +127,8 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
     }
 }
 
-/// An item of a list.
-fn listed(item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) -> String {
+/// An item of a list, with `help`.
+fn listed(item: &Item<'_>, others: &[&Item<'_>], help: Option<&str>, ink: Ink<'_>) -> String {
     let mut text = String::from("- ");
     if let Some(address) = item.address {
         text += &format!("{} ", ink.code(&address.to_string()));
@@ -123,7 +139,7 @@ fn listed(item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) -> String {
     }
     let abouts: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
     text += &also(&abouts, ink);
-    if let Some(help) = &item.help {
+    if let Some(help) = help {
         text += &format!("\\\n  {}", ink.code(help));
     }
     if let Some(refusal) = item.refusal {
@@ -152,13 +168,30 @@ struct Text<'a> {
 
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
-fn changes<'a>(page: &mut Page, steps: &[StepItem<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
+fn changes<'a>(
+    page: &mut Page,
+    report: &Report<'_>,
+    steps: &[StepItem<'a>],
+    part: Part,
+    ink: Ink<'_>,
+) -> Vec<Text<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
+    let blocked = report.blocked();
+    let mut all = by_container(&steps, false, StepItem::with_outcome);
+    // The end may not fit.
+    all.sort_by_cached_key(|Folded { steps, others, .. }| {
+        let is_whole = steps.iter().any(|item| item.step.address.section.is_none());
+        let mut paths = others.iter().copied().chain([&*steps[0].step.address.path]);
+        let is_blocked = paths.any(|path| blocked.contains(path));
+        (!is_whole, !is_blocked, others.is_empty())
+    });
     let (mut left, mut texts) = (0, Vec::new());
-    for Folded { steps, others } in by_container(&steps, false, StepItem::with_outcome) {
-        let columns = Columns::of(steps);
+    for folded in all {
+        let aside = folded.aside().map(|more| format!(" ({more})")).unwrap_or_default();
+        let Folded { steps, others, .. } = folded;
+        let columns = Columns::of(&steps);
         let path = ink.code(&steps[0].step.address.path);
-        let head = format!("{path}{}\n\n{}", also(&others, ink), columns.head());
+        let head = format!("{path}{aside}{}\n\n{}", also(&others, ink), columns.head());
         let rows: Vec<_> =
             steps.iter().flat_map(|item| columns.rows(item, ink, &mut texts)).collect();
         left += page.list(&head, rows.into_iter(), "\n");
@@ -172,18 +205,29 @@ fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
-    let named: Vec<_> = others.iter().take(NAMED).map(|other| ink.code(other.as_ref())).collect();
-    let rest = others.len() - named.len();
+    format!(", and the same in {}: {}", count(others.len(), "other"), first_of(others, ink))
+}
+
+/// The first of `names`, and the number of the others.
+fn first_of(names: &[impl AsRef<str>], ink: Ink<'_>) -> String {
+    let named: Vec<_> = names.iter().take(NAMED).map(|name| ink.code(name.as_ref())).collect();
+    let rest = names.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    format!(", and the same in {}: {}{rest}", count(others.len(), "other"), named.join(", "))
+    named.join(", ") + &rest
 }
 
 /// The changes of `part`, folded.
-fn folded_changes(page: &mut Page, steps: &[StepItem<'_>], part: Part, ink: Ink<'_>) {
+fn folded_changes(
+    page: &mut Page,
+    report: &Report<'_>,
+    steps: &[StepItem<'_>],
+    part: Part,
+    ink: Ink<'_>,
+) {
     let number = steps.iter().filter(|item| item.part == part).count();
     if number > 0 {
         fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
-            changes(page, steps, part, ink);
+            changes(page, report, steps, part, ink);
         });
     }
 }
@@ -196,7 +240,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(steps: &[StepItem<'_>]) -> Self {
+    fn of(steps: &[&StepItem<'_>]) -> Self {
         Self {
             whose: steps.iter().any(|item| item.step.label.is_some()),
             outcome: steps.iter().any(|item| item.outcome.is_some()),
@@ -298,7 +342,7 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
     };
     let each = by_container(steps, false, StepItem::with_outcome).into_iter();
     let lines: Vec<_> = each
-        .flat_map(|Folded { steps, others }| {
+        .flat_map(|Folded { steps, others, .. }| {
             let lines = steps.iter().map(move |item| line(item.step, &others));
             lines.collect::<Vec<_>>().concat()
         })
@@ -313,13 +357,15 @@ fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
         for note in &found {
             projects.entry(&note.address.path).or_default().push(about(note));
         }
-        let lines = grouped(projects, false).into_iter().map(|(path, rest, objects)| {
-            let objects = objects.iter().filter(|object| !object.is_empty());
-            let objects: Vec<_> = objects.map(|object| ink.code(object)).collect();
-            let (shown, left) = objects.split_at(objects.len().min(NAMED));
-            let left = if left.is_empty() { "" } else { ", …" };
-            let line = format!("- {}{rest} {}{left}", ink.code(path), shown.join(", "));
-            line.trim_end().to_owned() + "\n"
+        let lines = grouped(projects, false).into_iter().map(|alike| {
+            let objects = alike.objects.iter().map(String::as_str);
+            let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
+            if objects.is_empty() {
+                let paths: Vec<_> = [alike.path].into_iter().chain(alike.others).collect();
+                return format!("- {}\n", first_of(&paths, ink));
+            }
+            let more = alike.title().replacen(alike.path, "", 1);
+            format!("- {}{more} {}\n", ink.code(alike.path), first_of(&objects, ink))
         });
         // The title is HTML, where backticks have no meaning.
         details(page, &title.replace('`', ""), found.len(), lines.collect(), "line");
@@ -344,11 +390,10 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
     const TAIL: &str = "</details>\n\n";
     // Both or none: without its end, the fold would contain everything that follows.
     let head = format!("<details><summary>{title}</summary>\n\n");
-    if page.put(&head) {
-        draw(page);
+    if page.around(&head, draw) {
         page.say(TAIL);
     } else {
-        page.say(&format!("{title}: no room here\n\n"));
+        page.without.push(title.to_owned());
     }
 }
 

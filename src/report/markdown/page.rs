@@ -29,6 +29,10 @@ pub(super) struct Page {
     room: Room,
     /// Whether something did not fit.
     pub(super) is_cut: bool,
+    /// The titles of folds of which nothing fits.
+    pub(super) without: Vec<String>,
+    /// How many elements it has.
+    elements: usize,
 }
 
 impl Page {
@@ -36,7 +40,8 @@ impl Page {
     pub(super) const fn new(budget: Room) -> Self {
         let bytes = budget.bytes.saturating_sub(RESERVED.bytes);
         let lines = budget.lines.saturating_sub(RESERVED.lines);
-        Self { out: String::new(), room: Room { bytes, lines }, is_cut: false }
+        let room = Room { bytes, lines };
+        Self { out: String::new(), room, is_cut: false, without: Vec::new(), elements: 0 }
     }
 
     /// The text.
@@ -51,9 +56,25 @@ impl Page {
         if let Some(room) = room {
             self.room = room;
             self.out.push_str(element);
+            self.elements += 1;
         }
         self.is_cut |= !fits;
         fits
+    }
+
+    /// Adds `head` and what `draw` adds, or nothing if no element after `head` fits.
+    pub(super) fn around(&mut self, head: &str, draw: impl FnOnce(&mut Self)) -> bool {
+        let (length, room) = (self.out.len(), self.room);
+        if self.put(head) {
+            let elements = self.elements;
+            draw(self);
+            if self.elements > elements {
+                return true;
+            }
+        }
+        self.out.truncate(length);
+        self.room = room;
+        false
     }
 
     /// Adds our own words about what does not fit, for which room is reserved.
@@ -81,6 +102,7 @@ impl Page {
             self.out.push_str(around.0);
             self.out.push_str(&element);
             shown += 1;
+            self.elements += 1;
         }
         if shown > 0 {
             self.out.push_str(tail);

@@ -5,7 +5,9 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::*;
 use crate::{
+    address::Address,
     diagnostic::Diagnostic,
+    diff::{Note, Problem, Reason},
     report::{
         json::{Outcomes, Planned, Sort},
         model::{Content, State},
@@ -55,6 +57,76 @@ fn many_items_with_one_code_are_counted() {
     assert_eq!(text.matches("no value for").count(), ALIKE, "{text}");
     assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
     assert!(text.contains("unknown field `visiblity`"), "{text}");
+}
+
+/// Each error names another user, and all have the same help.
+#[test]
+fn the_same_help_is_written_once() {
+    let mut world = World::new();
+    let problem = world.plan.problems[0].clone();
+    let problem = |n: usize| Problem {
+        message: format!("the service has no user `ghost-{n}`"),
+        help: Some("correct the username".into()),
+        ..problem.clone()
+    };
+    world.plan.findings.problems = (0..5).map(problem).collect();
+    let text = world.written("plan", written);
+    assert_eq!(text.matches("ghost-").count(), 5, "{text}");
+    assert_eq!(text.matches("correct the username").count(), 1, "{text}");
+}
+
+/// What is left out is named at the end, and no fold is empty.
+#[test]
+fn a_fold_without_room_is_named_at_the_end() {
+    let (mut plan, run, world) = (many(3, |at| at + 51), run(), World::new());
+    let note = |n: usize| Note {
+        address: Address::container(format!("acme/p{n}").into()),
+        reason: Reason::Archived,
+        fields: Vec::new(),
+        origin: None,
+    };
+    plan.notes = (0..2).map(note).collect();
+    let planned = Planned::new(&run, &plan);
+    let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+    let report =
+        Report { sort: Sort::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
+    let nothing = Secrets::default();
+    let at = |lines| {
+        within(Room { bytes: 60_000, lines }, &report, &marker(), Ink { secrets: &nothing })
+    };
+    let title = "archived, as declared; skipped (2)";
+    let folded = |lines| at(lines).contains(&format!("<summary>{title}"));
+    let enough = (40..200).find(|lines| folded(*lines)).unwrap();
+    for lines in 40..enough {
+        let text = at(lines);
+        assert!(text.contains("Warnings about the manifests"), "{lines}: {text}");
+        assert!(!text.contains("more entry"), "{text}");
+        assert!(
+            text.contains("No room here for:\n\n") && text.contains(&format!("\n- {title}\n")),
+            "{lines}: {text}"
+        );
+        assert!(!text.contains("<details>"), "{lines}: {text}");
+    }
+}
+
+/// A screenful of settings does not push them out of the comment.
+#[test]
+fn new_and_blocked_projects_come_before_changed_settings() {
+    let (mut plan, run, world) = (many(60, |at| at + 51), run(), World::new());
+    let problem = world.plan.problems[0].clone();
+    let blocked = plan.steps[57].address.path.clone();
+    plan.findings.problems =
+        vec![Problem { address: Address::container(blocked.clone()), ..problem }];
+    let new = plan.steps[58].address.path.clone();
+    plan.steps[58].address.section = None;
+    let planned = Planned::new(&run, &plan);
+    let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+    let report =
+        Report { sort: Sort::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
+    let text = written(&report);
+    let at = |path: &str| text.find(&format!("\n`{path}`\n"));
+    let first = at(&plan.steps[0].address.path);
+    assert!(at(&new) < at(&blocked) && at(&blocked) < first && first.is_some(), "{text}");
 }
 
 #[test]

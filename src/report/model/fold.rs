@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     diff::{Change, Step},
     digest,
+    text::count,
 };
 
 use super::step::{firsts, remarks, tail};
@@ -12,13 +13,23 @@ use super::step::{firsts, remarks, tail};
 /// From this number on, equal ones are shown once.
 const FOLD_FROM: usize = 3;
 
-/// The steps of one group or project, and the paths of others with equal changes.
+/// Steps of one group or project, and the paths of others with equal ones.
 #[derive(Debug)]
 pub struct Folded<'s, T> {
     /// The steps of the first one.
-    pub steps: &'s [T],
+    pub steps: Vec<&'s T>,
     /// The paths of the others.
     pub others: Vec<&'s str>,
+    /// How many other steps of the first one are shown with those of others.
+    pub shared: usize,
+}
+
+impl<T> Folded<'_, T> {
+    /// That the group or project has more changes, which are shown with those of others.
+    pub fn aside(&self) -> Option<String> {
+        let changes = || count(self.shared, "more change");
+        (self.shared > 0).then(|| format!("and {}, shared with others", changes()))
+    }
 }
 
 /// Groups `all` by key, each group at the position of its first member.
@@ -50,9 +61,9 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
     shown.into_iter().map(|(_, one, others)| (one, others)).collect()
 }
 
-/// Groups `all`, which are in the order of a plan, by group or project. Those with equal changes
-/// are put together at the first one, unless `full`. `of` is a step with its outcome, if it was
-/// applied.
+/// Groups `all`, which are in the order of a plan, by group or project. Steps that many of them
+/// have are put together at the first one, before its own, unless `full`. `of` is a step with its
+/// outcome, if it was applied.
 pub fn by_container<T>(
     all: &[T],
     full: bool,
@@ -62,15 +73,35 @@ pub fn by_container<T>(
         &of(one).0.address.path
     }
     let each: Vec<_> = all.chunk_by(|a, b| path(a, of) == path(b, of)).collect();
-    let together = same(&each, full, |steps| {
-        let changes: Vec<_> = steps.iter().map(|one| change(of(one))).collect();
-        digest::of_text(&changes.join("\n"))
-    });
-    let alike = together.into_iter().map(|(steps, others)| {
-        let others = others.into_iter().map(|steps| path(&steps[0], of)).collect();
-        Folded { steps, others }
-    });
-    alike.collect()
+    let key = |one: &T| digest::of_text(&change(of(one)));
+    let keys: Vec<Vec<_>> = each.iter().map(|steps| steps.iter().map(key).collect()).collect();
+    // Which groups and projects have a step.
+    let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (at, keys) in keys.iter().enumerate() {
+        for key in keys {
+            holders.entry(key).or_default().push(at);
+        }
+    }
+    let mut shown = Vec::new();
+    for (at, (steps, keys)) in each.iter().zip(&keys).enumerate() {
+        let steps = steps.iter().zip(keys).map(|(step, key)| (step, &*holders[key]));
+        let (shared, own): (Vec<_>, Vec<_>) =
+            steps.partition(|(_, holders)| !full && holders.len() >= FOLD_FROM);
+        let number = shared.len();
+        let first: Vec<_> = shared.into_iter().filter(|(_, holders)| holders[0] == at).collect();
+        // Steps of the same groups and projects are shown together.
+        for together in gathered(&first, |(_, holders)| *holders) {
+            let others =
+                together[0].1[1..].iter().map(|other| path(&each[*other][0], of)).collect();
+            let steps = together.into_iter().map(|(step, _)| *step).collect();
+            shown.push(Folded { steps, others, shared: 0 });
+        }
+        if !own.is_empty() {
+            let steps = own.into_iter().map(|(step, _)| step).collect();
+            shown.push(Folded { steps, others: Vec::new(), shared: number });
+        }
+    }
+    shown
 }
 
 /// Everything shown of a step, except the path of its group or project and where it is declared.

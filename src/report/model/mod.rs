@@ -13,7 +13,7 @@ pub mod step;
 pub mod summary;
 pub mod value;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use item::{Group, Item};
 use serde::Serialize;
@@ -258,6 +258,15 @@ impl<'a> Report<'a> {
             is_done: false,
         });
         plan.steps.iter().enumerate().map(|(at, step)| of(at, step)).chain(watched).collect()
+    }
+
+    /// The paths of groups and projects with a problem or a refusal.
+    pub fn blocked(&self) -> BTreeSet<&'a str> {
+        let of = |plan: &'a Plan| {
+            let problems = plan.problems.iter().map(|problem| &*problem.address.path);
+            problems.chain(plan.refusals.iter().map(|refusal| &*refusal.address.path))
+        };
+        self.plan().into_iter().flat_map(of).collect()
     }
 
     /// The outcomes of approved steps, if the plan was applied.

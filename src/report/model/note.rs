@@ -6,6 +6,7 @@ use super::{fold::same, step::tail};
 use crate::{
     address::Address,
     diff::{Note, Reason},
+    kinds,
 };
 
 /// The sort of a note: its place in display order, and the title for all notes of this sort.
@@ -53,17 +54,52 @@ pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
 /// The number of groups and projects that are named one by one.
 pub const MANY: usize = 10;
 
+/// A group or project with the objects of a note, and the paths of others with the same objects.
+#[derive(Debug)]
+pub struct Alike<'a> {
+    /// The path of the first one.
+    pub path: &'a str,
+    /// The paths of the others.
+    pub others: Vec<&'a str>,
+    /// The objects, without their ids if there are others.
+    pub objects: Vec<String>,
+}
+
+impl Alike<'_> {
+    /// The path, with the number of the others.
+    pub fn title(&self) -> String {
+        match self.others.len() {
+            0 => self.path.to_owned(),
+            more => format!("{} and {more} more", self.path),
+        }
+    }
+}
+
 /// Groups and projects with the objects of a note. If there are many, those with the same objects
-/// are put together at the first one, with the number of the others in words, unless `full`.
-pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(&str, String, Vec<String>)> {
+/// are put together at the first one, unless `full`.
+pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<Alike<'_>> {
     let all: Vec<_> = all.into_iter().collect();
-    let together = same(&all, full || all.len() <= MANY, |(_, objects)| objects.clone());
-    let rest = |others: Vec<_>| match others.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+    let common = |objects: &[String]| {
+        objects.iter().map(|object| without_id(object).to_owned()).collect::<Vec<_>>()
     };
-    let named = together.into_iter().map(|(one, others)| (one.0, rest(others), one.1.clone()));
-    named.collect()
+    let together = same(&all, full || all.len() <= MANY, |(_, objects)| common(objects));
+    let alike = together.into_iter().map(|((path, objects), others)| Alike {
+        path,
+        others: others.iter().map(|(path, _)| *path).collect(),
+        objects: if others.is_empty() { objects.clone() } else { common(objects) },
+    });
+    alike.collect()
+}
+
+/// An object without the id that tells equal entries of one group or project apart.
+fn without_id(object: &str) -> &str {
+    let named = object.split_once('/').map(|(section, _)| section);
+    let section = kinds::everywhere().find(|section| Some(section.section) == named);
+    let id = section.filter(|section| section.may_come_twice()).and(object.rsplit_once('@'));
+    match id {
+        Some((name, id)) if id.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => object,
+    }
 }
 
 /// The object of a note, without its group or project; empty for the container itself.
@@ -89,4 +125,25 @@ pub fn object(note: &Note) -> String {
         Reason::SecretMissing { secrets } => secrets.join(", "),
     };
     format!("{object} ({about})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each project has its own id of an equal entry.
+    #[test]
+    fn entries_that_differ_only_by_id_are_put_together() {
+        let paths: Vec<_> = (0..20).map(|n| format!("acme/p{n:02}")).collect();
+        let all = |object: &dyn Fn(usize) -> String| {
+            let each = paths.iter().enumerate();
+            each.map(|(n, path)| (path.as_str(), vec![object(n)])).collect::<BTreeMap<_, _>>()
+        };
+        let alike = grouped(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
+        assert_eq!(alike[0].title(), "acme/p00 and 19 more");
+        assert_eq!(alike[0].objects, ["pipeline_schedules/fails"]);
+        // Here the part after the `@` is the environment.
+        assert_eq!(grouped(all(&|n| format!("variables/A@{n}")), false).len(), 20);
+        assert_eq!(grouped(all(&|n| format!("pipeline_schedules/fails@{n}")), true).len(), 20);
+    }
 }

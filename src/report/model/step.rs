@@ -36,6 +36,14 @@ pub fn object(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
 }
 
+/// An address, decoded for reading.
+pub fn whole(address: &Address) -> String {
+    match address.section {
+        None => address.to_string(),
+        Some(_) => format!("{}#{}", address.path, tail(address)),
+    }
+}
+
 /// An address without its container, decoded for reading.
 pub fn tail(address: &Address) -> String {
     match (address.section, &address.entry) {

@@ -71,9 +71,10 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
         let text = format!("{}; {so}", obstacles.join(" and "));
         lines.push(Line::default().put(Paint::Error, "blocked: ").text(text));
     }
-    let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
-    if !scopes.is_empty() {
-        let text = format!("{} could not be read completely", count(scopes.len(), "object"));
+    let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
+    if !paths.is_empty() {
+        let text =
+            format!("{} could not be read completely", count(paths.len(), "group or project"));
         lines.push(Line::default().put(Paint::Change, "incomplete: ").text(text));
     }
     lines

@@ -17,23 +17,31 @@ use crate::{
 const WIDEST_NAME: usize = 36;
 
 /// The steps of one group or project, with `origins` unless they are shown elsewhere.
-pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
+pub(super) fn steps<'s>(
+    canvas: &mut Canvas,
+    steps: impl IntoIterator<Item = &'s Step>,
+    origins: bool,
+) {
     for step in steps {
+        let rows = rows_of(step, canvas.style().full);
+        // Where nothing about its fields is written is of no use.
+        let is_elsewhere = |row: &Row<'_>| row.origin.is_some_and(|at| at.file != step.origin.file);
+        let has_place = rows.is_empty() || !rows.iter().all(is_elsewhere);
         let (paint, sign) = sign(step.action);
         let head =
             Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
         let head = head.put(Paint::Dim, branch::mark(step.label));
-        canvas.line_from(head, origins.then_some(&step.origin), Overflow::Wrap);
+        canvas.line_from(head, (origins && has_place).then_some(&step.origin), Overflow::Wrap);
         for remark in remarks(step) {
             canvas.line(&Line::indented(6).put(Paint::Dim, remark));
         }
         edges(canvas, step);
-        let rows = rows_of(step, canvas.style().full);
         let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
         let column =
             rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max().unwrap_or(0);
         for row in rows {
-            field(canvas, &row, column, origins);
+            let crowded = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
+            field(canvas, &row, column, origins.then_some(crowded));
         }
     }
 }
@@ -46,13 +54,15 @@ fn edges(canvas: &mut Canvas, step: &Step) {
     }
 }
 
-fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, origins: bool) {
+/// A field; with its origin, unless it is `None`, and then what to do if there is no room for it.
+fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, origin: Option<Overflow>) {
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::mark(row.label));
     let start = 6 + column + 2;
     let labelled =
         |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
     let draw = |canvas: &mut Canvas, line: Line| {
-        canvas.line_from(line, row.origin.filter(|_| origins), Overflow::Drop);
+        let crowded = origin.unwrap_or(Overflow::Drop);
+        canvas.line_from(line, row.origin.filter(|_| origin.is_some()), crowded);
     };
     let (before, after) = match row.sides().map(|said| said.map(value::side)) {
         [Some(before), Some(after)] => (before, after),

@@ -4,10 +4,15 @@ use crate::{
     address::Address,
     diff::Step,
     report::{
+        Style,
         canvas::{Canvas, Line, Paint},
-        model::fold::{Folded, by_container, same},
+        model::{
+            fold::{Folded, by_container, same},
+            step::whole,
+        },
     },
-    text::{count, escape},
+    secret::Secrets,
+    text::count,
 };
 
 use super::change;
@@ -18,9 +23,12 @@ const NAMED: usize = 5;
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps: Vec<_> = steps.into_iter().collect();
-    for Folded { steps, others } in by_container(&steps, canvas.style().full, |step| (step, None)) {
-        canvas.paragraph([Line::default().put(Paint::Bold, &*steps[0].address.path)]);
-        change::steps(canvas, steps, true);
+    for folded in by_container(&steps, canvas.style().full, |step| (step, None)) {
+        let aside = folded.aside().map(|more| format!("  ({more})"));
+        let Folded { steps, others, .. } = folded;
+        let head = Line::default().put(Paint::Bold, &*steps[0].address.path);
+        canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
+        change::steps(canvas, steps.iter().map(|step| **step), true);
         let noun = format!("more {}", steps[0].scope.noun());
         line(canvas, "the same change in", &noun, &others);
     }
@@ -28,7 +36,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
 
 /// The other objects for which the last text also holds.
 pub(super) fn also<'a>(canvas: &mut Canvas, noun: &str, others: impl Iterator<Item = &'a Address>) {
-    let others: Vec<_> = others.map(ToString::to_string).collect();
+    let others: Vec<_> = others.map(whole).collect();
     line(canvas, "the same for", &format!("more {noun}"), &others);
 }
 
@@ -38,23 +46,26 @@ fn line(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>]
     }
 }
 
-/// A `line` for each of `all`; for alike ones only that of the first, with the names of others.
+/// A `line` for each of `all`, which are `noun`s; for alike ones only that of the first, with the
+/// names of others.
 pub fn lines<T, K: Ord>(
     all: &[T],
-    full: bool,
+    noun: &str,
     key: impl Fn(&T) -> K,
     [line, name]: [&dyn Fn(&T) -> String; 2],
+    (style, secrets): (Style, &Secrets),
 ) -> String {
-    let one = |(one, others): (&T, Vec<&T>)| {
+    let mut canvas = Canvas::new(style, secrets);
+    for (one, others) in same(all, style.full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
-        let others = the_same("; the same for", "more object", &others);
-        escape(&(line(one) + &others.unwrap_or_default())).into_owned() + "\n"
-    };
-    same(all, full, key).into_iter().map(one).collect()
+        let others = the_same("; the same for", &format!("more {noun}"), &others);
+        canvas.line(&Line::default().text(line(one) + &others.unwrap_or_default()));
+    }
+    canvas.finish()
 }
 
 /// The number of `others` and the first of them, if there are any.
-pub fn the_same(words: &str, noun: &str, others: &[impl AsRef<str>]) -> Option<String> {
+pub(super) fn the_same(words: &str, noun: &str, others: &[impl AsRef<str>]) -> Option<String> {
     let named: Vec<_> = others.iter().take(NAMED).map(AsRef::as_ref).collect();
     let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
     let text = format!("{words} {}: {}{rest}", count(others.len(), noun), named.join(", "));

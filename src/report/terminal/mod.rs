@@ -7,6 +7,7 @@
 mod applied;
 mod branch;
 mod change;
+mod edits;
 pub mod explain;
 mod fold;
 mod notes;
@@ -18,7 +19,8 @@ pub(super) mod tests;
 
 pub use super::model::summary::Title;
 pub use applied::applied;
-pub use fold::{lines, the_same};
+pub use edits::{SCREEN, edits};
+pub use fold::lines;
 pub use notes::left_out;
 pub use saved::{saved, stale};
 

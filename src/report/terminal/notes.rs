@@ -10,6 +10,7 @@ use crate::{
     diff::{Held, Incomplete, Note, Problem, Refusal},
     plan::LeftOut,
     report::{
+        Style,
         canvas::{Canvas, Line, Paint},
         model::{
             fold::same,
@@ -19,6 +20,7 @@ use crate::{
             step::tail,
         },
     },
+    secret::Secrets,
     text::{count, shell_word},
 };
 
@@ -55,10 +57,11 @@ pub(super) fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&st
     if projects.is_empty() {
         return;
     }
-    canvas.paragraph([Line::note(title)]);
-    let groups = grouped(projects, canvas.style().full).into_iter();
-    let groups: Vec<_> =
-        groups.map(|(path, rest, objects)| (path.to_owned() + &rest, objects)).collect();
+    let groups = grouped(projects, canvas.style().full);
+    let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
+    let aside = if is_folded { " (--full lists all)" } else { "" };
+    canvas.paragraph([Line::note(title).put(Paint::Dim, aside)]);
+    let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
     few(canvas, MANY, "line", groups.into_iter(), |canvas, (projects, objects)| {
@@ -160,10 +163,10 @@ pub(super) fn few<T>(
 }
 
 /// What is not applied.
-pub fn left_out(left_out: &[LeftOut], full: bool) -> String {
+pub fn left_out(left_out: &[LeftOut], style: Style, secrets: &Secrets) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let key = |left: &LeftOut| left.steps;
-    lines(left_out, full, key, [&line, &|left| left.address.to_string()])
+    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|left| left.address.to_string()];
+    lines(left_out, "group or project", |left| left.steps, texts, (style, secrets))
 }

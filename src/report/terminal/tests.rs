@@ -355,6 +355,73 @@ fn the_same_change_in_many_projects_is_shown_once() {
     assert_eq!(shown(3, Style::default()).matches("50 → ").count(), 1);
 }
 
+/// Five projects with two changes in common; two have others too.
+pub(in crate::report) fn partly_shared() -> Plan {
+    let manifests = (0..5).map(|i| {
+        let own = match i {
+            1 => "{key: OWN, value: one}, ",
+            3 => "{key: OWN, value: two}, {key: MORE, value: three}, ",
+            _ => "",
+        };
+        format!("---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20}}\nvariables: [{own}{{key: COMPANY, value: acme}}]\n")
+    });
+    let settings = json!({"settings": {"ci_default_git_depth": 50}, "variables": []});
+    planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings))
+}
+
+#[test]
+fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
+    let planned = partly_shared();
+    let shown = |style| plan(&planned, &run(), Title::Plan, style);
+    insta::assert_snapshot!(shown(Style::default()), @r"
+    plan for https://gitlab.example.org as alice
+
+    acme/p0
+      ~ settings  # shop.yaml:4
+          ci_default_git_depth  50 → 20
+      + variables/COMPANY@*  # shop.yaml:5
+          value  acme
+      the same change in 4 more projects: acme/p1, acme/p2, acme/p3, acme/p4
+
+    acme/p1  (and 2 more changes, shared with others)
+      + variables/OWN@*  # shop.yaml:10
+          value  one
+
+    acme/p3  (and 2 more changes, shared with others)
+      + variables/MORE@*  # shop.yaml:20
+          value  three
+      + variables/OWN@*  # shop.yaml:20
+          value  two
+
+    plan: 8 to create, 5 to change in 5 of 5 projects; 13 calls
+    ");
+    let full = shown(Style { full: true, ..Style::default() });
+    assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
+}
+
+/// The rule decides, so its line is never left out; the place of the project decides nothing.
+#[test]
+fn a_narrow_plan_has_the_line_of_the_rule() {
+    let manifests = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {only_allow_merge_if_pipeline_succeeds: true}\n---\nkind: Project\npath: acme/shop\nsettings: {}\n";
+    let manifests = desired(manifests);
+    let mut planned = planned(&manifests, |project| {
+        live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
+    });
+    planned.steps[0].changes[0].origin =
+        Some(Origin { file: "rules.yaml".into(), line: 3, column: 1, layer: Layer::Project });
+    let style = Style { width: Some(60), ..Style::default() };
+    insta::assert_snapshot!(plan(&planned, &run(), Title::Plan, style), @r"
+    plan for https://gitlab.example.org as alice
+
+    acme/shop
+      ~ settings
+          only_allow_merge_if_pipeline_succeeds  false → true
+                                                 # rules.yaml:3
+
+    plan: 1 to change in 1 of 1 project; 1 call
+    ");
+}
+
 pub(in crate::report) fn applied_somehow() -> Applied {
     let address = Address::container("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
@@ -447,6 +514,23 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
+/// As in the line of the first one.
+#[test]
+fn addresses_of_alike_steps_are_decoded() {
+    let failed = |n: usize| StepResult {
+        scope: Scope::Project,
+        address: Address::container(format!("acme/p{n}").into())
+            .section("hooks")
+            .entry("https://ci.example.org/x"),
+        action: Action::Create,
+        outcome: Outcome::NotStarted,
+    };
+    let result = Applied { steps: (0..4).map(failed).collect(), ..Applied::default() };
+    let text = applied(&result, &run(), Style::default());
+    assert!(text.contains("+ hooks/https://ci.example.org/x  not started\n"), "{text}");
+    assert!(text.contains(": acme/p1#hooks/https://ci.example.org/x, acme/p2#"), "{text}");
+}
+
 /// One acknowledgement accepts them. Each deletion must be named.
 #[test]
 fn alike_refusals_are_one_in_every_format() {
@@ -499,9 +583,10 @@ fn alike_problems_notes_and_results_are_one() {
     let comment =
         world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
-    assert!(comment.contains("- `acme/p000` and 99 more\n"), "{comment}");
+    assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
+    assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
     let text = plan(&world.plan, &run(), Title::Plan, Style::default());
-    assert!(text.contains("\n  acme/p000 and 99 more\n"), "{text}");
+    assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
     // Without a step, what blocks the plan is the title.
     world.plan.steps.clear();
@@ -511,8 +596,12 @@ fn alike_problems_notes_and_results_are_one() {
 
     let left = |n| plan::LeftOut { address: path(n), steps: 1 };
     let left: Vec<_> = (0..100).map(left).collect();
-    assert_eq!(left_out(&left, false).lines().count(), 1);
-    assert_eq!(left_out(&left, true).lines().count(), 100);
+    let full = Style { full: true, ..Style::default() };
+    assert_eq!(super::left_out(&left, Style::default(), &Secrets::default()).lines().count(), 1);
+    assert_eq!(super::left_out(&left, full, &Secrets::default()).lines().count(), 100);
+    let narrow = Style { width: Some(60), ..Style::default() };
+    let text = super::left_out(&left, narrow, &Secrets::default());
+    assert!(text.lines().all(|line| line.len() <= 60), "{text}");
     let done = |n| StepResult {
         scope: Scope::Project,
         address: path(n).section("settings"),

@@ -1,0 +1,257 @@
+//! Edits of files: a patch for programs, and for people the same with equal edits shown once.
+
+use std::collections::BTreeSet;
+
+use similar::{ChangeTag, TextDiff};
+
+use super::fold::the_same;
+use crate::{
+    diagnostic::FileName,
+    report::{
+        Style,
+        canvas::{Canvas, Line, Paint},
+        model::fold::same,
+    },
+    secret::Secrets,
+    text::{count, escape_lines},
+};
+
+/// About how many lines of edits a run shows on a terminal without `--full`.
+pub const SCREEN: usize = 50;
+/// How many unchanged lines are shown around an edit.
+const AROUND: usize = 3;
+
+/// A file with its text before and after.
+pub(super) type Edited = (FileName, [String; 2]);
+
+/// A line of a comparison: its sign and text, and its number, from 0, in each file that has it.
+struct Compared {
+    tag: ChangeTag,
+    text: String,
+    numbers: [Option<usize>; 2],
+}
+
+/// Lines that are replaced together.
+struct Edit<'f> {
+    file: &'f FileName,
+    /// The lines of the file by turns: changed ones, and those between.
+    parts: &'f [Vec<Compared>],
+    /// The index of its part.
+    at: usize,
+}
+
+/// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `most`
+/// lines; elsewhere it is a patch that can be applied.
+pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
+    if style.full || style.width.is_none() {
+        return escape_lines(&files.iter().map(patch).collect::<String>()).into_owned();
+    }
+    let compared: Vec<_> = files.iter().map(|file| (&file.0, parts(file))).collect();
+    let all: Vec<_> = compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
+    let folds = same(&all, false, Edit::lines);
+    let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
+    let nothing = Secrets::default();
+    let mut canvas = Canvas::new(style, &nothing);
+    let (mut room, mut file) = (most, None);
+    let mut left: Vec<&Edit<'_>> = Vec::new();
+    for hunk in hunks {
+        let text = hunk_text(hunk.iter().map(|(edit, _)| *edit));
+        let lines = text.lines().count();
+        if !left.is_empty() || (lines > room && room < most) {
+            left.extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
+            continue;
+        }
+        let name = hunk[0].0.file;
+        if file.replace(name) != Some(name) {
+            canvas.verbatim(&escape_lines(&format!("--- a/{name}\n+++ b/{name}\n")));
+        }
+        let shown: String = text.split_inclusive('\n').take(room).collect();
+        canvas.verbatim(&escape_lines(&shown));
+        if lines > room {
+            more(&mut canvas, &count(lines - room, "more line"));
+        }
+        room = room.saturating_sub(lines);
+        for (_, others) in hunk {
+            let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
+            if let Some(told) = the_same("the same edit at", "more place", &places) {
+                canvas.line(&Line::default().put(Paint::Note, told));
+                room = room.saturating_sub(2);
+            }
+        }
+    }
+    if !left.is_empty() {
+        let files: BTreeSet<_> = left.iter().map(|edit| edit.file).collect();
+        let files = count(files.len(), "file");
+        more(&mut canvas, &format!("{} in {files}", count(left.len(), "more edit")));
+    }
+    canvas.finish()
+}
+
+/// The patch of a file.
+fn patch((name, [old, new]): &Edited) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
+}
+
+/// Adds how much is not shown.
+fn more(canvas: &mut Canvas<'_>, what: &str) {
+    canvas.line(&Line::default().put(Paint::Dim, format!("… and {what} (--full shows all)")));
+}
+
+/// The lines of a file, changed ones and others by turns.
+fn parts((_, [old, new]): &Edited) -> Vec<Vec<Compared>> {
+    let diff = TextDiff::from_lines(old, new);
+    let mut parts: Vec<Vec<Compared>> = Vec::new();
+    for change in diff.iter_all_changes() {
+        let line = Compared {
+            tag: change.tag(),
+            text: change.value().to_owned(),
+            numbers: [change.old_index(), change.new_index()],
+        };
+        match parts.last_mut() {
+            Some(last) if last[0].is_edit() == line.is_edit() => last.push(line),
+            _ => parts.push(vec![line]),
+        }
+    }
+    parts
+}
+
+fn edits_of<'f>(file: &'f FileName, parts: &'f [Vec<Compared>]) -> impl Iterator<Item = Edit<'f>> {
+    let changed = (0..parts.len()).filter(|at| parts[*at][0].is_edit());
+    changed.map(move |at| Edit { file, parts, at })
+}
+
+impl Compared {
+    fn is_edit(&self) -> bool {
+        self.tag != ChangeTag::Equal
+    }
+}
+
+impl<'f> Edit<'f> {
+    fn changed(&self) -> &'f [Compared] {
+        &self.parts[self.at]
+    }
+
+    /// The lines before and after.
+    fn lines(&self) -> Vec<(ChangeTag, &'f str)> {
+        self.changed().iter().map(|line| (line.tag, &*line.text)).collect()
+    }
+
+    /// The file, and the line in the new text, or in the old one if it is only removed.
+    fn place(&self) -> String {
+        let [old, new] =
+            [0, 1].map(|side| self.changed().iter().find_map(|line| line.numbers[side]));
+        format!("{}:{}", self.file, new.or(old).unwrap_or_default() + 1)
+    }
+
+    /// Whether `next` is so near that both are in one hunk.
+    fn is_near(&self, next: &Self) -> bool {
+        let between = || &self.parts[self.at + 1];
+        self.file == next.file && self.at + 2 == next.at && between().len() <= 2 * AROUND
+    }
+
+    /// The unchanged lines before and after it.
+    fn around(&self) -> [&'f [Compared]; 2] {
+        let part =
+            |at: Option<usize>| at.and_then(|at| self.parts.get(at)).map_or(&[][..], |part| part);
+        [part(self.at.checked_sub(1)), part(Some(self.at + 1))]
+    }
+}
+
+/// Neighbouring edits with some of the lines around them.
+fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
+    let mut lines: Vec<&Compared> = Vec::new();
+    let mut after: &[Compared] = &[];
+    for edit in edits {
+        let [before, behind] = edit.around();
+        match lines.is_empty() {
+            true => lines.extend(&before[before.len().saturating_sub(AROUND)..]),
+            false => lines.extend(before),
+        }
+        lines.extend(edit.changed());
+        after = &behind[..behind.len().min(AROUND)];
+    }
+    lines.extend(after);
+    let [old, new] = [0, 1].map(|side| {
+        let numbers: Vec<_> = lines.iter().filter_map(|line| line.numbers[side]).collect();
+        format!("{},{}", numbers.first().map_or(0, |first| first + 1), numbers.len())
+    });
+    let mut text = format!("@@ -{old} +{new} @@\n");
+    for Compared { tag, text: line, .. } in lines {
+        let ending = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+        text += &format!("{tag}{line}{ending}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terminal() -> Style {
+        Style { width: Some(80), ..Style::default() }
+    }
+
+    /// A file of `projects`, each with the lines of `edited` only in the new text.
+    fn file(name: &str, projects: usize, edited: impl Fn(usize) -> String) -> Edited {
+        let text = |edited: &dyn Fn(usize) -> String| {
+            let document = |i| {
+                format!(
+                    "---\nkind: Project\npath: acme/p{i}\nsettings:\n  a: 1\n  b: 2\n  c: 3\n  d: 4\n{}",
+                    edited(i)
+                )
+            };
+            (0..projects).map(document).collect::<String>()
+        };
+        (name.into(), [text(&|_| String::new()), text(&edited)])
+    }
+
+    #[test]
+    fn equal_edits_are_shown_once_also_within_a_file() {
+        let edited = |i| match i {
+            4 => "archived: false\n".to_owned(),
+            _ => "archived: true\n".to_owned(),
+        };
+        let files = [file("a.yaml", 6, edited), file("b.yaml", 4, |_| edited(0))];
+        insta::assert_snapshot!(edits(&files, SCREEN, terminal()), @r"
+        --- a/a.yaml
+        +++ b/a.yaml
+        @@ -6,6 +6,7 @@
+           b: 2
+           c: 3
+           d: 4
+        +archived: true
+         ---
+         kind: Project
+         path: acme/p1
+        the same edit at 8 more places: a.yaml:18, a.yaml:27, a.yaml:36, a.yaml:54,
+        b.yaml:9, …; --full shows each
+        @@ -38,6 +42,7 @@
+           b: 2
+           c: 3
+           d: 4
+        +archived: false
+         ---
+         kind: Project
+         path: acme/p5
+        ");
+    }
+
+    #[test]
+    fn a_terminal_gets_at_most_a_screen_and_a_pipe_a_whole_patch() {
+        let files: Vec<_> = (0..9)
+            .map(|n| file(&format!("{n}.yaml"), 9, move |i| format!("e: {n}{i}\n")))
+            .collect();
+        let shown = edits(&files, SCREEN, terminal());
+        assert!(shown.lines().count() <= 60, "{shown}");
+        assert!(shown.ends_with("… and 75 more edits in 9 files (--full shows all)\n"), "{shown}");
+        for style in [Style::default(), Style { full: true, ..terminal() }] {
+            let text = edits(&files, SCREEN, style);
+            assert_eq!(text.matches("\n+e: ").count(), 81, "{text}");
+            assert!(!text.contains("more"), "{text}");
+        }
+        let one = [("new.yaml".into(), [String::new(), "a: 1\n".repeat(200)])];
+        let shown = edits(&one, SCREEN, terminal());
+        assert!(shown.ends_with("… and 151 more lines (--full shows all)\n"), "{shown}");
+    }
+}
