@@ -204,7 +204,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
         let new = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
         let (mut one, image) = (new(), new().image().expect("an image"));
         let own = one.image().expect("an image");
-        for run in 0..8 {
+        for run in 0..10 {
             one.reset(&own, conditions()).expect("reset");
             let other = Model::from_image(&image, conditions()).expect("a model");
             let mut random = StdRng::seed_from_u64(run);
