@@ -26,11 +26,14 @@ use crate::{
 const DIGEST: &str = "undrift_digest";
 const MASKED: &str = "undrift_masked";
 
+/// A section of a container at a path.
+type Place = (Scope, String, &'static str);
+
 /// Declared sensitive values.
 #[derive(Debug, Default)]
 struct Declared {
     /// By the present and former paths of the container, and by section, with the field.
-    values: BTreeMap<(Scope, String, &'static str), Vec<(String, Json)>>,
+    values: BTreeMap<Place, Vec<(String, Json)>>,
     /// Whether a container has too many former paths.
     is_vague: bool,
 }

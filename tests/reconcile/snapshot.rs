@@ -313,10 +313,17 @@ fn a_hook_with_a_possible_credential_is_distinguished_by_its_host_and_path() {
             assert_eq!(plan.steps.len(), against);
             // It may be this one: only the key can tell.
             let slack = "https://hooks.slack.com/services/T0/B0/another1";
-            for url in [&*text.replace("other", "hook"), slack] {
-                declare(&[json!({"url": url})]);
+            let hook = |url: &str| json!([{"url": url}]);
+            let renamed = json!({"previously": ["acme/shop"], "hooks": hook(slack)});
+            for document in [
+                project("acme/shop", json!({"hooks": hook(&text.replace("other", "hook"))})),
+                project("acme/shop", json!({"hooks": hook(slack)})),
+                project("acme/store", renamed),
+            ] {
+                world.declare(&[document]);
                 let plan = world.plan_from(&snapshot).await;
-                assert_eq!(plan.steps.len(), 0);
+                let hooks = plan.steps.iter().filter(|step| step.address.section == Some("hooks"));
+                assert_eq!(hooks.count(), 0);
                 let why = plan.incomplete[0].reason.to_string();
                 assert!(why.contains("UNDRIFT_SNAPSHOT_KEY"), "{why}");
             }

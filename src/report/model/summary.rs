@@ -46,7 +46,7 @@ pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
 
 /// What to do about drift.
 fn next(plan: &Plan) -> Option<Line> {
-    let text = match (plan.steps.is_empty(), plan.unchanged().is_empty()) {
+    let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
         (false, _) => "`undrift apply` reverts it, or `undrift absorb ADDRESS` declares it",
         (true, false) => "`undrift absorb ADDRESS` declares it",
         (true, true) => return None,
