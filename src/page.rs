@@ -23,9 +23,8 @@
 //! - The number of entries is the last `X-Total`, and no entry is repeated.
 //! - Without `X-Total`, one more page is read after the last one, and is `[]`. The same applies if
 //!   only `X-Total` shows that a full page is the last.
-//! - A list that the service sends in one answer
-//!   ([`Operation::unpaged`](crate::operation::Operation::unpaged)) is complete if no paging header
-//!   is present.
+//! - A list that the service sends in one answer (`Operation::unpaged`) is complete if no paging
+//!   header is present.
 //! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
 //!   that is `[]` and has no link to another.
 //!

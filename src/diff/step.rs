@@ -117,7 +117,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
     /// The calls in the form in which they are sent. They hold secret references, and live values
-    /// that are not shown. Empty if they were [dropped](Self::drop_requests).
+    /// that are not shown. Empty if the plan dropped them.
     #[serde(skip)]
     pub sends: Vec<kind::Call>,
     /// What the dropped requests refer to, if anything.
