@@ -24,8 +24,8 @@ use crate::{
 /// Everything stops if more containers than these, and more than this share of all, are left out.
 const MOST_LEFT_OUT: usize = 3;
 const LARGEST_SHARE: f64 = 0.05;
-const TOO_MUCH: &str = "more than 3 and 5 %, which points to something common: mend that first, or apply a part with `--only`";
 
+/// Whether so many of `all` are left out that everything stops.
 fn is_too_much(left_out: usize, all: usize) -> bool {
     left_out > MOST_LEFT_OUT && left_out as f64 > all as f64 * LARGEST_SHARE
 }
@@ -191,7 +191,11 @@ impl Plan {
             return Err(Blocked(format!("{}, and `--all-or-nothing` was given", what())));
         }
         if is_too_much(broken.len(), all) {
-            return Err(Blocked(format!("{}: {TOO_MUCH}", what())));
+            return Err(Blocked(format!(
+                "{}: more than {MOST_LEFT_OUT} and {:.0} %, which points to something common: mend that first, or apply a part with `--only`",
+                what(),
+                LARGEST_SHARE * 100.0
+            )));
         }
         broken.extend(apart);
         self.add_dependants(&mut broken);

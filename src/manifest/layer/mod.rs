@@ -131,9 +131,8 @@ fn shared_variables(containers: &[Merged], faults: &mut Faults) {
             }
             let (one, other) = (&first.path.value, &container.path.value);
             let message = format!("`{variable}` would be named after `{one}` and after `{other}`");
-            let plain = |path: &str| path.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
             let help = "write the name of the variable in one of the two documents";
-            let help = if plain(one) == plain(other) {
+            let help = if text::variable_name(one) == text::variable_name(other) {
                 format!(
                     "{help}: in names of variables, other characters than letters and digits become `_`"
                 )

@@ -36,7 +36,8 @@ pub(in crate::manifest) struct Rules {
 /// The number of names on each side that are compared with a misspelled one.
 const AROUND: usize = 100;
 
-/// How many parameters are looked at for the one that somebody meant.
+/// The most parameters that are looked at for the one that somebody meant, and profiles that help
+/// lists.
 pub(super) const FEW: usize = 10;
 
 /// A rule and its use.

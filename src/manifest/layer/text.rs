@@ -178,8 +178,7 @@ impl<'w> Words<'w> {
         inner.find(|name| matches!(self.word(name), Some(Piece::Secret(_))))
     }
 
-    /// `source` with its name filled in. In the name of a variable, other characters than letters
-    /// and digits become `_`.
+    /// `source` with its name filled in.
     fn named(&self, source: &Reference) -> Result<Reference, Unfilled> {
         let name = match source {
             Reference::Env(name) | Reference::File(name) if source.is_template() => name,
@@ -200,9 +199,8 @@ impl<'w> Words<'w> {
                 return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
             }
         };
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         Ok(match source {
-            Reference::Env(_) => Reference::Env(text.chars().map(plain).collect()),
+            Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text),
         })
     }
@@ -363,6 +361,11 @@ fn read_as(schema: &Json, text: String) -> Json {
     }
     let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
     read.unwrap_or_else(|| text.into())
+}
+
+/// `text` in the name of a variable: other characters than letters and digits become `_`.
+pub(super) fn variable_name(text: &str) -> String {
+    text.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 /// A path as a part of a host name: lower case, at most 63 characters, only letters, digits and

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{Config, Seed};
 
-use super::client::{Row, World, kept, usual_seed};
-use super::facts::{Fact, fact};
+use super::client::{World, kept, usual_seed};
+use super::facts::fact;
+use super::keys_and_mirrors::by_mia as mia;
 
 const NO: Value = Value::Null;
 const ALL: &str = "/projects/acme%2Fshop/integrations";
@@ -22,17 +23,6 @@ async fn at(release: Release) -> World {
 
 async fn world() -> World {
     at(Release::new(18, 9)).await
-}
-
-fn mia(
-    rule: &'static Fact,
-    method: &'static str,
-    path: &'static str,
-    body: Value,
-    status: u16,
-    answer: Value,
-) -> Row {
-    (rule, "mia", method, path, body, status, answer)
 }
 
 fn refused(field: &str, words: &str) -> Value {

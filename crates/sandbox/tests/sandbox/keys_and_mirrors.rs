@@ -17,7 +17,7 @@ const PERIODS: &str = "/projects/acme%2Fshop/freeze_periods";
 const PERIOD: &str = "/projects/acme%2Fshop/freeze_periods/1";
 
 /// A call by mia, a maintainer.
-fn by_mia(
+pub(crate) fn by_mia(
     rule: &'static Fact,
     method: &'static str,
     path: &'static str,
