@@ -9,7 +9,7 @@ use crate::{
         compare::{self, Compared, Sign},
         model::{
             Part, StepItem,
-            fold::{Folded, by_container},
+            fold::{Fold, Folded, Piece, by_container},
             step::{Row, object, remarks, rows_of, sign},
             value::Cell,
             whose, word,
@@ -33,10 +33,11 @@ pub(super) fn part(
     if own.is_empty() {
         return;
     }
-    let all = by_container(&own, false, StepItem::with_outcome);
+    // An element has one step, whole, so that others can link to it.
+    let all = by_container(&own, Fold::Steps, StepItem::with_outcome);
     // Steps that are folded have no element to link to.
     let shown: BTreeSet<_> =
-        all.iter().flat_map(|folded| folded.steps.iter().map(|item| item.number)).collect();
+        all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
     let linked = steps.iter().filter(|item| item.part != part || shown.contains(&item.number));
     let numbers: BTreeMap<_, _> =
         linked.map(|item| (item.step.address.to_string(), item.number)).collect();
@@ -65,8 +66,8 @@ pub(super) fn part(
         }
         let noun = format!("more {}", steps[0].step.scope.noun());
         also(page, &count(others.len(), &noun), &others, ink);
-        for item in steps {
-            step(page, item, unfolded, &numbers, ink);
+        for Piece { item, .. } in steps {
+            step(page, &item, unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
@@ -122,7 +123,7 @@ fn step(
         *page += &format!("<p class=\"remark\">{}</p>\n", ink.text(&remark));
     }
     edges(page, step, numbers, ink);
-    let rows = rows_of(step, true);
+    let rows = rows_of(step, &step.changes, true);
     if !rows.is_empty() {
         *page += "<table>\n";
         *page += match step.action {

@@ -17,7 +17,7 @@ use super::{
     marker::Marker,
     model::{
         Group, Item, Part, Report, StepItem,
-        fold::{Folded, by_container, gathered, same},
+        fold::{Fold, Folded, Piece, by_container, gathered, same},
         item::acknowledgement,
         note::{grouped, object as about},
         step::{Row, firsts, object, remarks, rows_of, sign},
@@ -177,10 +177,10 @@ fn changes<'a>(
 ) -> Vec<Text<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
-    let mut all = by_container(&steps, false, StepItem::with_outcome);
+    let mut all = by_container(&steps, Fold::Fields, StepItem::with_outcome);
     // The end may not fit.
     all.sort_by_cached_key(|Folded { steps, others, .. }| {
-        let is_whole = steps.iter().any(|item| item.step.address.section.is_none());
+        let is_whole = steps.iter().any(|piece| piece.step.address.section.is_none());
         let mut paths = others.iter().copied().chain([&*steps[0].step.address.path]);
         let is_blocked = paths.any(|path| blocked.contains(path));
         (!is_whole, !is_blocked, others.is_empty())
@@ -193,7 +193,7 @@ fn changes<'a>(
         let path = ink.code(&steps[0].step.address.path);
         let head = format!("{path}{aside}{}\n\n{}", also(&others, ink), columns.head());
         let rows: Vec<_> =
-            steps.iter().flat_map(|item| columns.rows(item, ink, &mut texts)).collect();
+            steps.into_iter().flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
         left += page.list(&head, rows.into_iter(), "\n");
     }
     more(page, left, "line");
@@ -240,10 +240,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(steps: &[&StepItem<'_>]) -> Self {
+    fn of(steps: &[Piece<'_, StepItem<'_>>]) -> Self {
         Self {
-            whose: steps.iter().any(|item| item.step.label.is_some()),
-            outcome: steps.iter().any(|item| item.outcome.is_some()),
+            whose: steps.iter().any(|piece| piece.step.label.is_some()),
+            outcome: steps.iter().any(|piece| piece.item.outcome.is_some()),
         }
     }
 
@@ -267,8 +267,12 @@ impl Columns {
     }
 
     /// The rows of a step. Texts that do not fit go to `texts`.
-    fn rows<'a>(self, item: &StepItem<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
-        let step = item.step;
+    fn rows<'a>(
+        self,
+        Piece { item, step, changes }: Piece<'a, StepItem<'a>>,
+        ink: Ink<'_>,
+        texts: &mut Vec<Text<'a>>,
+    ) -> Vec<String> {
         let (_, sign) = sign(step.action);
         let object = format!(
             "{} {}",
@@ -280,7 +284,7 @@ impl Columns {
         let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
-        let fields = rows_of(step, false);
+        let fields = rows_of(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
             let cells = [&*remark, "", "", &place(&step.origin)];
             rows.push(self.row(&object, cells, label(step.label), outcome));
@@ -340,10 +344,10 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
         });
         after.collect::<Vec<_>>()
     };
-    let each = by_container(steps, false, StepItem::with_outcome).into_iter();
+    let each = by_container(steps, Fold::Steps, StepItem::with_outcome).into_iter();
     let lines: Vec<_> = each
         .flat_map(|Folded { steps, others, .. }| {
-            let lines = steps.iter().map(move |item| line(item.step, &others));
+            let lines = steps.iter().map(move |piece| line(piece.step, &others));
             lines.collect::<Vec<_>>().concat()
         })
         .collect();

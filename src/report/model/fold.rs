@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    diff::{Change, Step},
+    diff::{Action, Change, Step},
     digest,
     text::count,
 };
@@ -13,14 +13,36 @@ use super::step::{firsts, remarks, tail};
 /// From this number on, equal ones are shown once.
 const FOLD_FROM: usize = 3;
 
+/// What is put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// Nothing.
+    Nothing,
+    /// Equal steps.
+    Steps,
+    /// Equal steps, and equal fields of different steps.
+    Fields,
+}
+
+/// A step, or some of its fields.
+#[derive(Debug)]
+pub struct Piece<'s, T> {
+    /// The step as it was given, with its outcome if there is one.
+    pub item: T,
+    /// The step.
+    pub step: &'s Step,
+    /// The fields shown here.
+    pub changes: Vec<&'s Change>,
+}
+
 /// Steps of one group or project, and the paths of others with equal ones.
 #[derive(Debug)]
 pub struct Folded<'s, T> {
     /// The steps of the first one.
-    pub steps: Vec<&'s T>,
+    pub steps: Vec<Piece<'s, T>>,
     /// The paths of the others.
     pub others: Vec<&'s str>,
-    /// How many other steps of the first one are shown with those of others.
+    /// How many other steps and fields of the first one are shown with those of others.
     pub shared: usize,
 }
 
@@ -61,53 +83,88 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
     shown.into_iter().map(|(_, one, others)| (one, others)).collect()
 }
 
-/// Groups `all`, which are in the order of a plan, by group or project. Steps that many of them
-/// have are put together at the first one, before its own, unless `full`. `of` is a step with its
-/// outcome, if it was applied.
-pub fn by_container<T>(
+/// Identifies equal pieces.
+type Key = [u8; 32];
+
+/// Groups `all`, which are in the order of a plan, by group or project. What many of them have is
+/// put together at the first one, before its own. `of` is a step with its outcome, if it was
+/// applied.
+pub fn by_container<'s, T: Copy>(
     all: &[T],
-    full: bool,
-    of: fn(&T) -> (&Step, Option<&str>),
-) -> Vec<Folded<'_, T>> {
-    fn path<T>(one: &T, of: fn(&T) -> (&Step, Option<&str>)) -> &str {
-        &of(one).0.address.path
+    fold: Fold,
+    of: impl Fn(T) -> (&'s Step, Option<&'s str>),
+) -> Vec<Folded<'s, T>> {
+    let path = |item: &T| &*of(*item).0.address.path;
+    let piece = |item, changes: Vec<_>| {
+        (key(of(item), &changes), Piece { item, step: of(item).0, changes })
+    };
+    let whole = |item: &T| piece(*item, of(*item).0.changes.iter().collect());
+    let each = all.chunk_by(|a, b| path(a) == path(b));
+    let mut each: Vec<Vec<_>> = each.map(|items| items.iter().map(whole).collect()).collect();
+    let mut holders = holders(&each);
+    if fold == Fold::Fields {
+        let split = |(key, whole): (Key, Piece<'s, T>)| {
+            let is_rare = holders[&key].len() < FOLD_FROM;
+            if is_rare && whole.step.action == Action::Update && whole.changes.len() > 1 {
+                let fields = whole.changes.into_iter();
+                fields.map(|change| piece(whole.item, vec![change])).collect()
+            } else {
+                vec![(key, whole)]
+            }
+        };
+        each = each.into_iter().map(|all| all.into_iter().flat_map(&split).collect()).collect();
+        holders = self::holders(&each);
     }
-    let each: Vec<_> = all.chunk_by(|a, b| path(a, of) == path(b, of)).collect();
-    let key = |one: &T| digest::of_text(&change(of(one)));
-    let keys: Vec<Vec<_>> = each.iter().map(|steps| steps.iter().map(key).collect()).collect();
-    // Which groups and projects have a step.
-    let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (at, keys) in keys.iter().enumerate() {
-        for key in keys {
-            holders.entry(key).or_default().push(at);
-        }
-    }
+    let paths: Vec<_> = each.iter().map(|pieces| &*pieces[0].1.step.address.path).collect();
     let mut shown = Vec::new();
-    for (at, (steps, keys)) in each.iter().zip(&keys).enumerate() {
-        let steps = steps.iter().zip(keys).map(|(step, key)| (step, &*holders[key]));
+    for (at, pieces) in each.iter().enumerate() {
+        let pieces = pieces.iter().map(|(key, piece)| (piece, &*holders[key]));
         let (shared, own): (Vec<_>, Vec<_>) =
-            steps.partition(|(_, holders)| !full && holders.len() >= FOLD_FROM);
+            pieces.partition(|(_, holders)| fold != Fold::Nothing && holders.len() >= FOLD_FROM);
         let number = shared.len();
         let first: Vec<_> = shared.into_iter().filter(|(_, holders)| holders[0] == at).collect();
-        // Steps of the same groups and projects are shown together.
+        // What the same groups and projects have is shown together.
         for together in gathered(&first, |(_, holders)| *holders) {
-            let others =
-                together[0].1[1..].iter().map(|other| path(&each[*other][0], of)).collect();
-            let steps = together.into_iter().map(|(step, _)| *step).collect();
+            let others = together[0].1[1..].iter().map(|other| paths[*other]).collect();
+            let steps = joined(together.into_iter().map(|(piece, _)| *piece));
             shown.push(Folded { steps, others, shared: 0 });
         }
         if !own.is_empty() {
-            let steps = own.into_iter().map(|(step, _)| step).collect();
+            let steps = joined(own.into_iter().map(|(piece, _)| piece));
             shown.push(Folded { steps, others: Vec::new(), shared: number });
         }
     }
     shown
 }
 
-/// Everything shown of a step, except the path of its group or project and where it is declared.
-/// Only for comparison: with secrets removed, different ones would look equal.
-fn change((step, outcome): (&Step, Option<&str>)) -> String {
-    let fields = step.changes.iter().map(|change| {
+/// Which groups and projects have a piece.
+fn holders<T>(each: &[Vec<(Key, Piece<'_, T>)>]) -> BTreeMap<Key, Vec<usize>> {
+    let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (at, pieces) in each.iter().enumerate() {
+        pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(at));
+    }
+    holders
+}
+
+/// `pieces`, with those of one step in one.
+fn joined<'a, 's: 'a, T: Copy + 'a>(
+    pieces: impl Iterator<Item = &'a Piece<'s, T>>,
+) -> Vec<Piece<'s, T>> {
+    let mut joined: Vec<Piece<'s, T>> = Vec::new();
+    for Piece { item, step, changes } in pieces {
+        match joined.last_mut() {
+            Some(last) if std::ptr::eq(last.step, *step) => last.changes.extend(changes),
+            _ => joined.push(Piece { item: *item, step, changes: changes.clone() }),
+        }
+    }
+    joined
+}
+
+/// Identifies everything shown of a step and `changes` of it, except the path of its group or
+/// project and where it is declared. Secrets are not removed, since different ones would look
+/// equal.
+fn key((step, outcome): (&Step, Option<&str>), changes: &[&Change]) -> Key {
+    let fields = changes.iter().map(|change| {
         let Change { field, before, after, label, .. } = change;
         format!("{field:?} {before:?} {after:?} {label:?}")
     });
@@ -122,5 +179,5 @@ fn change((step, outcome): (&Step, Option<&str>)) -> String {
     let firsts = firsts(step).into_iter();
     let firsts: Vec<(_, Vec<_>)> =
         firsts.map(|(reason, all)| (reason, all.into_iter().map(first).collect())).collect();
-    format!("{about:?} {:?} {firsts:?}\n{fields}", remarks(step))
+    digest::of_text(&format!("{about:?} {:?} {firsts:?}\n{fields}", remarks(step)))
 }

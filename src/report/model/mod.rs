@@ -121,9 +121,9 @@ pub struct StepItem<'a> {
     pub is_done: bool,
 }
 
-impl StepItem<'_> {
+impl<'a> StepItem<'a> {
     /// The step with its outcome.
-    pub(super) const fn with_outcome(&self) -> (&Step, Option<&str>) {
+    pub(super) const fn with_outcome(self) -> (&'a Step, Option<&'a str>) {
         (self.step, self.outcome)
     }
 }

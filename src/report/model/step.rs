@@ -88,11 +88,15 @@ pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     reasons
 }
 
-/// The lines of a step: its fields except those in its address; of a mapping, the keys that differ.
-/// With `full`, also fields whose removal loses nothing.
-pub fn rows_of(step: &Step, full: bool) -> Vec<Row<'_>> {
+/// The lines of `changes` of a step: its fields except those in its address; of a mapping, the keys
+/// that differ. With `full`, also fields whose removal loses nothing.
+pub fn rows_of<'s>(
+    step: &'s Step,
+    changes: impl IntoIterator<Item = &'s Change>,
+    full: bool,
+) -> Vec<Row<'s>> {
     let told = identity(step);
-    let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
+    let changes = changes.into_iter().filter(|change| !told.contains(&change.field.as_str()));
     let rows = changes.flat_map(|change| rows(step, change));
     rows.filter(|row| full || !row.is_idle()).collect()
 }

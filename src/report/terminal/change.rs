@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{branch, value};
 use crate::{
-    diff::{Action, Shown, Step},
+    diff::{Action, Change, Shown, Step},
     report::{
         canvas::{Canvas, Line, Overflow, Paint},
         model::step::{Row, firsts, object, remarks, rows_of, sign},
@@ -16,33 +16,31 @@ use crate::{
 /// one moves its own value to the right.
 const WIDEST_NAME: usize = 36;
 
-/// The steps of one group or project, with `origins` unless they are shown elsewhere.
-pub(super) fn steps<'s>(
+/// A step with `changes` of it, and with origins unless they are shown elsewhere.
+pub(super) fn step<'s>(
     canvas: &mut Canvas,
-    steps: impl IntoIterator<Item = &'s Step>,
+    step: &'s Step,
+    changes: impl IntoIterator<Item = &'s Change>,
     origins: bool,
 ) {
-    for step in steps {
-        let rows = rows_of(step, canvas.style().full);
-        // Where nothing about its fields is written is of no use.
-        let is_elsewhere = |row: &Row<'_>| row.origin.is_some_and(|at| at.file != step.origin.file);
-        let has_place = rows.is_empty() || !rows.iter().all(is_elsewhere);
-        let (paint, sign) = sign(step.action);
-        let head =
-            Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
-        let head = head.put(Paint::Dim, branch::mark(step.label));
-        canvas.line_from(head, (origins && has_place).then_some(&step.origin), Overflow::Wrap);
-        for remark in remarks(step) {
-            canvas.line(&Line::indented(6).put(Paint::Dim, remark));
-        }
-        edges(canvas, step);
-        let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
-        let column =
-            rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max().unwrap_or(0);
-        for row in rows {
-            let crowded = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
-            field(canvas, &row, column, origins.then_some(crowded));
-        }
+    let rows = rows_of(step, changes, canvas.style().full);
+    // Where nothing about its fields is written is of no use.
+    let is_elsewhere = |row: &Row<'_>| row.origin.is_some_and(|at| at.file != step.origin.file);
+    let has_place = rows.is_empty() || !rows.iter().all(is_elsewhere);
+    let (paint, sign) = sign(step.action);
+    let head =
+        Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
+    let head = head.put(Paint::Dim, branch::mark(step.label));
+    canvas.line_from(head, (origins && has_place).then_some(&step.origin), Overflow::Wrap);
+    for remark in remarks(step) {
+        canvas.line(&Line::indented(6).put(Paint::Dim, remark));
+    }
+    edges(canvas, step);
+    let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
+    let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max();
+    for row in rows {
+        let crowded = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
+        field(canvas, &row, column.unwrap_or(0), origins.then_some(crowded));
     }
 }
 

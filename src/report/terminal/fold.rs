@@ -7,7 +7,7 @@ use crate::{
         Style,
         canvas::{Canvas, Line, Paint},
         model::{
-            fold::{Folded, by_container, same},
+            fold::{Fold, Folded, Piece, by_container, same},
             step::whole,
         },
     },
@@ -23,13 +23,16 @@ const NAMED: usize = 5;
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps: Vec<_> = steps.into_iter().collect();
-    for folded in by_container(&steps, canvas.style().full, |step| (step, None)) {
+    let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
+    for folded in by_container(&steps, fold, |step| (step, None)) {
         let aside = folded.aside().map(|more| format!("  ({more})"));
         let Folded { steps, others, .. } = folded;
-        let head = Line::default().put(Paint::Bold, &*steps[0].address.path);
+        let head = Line::default().put(Paint::Bold, &*steps[0].step.address.path);
         canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
-        change::steps(canvas, steps.iter().map(|step| **step), true);
-        let noun = format!("more {}", steps[0].scope.noun());
+        let noun = format!("more {}", steps[0].step.scope.noun());
+        for Piece { step, changes, .. } in steps {
+            change::step(canvas, step, changes, true);
+        }
         line(canvas, "the same change in", &noun, &others);
     }
 }

@@ -694,3 +694,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_field_that_many_projects_share_is_shown_once_beside_their_own_fields() {
+    let manifests = (0..5).map(|i| {
+        let own = if i % 2 == 0 { format!(", description: own {i}") } else { String::new() };
+        format!(
+            "---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20{own}}}\n"
+        )
+    });
+    let settings = json!({"settings": {"ci_default_git_depth": 50, "description": ""}});
+    let planned =
+        planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings));
+    insta::assert_snapshot!(plan(&planned, &run(), Title::Plan, Style::default()));
+}

@@ -238,7 +238,9 @@ pub fn live(
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
         canvas.line(&Line::indented(2).text(verdict));
     }
-    change::steps(&mut canvas, steps.iter().copied(), false);
+    for step in &steps {
+        change::step(&mut canvas, step, &step.changes, false);
+    }
     for step in &steps {
         for call in step.calls.iter().filter(|call| !call.is_spare()) {
             let fields: Vec<_> = call.fields.iter().map(String::as_str).collect();
