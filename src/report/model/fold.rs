@@ -95,26 +95,22 @@ pub fn by_container<'s, T: Copy>(
     of: impl Fn(T) -> (&'s Step, Option<&'s str>),
 ) -> Vec<Folded<'s, T>> {
     let path = |item: &T| &*of(*item).0.address.path;
-    let piece = |item, changes: Vec<_>| {
-        (key(of(item), &changes), Piece { item, step: of(item).0, changes })
-    };
-    let whole = |item: &T| piece(*item, of(*item).0.changes.iter().collect());
-    let each = all.chunk_by(|a, b| path(a) == path(b));
-    let mut each: Vec<Vec<_>> = each.map(|items| items.iter().map(whole).collect()).collect();
-    let mut holders = holders(&each);
-    if fold == Fold::Fields {
-        let split = |(key, whole): (Key, Piece<'s, T>)| {
-            let is_rare = holders[&key].len() < FOLD_FROM;
-            if is_rare && whole.step.action == Action::Update && whole.changes.len() > 1 {
-                let fields = whole.changes.into_iter();
-                fields.map(|change| piece(whole.item, vec![change])).collect()
-            } else {
-                vec![(key, whole)]
-            }
+    let pieces = |&item: &T| {
+        let (step, outcome) = of(item);
+        let fields = step.changes.iter();
+        let is_split = fold == Fold::Fields && step.action == Action::Update && fields.len() > 1;
+        let parts: Vec<Vec<_>> = if is_split {
+            fields.map(|field| vec![field]).collect()
+        } else {
+            vec![fields.collect()]
         };
-        each = each.into_iter().map(|all| all.into_iter().flat_map(&split).collect()).collect();
-        holders = self::holders(&each);
-    }
+        let piece =
+            move |changes: Vec<_>| (key((step, outcome), &changes), Piece { item, step, changes });
+        parts.into_iter().map(piece)
+    };
+    let each = all.chunk_by(|a, b| path(a) == path(b));
+    let each: Vec<Vec<_>> = each.map(|items| items.iter().flat_map(pieces).collect()).collect();
+    let holders = holders(&each);
     let paths: Vec<_> = each.iter().map(|pieces| &*pieces[0].1.step.address.path).collect();
     let mut shown = Vec::new();
     for (at, pieces) in each.iter().enumerate() {

@@ -18,7 +18,7 @@ use crate::{
 use super::change;
 
 /// How many groups and projects with the same change are named.
-const NAMED: usize = 5;
+const NAMED: usize = 3;
 
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
