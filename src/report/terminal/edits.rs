@@ -224,8 +224,8 @@ mod tests {
          ---
          kind: Project
          path: acme/p1
-        the same edit at 8 more places: a.yaml:18, a.yaml:27, a.yaml:36, a.yaml:54,
-        b.yaml:9, …; --full shows each
+        the same edit at 8 more places: a.yaml:18, a.yaml:27, a.yaml:36, …; --full shows
+        each
         @@ -38,6 +42,7 @@
            b: 2
            c: 3
