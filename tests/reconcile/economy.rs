@@ -7,7 +7,7 @@ use undrift::sandbox::{Fault, Misfortune, Profile};
 
 use crate::world::{World, project, seed};
 
-const PROJECTS: usize = 230;
+const PROJECTS: usize = 120;
 
 fn everything(i: usize) -> Json {
     json!({

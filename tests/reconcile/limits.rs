@@ -287,13 +287,15 @@ fn token_of(job: usize) -> String {
 #[expect(clippy::print_stdout, reason = "figures on request")]
 #[tokio::test(start_paused = true)]
 async fn jobs_with_tokens_of_their_own_divide_the_time() {
-    let number = std::env::var("UNDRIFT_PROJECTS").map_or(2_400, |number| number.parse().unwrap());
+    let given = std::env::var("UNDRIFT_PROJECTS").ok();
+    let number = given.as_ref().map_or(2_400, |number| number.parse().unwrap());
+    let jobs: &[usize] = if given.is_some() { &[1, 4, MOST_JOBS] } else { &[1, MOST_JOBS] };
     let sections =
         json!({"variables": [{"key": "A", "value": "a"}], "settings": {"merge_method": "merge"}});
     let documents: Vec<_> =
         (0..number).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
     let limited = Limited::new(&projects(number, &json!([])), &documents, LATENCY).await;
-    for jobs in [1, 4, MOST_JOBS] {
+    for &jobs in jobs {
         let begun = limited.wire.start.elapsed();
         let each = (0..jobs).map(async |at| {
             let job = limited.job(at).await;

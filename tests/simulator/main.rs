@@ -390,20 +390,26 @@ fn without_faults_no_rule_is_broken() {
 #[test]
 fn every_single_fault_at_every_request_is_survived() {
     let simulator = Simulator::new();
-    let scenarios = match std::env::var("UNDRIFT_EXHAUSTIVE").as_deref() {
-        Ok("all") => usize::MAX,
-        Ok(number) => number.parse().unwrap(),
-        Err(_) => EXHAUSTIVE,
+    let given = std::env::var("UNDRIFT_EXHAUSTIVE").ok();
+    let scenarios = match given.as_deref() {
+        Some("all") => usize::MAX,
+        Some(number) => number.parse().unwrap(),
+        None => EXHAUSTIVE,
     };
+    // By default a run that trusts its plan has one half of the faults, one that does not the other.
+    let all = given.is_some();
     let faults = Fault::all();
     let courses = simulator.courses();
     let scenarios = scenarios.min(courses.len());
     let mut schedules = Vec::new();
     for course in &courses[..scenarios] {
         for at in 0..course.requests {
-            for (fault, trusts) in faults.iter().flat_map(|fault| [(fault, false), (fault, true)]) {
-                let faults = vec![(at, fault.clone())];
-                schedules.push(Schedule { faults, trusts, ..simulator.calm(&course.scenario) });
+            for (number, fault) in faults.iter().enumerate() {
+                let both = [false, true].into_iter();
+                for trusts in both.filter(|trusts| all || *trusts == ((at + number) % 2 == 0)) {
+                    let faults = vec![(at, fault.clone())];
+                    schedules.push(Schedule { faults, trusts, ..simulator.calm(&course.scenario) });
+                }
             }
         }
     }
@@ -447,12 +453,14 @@ fn random_schedules_are_survived() {
     let simulator = Simulator::new();
     let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS, |seeds| usize::try_from(seeds).unwrap());
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
-    let kept = kept::all().into_iter().map(|(_, schedule)| schedule);
+    // The kept ones have a test of their own; here they only add to what came to pass.
+    let is_whole = seeds >= 5_000;
+    let kept = kept::all().into_iter().filter(|_| is_whole).map(|(_, schedule)| schedule);
     let played = simulator.all_hold(kept.chain(simulator.random(first).take(seeds)));
     let struck = simulator.struck.lock().unwrap();
     println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
     // With fewer seeds the result would depend on luck.
-    if seeds >= 5_000 {
+    if is_whole {
         let never: Vec<_> = Fault::all()
             .iter()
             .map(Fault::name)

@@ -282,7 +282,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
     let documents: Vec<_> =
         samples.iter().map(|sample| yaml::parse(sample).documents[0].to_json()).collect();
     let mut accepted = 0;
-    let is_usual = each("descriptions", 1000, |chance| {
+    let is_usual = each("descriptions", 600, |chance| {
         let sample = chance.one(&samples);
         let text = match chance.below(4) {
             0 => chance.bytes(sample.as_bytes()),
@@ -304,5 +304,5 @@ fn descriptions_of_kinds_are_read_or_refused() {
         have_places(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });
-    assert!(!is_usual || accepted > 20, "{accepted} accepted");
+    assert!(!is_usual || accepted > 12, "{accepted} accepted");
 }
