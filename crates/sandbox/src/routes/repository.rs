@@ -107,15 +107,21 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
     Ok(name.unwrap_or("main").to_owned())
 }
 
-/// Whether the caller may push to a branch: on a protected one by a grant, otherwise as a
-/// developer.
+/// Whether the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
+    may(call, project, branch, &[Action::Push])
+}
+
+/// Whether the caller may do one of these things with a branch: on a protected one by a grant,
+/// otherwise as a developer.
+fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
     let protections = Protection::counting(call.db, project, call.now())?;
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
     }
-    let granted = covering.iter().flat_map(|one| one.granted(Action::Push));
+    let granted =
+        covering.iter().flat_map(|one| actions.iter().flat_map(|action| one.granted(*action)));
     let granted: Vec<Grantee> = granted.map(|grant| grant.to).collect();
     grants::is_granted(call, project, &granted)
 }
@@ -193,7 +199,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
-    if !may_push(call, &project, &name)? {
+    if !may(call, &project, &name, &[Action::Push, Action::Merge])? {
         return Err(Failure::refused(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));
