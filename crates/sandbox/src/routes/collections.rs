@@ -9,9 +9,9 @@ use super::super::store::protection::Protection;
 use super::super::store::record::Records;
 use super::super::urls::{self, Reach};
 use super::super::view::{self, Extras};
-use super::grants;
 use super::prelude::*;
 use super::rows::{Collection, Field, Form, Named, is_taken};
+use super::{grants, instance};
 
 pub(super) const COLLECTIONS: &[Collection] = &[
     MILESTONES,
@@ -542,7 +542,13 @@ const JOB_TOKENS: Collection = Collection {
     is_silent: true,
     settle: |_, call, row, _| {
         call.params.require(&["enabled"])?;
-        refuse_if(row.value("enabled").is_null(), || Failure::empty("enabled"))
+        refuse_if(row.value("enabled").is_null(), || Failure::empty("enabled"))?;
+        let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
+        refuse_if(is_enforced && !row.is_set("enabled"), || {
+            Failure::refused(
+                "Job token scope cannot be disabled for this project because it is enforced for the instance.",
+            )
+        })
     },
     json: |of, call, _, row| {
         let inbound = of.plain(call, row)["inbound_enabled"].take();

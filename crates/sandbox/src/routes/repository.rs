@@ -2,6 +2,8 @@
 //! is the real service's behaviour. Nothing of Git is stored: see
 //! [`super::super::store::repository`].
 
+use regex::Regex;
+
 use super::super::store::protection::{Action, Grant, Grantee, Protection, covers, grant, revoke};
 use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
 use super::prelude::*;
@@ -162,8 +164,13 @@ fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
+    let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
+    let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
     let mut all = of(call, &project).branches()?;
-    all.retain(|branch| is_found(&branch.name, &search));
+    all.retain(|branch| {
+        is_found(&branch.name, &search)
+            && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
+    });
     page::each(call, all.iter().map(|branch| json(call, &project, branch)))
 }
 

@@ -340,6 +340,7 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
     let says = |text: &str| json!({ "message": text });
     let invalid = json!({"error": "id is invalid"});
     let by_path = below("job_token_scope/allowlist");
+    let enforced = "enforce_ci_inbound_job_token_scope_enabled";
     world
         .check(vec![
             (
@@ -352,6 +353,10 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
                 json!({"inbound_enabled": true, "outbound_enabled": false}),
             ),
             (rule, "mia", "PATCH", scope, json!({}), 400, NO),
+            (rule, "mia", "PATCH", scope, json!({"enabled": false}), 400, {
+                says("Job token scope cannot be disabled for this project because it is enforced for the instance.")
+            }),
+            (rule, ROOT, "PUT", "/application/settings", json!({enforced: false}), 200, NO),
             (rule, "mia", "PATCH", scope, json!({"enabled": false}), 204, NO),
             (rule, "mia", "GET", scope, NO, 200, json!({"inbound_enabled": false})),
             (rule, "dan", "GET", scope, NO, 403, NO),
@@ -393,6 +398,11 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
             (list, "mia", "GET", groups, NO, 200, json!([])),
         ])
         .await;
+    let before = at(Release::new(17, 5)).await;
+    let settings = before.get(ROOT, "/application/settings").await.body;
+    assert_eq!(settings.get(enforced), None, "{rule}");
+    let off = json!({"enabled": false});
+    assert_eq!(before.call("mia", "PATCH", scope, &off).await.status, 204, "{rule}");
 }
 
 #[tokio::test]

@@ -64,6 +64,8 @@ async fn branches_start_where_they_are_told_and_end() {
             create(json!({"branch": "a"}), 400, json!({"error": "ref is missing"})),
             by_dan(fact("branches"), "GET", at("branches?search=^next"), NO, 200, json!([{"name": "next/one"}])),
             by_dan(fact("branches"), "GET", at("branches?search=in$"), NO, 200, json!([{"name": "main"}])),
+            by_dan(fact("branches"), "GET", at("branches?regex=^n.xt/"), NO, 200, json!([{"name": "next/one"}])),
+            by_dan(fact("branches"), "GET", at("branches?regex=("), NO, 400, NO),
             by_dan(fact("branches"), "GET", at("branches/next%2Fone"), NO, 200, json!({"name": "next/one"})),
             by_dan(fact("branch-delete"), "DELETE", at("branches/main"), NO, 405, says("Cannot remove HEAD branch")),
             by_dan(fact("branch-delete"), "DELETE", at("branches/next%2Fone"), NO, 204, NO),
