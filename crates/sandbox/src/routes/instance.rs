@@ -77,6 +77,9 @@ fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
     if !call.is_from(17, 6) {
         settings.remove(INBOUND_ENFORCED);
     }
+    if let Some(days) = call.service.deletion_delay() {
+        settings.insert("deletion_adjourned_period".to_owned(), days.into());
+    }
     if let Some(text) = stored {
         let set: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
