@@ -541,8 +541,7 @@ const JOB_TOKENS: Collection = Collection {
     is_patched: true,
     is_silent: true,
     settle: |_, call, row, _| {
-        call.params.require(&["enabled"])?;
-        refuse_if(row.value("enabled").is_null(), || Failure::empty("enabled"))?;
+        call.params.require_all(&[Need::Filled("enabled")])?;
         let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_set("enabled"), || {
             Failure::refused(

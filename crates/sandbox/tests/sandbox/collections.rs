@@ -352,7 +352,9 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
                 200,
                 json!({"inbound_enabled": true, "outbound_enabled": false}),
             ),
-            (rule, "mia", "PATCH", scope, json!({}), 400, NO),
+            (rule, "mia", "PATCH", scope, json!({}), 400, {
+                json!({"error": "enabled is missing, enabled is empty"})
+            }),
             (rule, "mia", "PATCH", scope, json!({"enabled": false}), 400, {
                 says("Job token scope cannot be disabled for this project because it is enforced for the instance.")
             }),
