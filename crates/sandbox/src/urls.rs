@@ -5,9 +5,9 @@ use std::net::IpAddr;
 /// Where a URL may point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Anywhere: only browsers follow it.
+    /// Anywhere, as for a URL that only browsers follow.
     Anywhere,
-    /// Outside this machine and its network, because the service itself sends requests there.
+    /// Outside this machine and its network: the service itself sends requests there.
     Outside,
 }
 

@@ -9,9 +9,9 @@ use super::super::store::protection::Protection;
 use super::super::store::record::Records;
 use super::super::urls::{self, Reach};
 use super::super::view::{self, Extras};
-use super::grants;
 use super::prelude::*;
-use super::rows::{Collection, Field, Form, is_taken};
+use super::rows::{Collection, Field, Form, Named, is_taken};
+use super::{grants, instance};
 
 pub(super) const COLLECTIONS: &[Collection] = &[
     MILESTONES,
@@ -27,6 +27,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     AGENTS,
     JOB_TOKENS,
     ALLOWED,
+    ALLOWED_GROUPS,
 ];
 
 pub(super) const ROUTES: &[Route] =
@@ -540,8 +541,13 @@ const JOB_TOKENS: Collection = Collection {
     is_patched: true,
     is_silent: true,
     settle: |_, call, row, _| {
-        call.params.require(&["enabled"])?;
-        refuse_if(row.value("enabled").is_null(), || Failure::empty("enabled"))
+        call.params.require_all(&[Need::Filled("enabled")])?;
+        let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
+        refuse_if(is_enforced && !row.is_set("enabled"), || {
+            Failure::refused(
+                "Job token scope cannot be disabled for this project because it is enforced for the instance.",
+            )
+        })
     },
     json: |of, call, _, row| {
         let inbound = of.plain(call, row)["inbound_enabled"].take();
@@ -550,41 +556,92 @@ const JOB_TOKENS: Collection = Collection {
     ..Collection::new("/projects/{id}/job_token_scope")
 };
 
-const TARGET: &str = "target_project_id";
+const PROJECT: &str = "target_project_id";
+const GROUP: &str = "target_group_id";
 
 /// The projects whose jobs reach a project: itself, and others.
 const ALLOWED: Collection = Collection {
-    entry: TARGET,
-    key: TARGET,
-    reads: MAINTAINER,
+    entry: PROJECT,
+    key: PROJECT,
     since: Some(Release::new(16, 3)),
-    required: &[TARGET],
-    fields: &[Field::new(TARGET, Form::Integer)],
+    required: &[PROJECT],
+    fields: &[Field::new(PROJECT, Form::Named(Named::Project))],
     is_shown: false,
     is_edited: false,
-    inherited: |_, call, scope| {
+    scope: |of, call| {
+        let scope = of.place(call, MAINTAINER)?;
+        // Only reads take the path of the project.
+        if call.writes {
+            call.segment_id("id")?;
+        }
+        refuse_if(call.segment(PROJECT) == scope.id().to_string(), || {
+            Failure::refused("Source project cannot be removed from the job token scope")
+        })?;
+        Ok(scope)
+    },
+    // Adding the project itself is no error, and it is listed once.
+    inherited: |of, call, scope| {
         let mut itself = Record::new(call.now());
-        itself.set(TARGET, scope.id());
-        Ok(vec![itself])
+        itself.set(PROJECT, scope.id());
+        let is_listed = is_listed(of, &itself, &of.stored(call, scope)?);
+        Ok(if is_listed { Vec::new() } else { vec![itself] })
     },
-    settle: |_, call, row, stored| {
-        let target = row.value(TARGET);
-        let known = Project::by_id(call.db, target.as_i64().unwrap_or_default())?;
-        refuse_if(known.is_none(), || Failure::not_found("target_project_id not found Not Found"))?;
-        refuse_if(stored.iter().any(|other| other.value(TARGET) == target), || {
-            Failure::refused("This project is already in the job token allowlist.")
-        })
-    },
+    settle: |of, call, row, stored| settle_allowed(of, call, row, stored, "project"),
     rows: Records("job_token_allowlist"),
     missing: || Failure::refused("Target project is not in the job token scope"),
-    json: |_, call, scope, row| {
-        let target = row.value(TARGET);
+    json: |of, call, scope, row| {
         if call.writes {
-            return Ok(json!({ "source_project_id": scope.id(), TARGET: target }));
+            return Ok(allowed(of, scope, row));
         }
-        let project = Project::by_id(call.db, target.as_i64().unwrap_or_default())?;
+        let project = Project::by_id(call.db, row.value(PROJECT).as_i64().unwrap_or_default())?;
         let (project, wanted) = (project.ok_or_else(Failure::no_record)?, Extras::of(call)?);
         view::value(|text| view::simple(call, &project, wanted, text))
     },
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
+
+/// The groups whose projects' jobs reach a project.
+const ALLOWED_GROUPS: Collection = Collection {
+    path: "/projects/{id}/job_token_scope/groups_allowlist",
+    entry: GROUP,
+    key: GROUP,
+    since: Some(Release::new(17, 0)),
+    required: &[GROUP],
+    fields: &[Field::new(GROUP, Form::Named(Named::Group))],
+    inherited: |_, _, _| Ok(Vec::new()),
+    settle: |of, call, row, stored| settle_allowed(of, call, row, stored, "group"),
+    rows: Records("job_token_groups_allowlist"),
+    missing: || Failure::refused("Target group is not in the job token scope"),
+    json: |of, call, scope, row| {
+        if call.writes {
+            return Ok(allowed(of, scope, row));
+        }
+        let group = Namespace::by_id(call.db, row.value(GROUP).as_i64().unwrap_or_default())?;
+        let group = group.ok_or_else(Failure::no_record)?;
+        let url = group.web_url(&call.base);
+        Ok(json!({ "id": group.id, "web_url": url, "name": group.name }))
+    },
+    ..ALLOWED
+};
+
+/// What a POST to a list of allowed ones answers.
+fn allowed(of: &Collection, scope: &Scope, row: &Record) -> Value {
+    json!({ "source_project_id": scope.id(), of.key: row.value(of.key) })
+}
+
+fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
+    stored.iter().any(|other| other.value(of.key) == row.value(of.key))
+}
+
+fn settle_allowed(
+    of: &Collection,
+    call: &Call<'_>,
+    row: &Record,
+    stored: &[Record],
+    noun: &str,
+) -> Result<()> {
+    let unknown = format!("{} not found", of.key);
+    refuse_if(!of.is_known(call, row)?, || Failure::not_found(&unknown))?;
+    let again = format!("This {noun} is already in the job token allowlist.");
+    refuse_if(is_listed(of, row, stored), || Failure::refused(again))
+}

@@ -10,8 +10,9 @@ use super::super::profile::AbsentDelete;
 use super::super::re2;
 use super::super::store::record::Records;
 use super::super::store::repository::is_ref_name;
-use super::super::urls::{self, Reach};
+use super::super::urls;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
+use super::instance;
 use super::prelude::*;
 
 pub(super) const OF_BOTH: &[Route] = &[
@@ -159,9 +160,9 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
     hook_secrets::reset(&mut hook.settings, before);
     let refused = |words: &str| Err(Failure::unprocessable(words));
     let address = hook_secrets::address(&hook.settings);
+    let reach = instance::reach(call)?;
     if hook.text("url").len() > LONGEST_URL
-        || address
-            .is_none_or(|url| urls::refused(&url, &["http", "https"], Reach::Outside).is_some())
+        || address.is_none_or(|url| urls::refused(&url, &["http", "https"], reach).is_some())
     {
         return refused("Invalid url given");
     }

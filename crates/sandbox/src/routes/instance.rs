@@ -4,6 +4,7 @@
 
 use std::sync::LazyLock;
 
+use super::super::urls::Reach;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -50,6 +51,9 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
 
+/// Whether the scope of job tokens cannot be switched off.
+pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";
+
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     stored(call)
@@ -60,10 +64,22 @@ pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
     Ok(stored(call)?.remove(name).unwrap_or_default())
 }
 
+/// Where the service itself may send requests.
+pub(super) fn reach(call: &Call<'_>) -> Result<Reach> {
+    let is_local = setting(call, "allow_local_requests_from_web_hooks_and_services")?;
+    Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside })
+}
+
 fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored: Option<String> = call.maybe(sql, [])?;
     let mut settings = PRESETS.clone();
+    if !call.is_from(17, 6) {
+        settings.remove(INBOUND_ENFORCED);
+    }
+    if let Some(days) = call.service.deletion_delay() {
+        settings.insert("deletion_adjourned_period".to_owned(), days.into());
+    }
     if let Some(text) = stored {
         let set: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;

@@ -184,7 +184,11 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
             .collect();
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
-        let value = params::text(INPUTS, &input["value"])?;
+        // Lists stay lists; any other value becomes text.
+        let value = match &input["value"] {
+            list @ Value::Array(_) => list.clone(),
+            other => params::text(INPUTS, other)?.into(),
+        };
         all.retain(|known| known["name"].as_str() != name.as_deref());
         if params::flag(INPUTS, &input["destroy"])? != Some(true) {
             all.push(json!({ "name": name, "value": value }));

@@ -63,7 +63,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
-        let url = checked_url(url).map_err(|failure| of_field(failure, "unsafe_import_url"))?;
+        let url =
+            checked_url(call, url).map_err(|failure| of_field(failure, "unsafe_import_url"))?;
         attributes.insert("import_url".to_owned(), masked(&url).into());
     }
     let [user, password] = ["auth_user", "auth_password"].map(|name| params.has(name));

@@ -5,7 +5,8 @@
 //! credentials.
 
 use super::super::re2;
-use super::super::urls::{self, Reach};
+use super::super::urls;
+use super::instance;
 use super::prelude::*;
 use super::rows::{Collection, Field, Form};
 
@@ -84,8 +85,8 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-pub(super) fn checked_url(text: String) -> Result<String> {
-    match urls::refused(&text, &SCHEMES, Reach::Outside) {
+pub(super) fn checked_url(call: &Call<'_>, text: String) -> Result<String> {
+    match urls::refused(&text, &SCHEMES, instance::reach(call)?) {
         _ if text.is_empty() => Err(Failure::model("url", "can't be blank")),
         Some(why) => Err(Failure::model("url", why)),
         None => Ok(text),
@@ -95,7 +96,7 @@ pub(super) fn checked_url(text: String) -> Result<String> {
 /// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
 /// that is sent replaces the other.
 fn settle(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
-    mirror.set("url", checked_url(mirror.text("url").to_owned())?);
+    mirror.set("url", checked_url(call, mirror.text("url").to_owned())?);
     for name in ["enabled", PROTECTED] {
         mirror.set(name, mirror.is_set(name));
     }

@@ -2,6 +2,8 @@
 //! is the real service's behaviour. Nothing of Git is stored: see
 //! [`super::super::store::repository`].
 
+use regex::Regex;
+
 use super::super::store::protection::{Action, Grant, Grantee, Protection, covers, grant, revoke};
 use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
 use super::prelude::*;
@@ -107,15 +109,21 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
     Ok(name.unwrap_or("main").to_owned())
 }
 
-/// Whether the caller may push to a branch: on a protected one by a grant, otherwise as a
-/// developer.
+/// Whether the caller may push to a branch.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
+    may(call, project, branch, &[Action::Push])
+}
+
+/// Whether the caller may do one of these things with a branch: on a protected one by a grant,
+/// otherwise as a developer.
+fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
     let protections = Protection::counting(call.db, project, call.now())?;
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
     }
-    let granted = covering.iter().flat_map(|one| one.granted(Action::Push));
+    let granted =
+        covering.iter().flat_map(|one| actions.iter().flat_map(|action| one.granted(*action)));
     let granted: Vec<Grantee> = granted.map(|grant| grant.to).collect();
     grants::is_granted(call, project, &granted)
 }
@@ -156,8 +164,13 @@ fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
+    let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
+    let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
     let mut all = of(call, &project).branches()?;
-    all.retain(|branch| is_found(&branch.name, &search));
+    all.retain(|branch| {
+        is_found(&branch.name, &search)
+            && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
+    });
     page::each(call, all.iter().map(|branch| json(call, &project, branch)))
 }
 
@@ -193,7 +206,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
-    if !may_push(call, &project, &name)? {
+    if !may(call, &project, &name, &[Action::Push, Action::Merge])? {
         return Err(Failure::refused(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));

@@ -470,13 +470,28 @@ impl Collection {
     }
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
-    fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let mut rows = self.rows.all(call.db, scope.holder())?;
+    pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
+        let mut rows = Vec::new();
+        for row in self.rows.all(call.db, scope.holder())? {
+            if self.is_known(call, &row)? {
+                rows.push(row);
+            }
+        }
         if !self.below.is_empty() {
             let above = Value::from(call.segment_id(self.below)?);
             rows.retain(|row| row.value(self.below) == above);
         }
         Ok(rows)
+    }
+
+    /// Whether the object exists that identifies a row, if one does. Without it the row is gone.
+    pub(super) fn is_known(&self, call: &Call<'_>, row: &Record) -> Result<bool> {
+        Ok(match self.keyed() {
+            Some(Field { form: Form::Named(of), name, .. }) => {
+                !of.shown(call, &row.value(name))?.is_null()
+            }
+            _ => true,
+        })
     }
 
     /// The place's own row with the name in the path.

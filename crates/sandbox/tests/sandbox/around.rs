@@ -874,7 +874,7 @@ async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
 async fn clients_set_the_service_up_and_clean_up_behind_them() {
     let world = World::usual().await;
     let sent = json!({"signup_enabled": "false", "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "other": 1});
-    let kept = json!({"signup_enabled": false, "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "max_import_size": 50});
+    let kept = json!({"signup_enabled": false, "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "max_import_size": 0, "default_branch_name": null, "deletion_adjourned_period": 7});
     const SETTINGS: &str = "/application/settings";
     world
         .check(vec![

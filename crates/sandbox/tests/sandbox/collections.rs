@@ -327,41 +327,102 @@ async fn rules_for_packages_and_repositories_have_a_level() {
 }
 
 #[tokio::test]
-async fn job_tokens_of_listed_projects_reach_a_project() {
-    let (world, rule) = (at(OBSERVED).await, fact("job-token-scope"));
-    let (scope, list) = ("job_token_scope", "job_token_scope/allowlist");
-    let entry = |id: u64| json!({"target_project_id": id});
+async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
+    let (world, rule, list) = (at(OBSERVED).await, fact("job-token-scope"), fact("job-token-list"));
+    let itself = fact("job-token-itself");
+    let scope = below("job_token_scope");
+    let id_of = async |path| world.get("mia", path).await.body["id"].clone();
+    let (shop, acme) = (id_of(SHOP).await, id_of("/groups/acme").await);
+    let by_id = |rest: &str| kept(format!("/projects/{shop}/job_token_scope/{rest}"));
+    let (projects, groups) = (by_id("allowlist"), by_id("groups_allowlist"));
+    let entry = |id: Value| json!({"target_project_id": id});
+    let group = |id: Value| json!({"target_group_id": id});
+    let says = |text: &str| json!({ "message": text });
+    let invalid = json!({"error": "id is invalid"});
+    let by_path = below("job_token_scope/allowlist");
+    let enforced = "enforce_ci_inbound_job_token_scope_enabled";
     world
         .check(vec![
             (
                 rule,
                 "mia",
                 "GET",
-                below(scope),
+                scope,
                 NO,
                 200,
                 json!({"inbound_enabled": true, "outbound_enabled": false}),
             ),
-            (rule, "mia", "PATCH", below(scope), json!({}), 400, NO),
-            (rule, "mia", "PATCH", below(scope), json!({"enabled": false}), 204, NO),
-            (rule, "mia", "GET", below(scope), NO, 200, json!({"inbound_enabled": false})),
-            (rule, "dan", "GET", below(scope), NO, 403, NO),
-            (
-                rule,
-                "mia",
-                "POST",
-                below(list),
-                entry(2),
-                201,
-                json!({"source_project_id": 1, "target_project_id": 2}),
-            ),
-            (rule, "mia", "POST", below(list), entry(2), 400, NO),
-            (rule, "mia", "POST", below(list), entry(99), 404, NO),
-            (rule, "mia", "GET", below(list), NO, 200, json!([{"id": 1}, {"id": 2}])),
-            (rule, "mia", "DELETE", below("job_token_scope/allowlist/2"), NO, 204, NO),
-            (rule, "mia", "DELETE", below("job_token_scope/allowlist/2"), NO, 400, NO),
+            (rule, "mia", "PATCH", scope, json!({}), 400, {
+                json!({"error": "enabled is missing, enabled is empty"})
+            }),
+            (rule, "mia", "PATCH", scope, json!({"enabled": false}), 400, {
+                says("Job token scope cannot be disabled for this project because it is enforced for the instance.")
+            }),
+            (rule, ROOT, "PUT", "/application/settings", json!({enforced: false}), 200, NO),
+            (rule, "mia", "PATCH", scope, json!({"enabled": false}), 204, NO),
+            (rule, "mia", "GET", scope, NO, 200, json!({"inbound_enabled": false})),
+            (rule, "dan", "GET", scope, NO, 403, NO),
+            (list, "mia", "POST", projects, entry(json!(2)), 201, {
+                json!({"source_project_id": shop, "target_project_id": 2})
+            }),
+            (list, "mia", "POST", projects, entry(json!(2)), 400, {
+                says("This project is already in the job token allowlist.")
+            }),
+            (list, "mia", "POST", projects, entry(json!(99)), 404, {
+                says("404 target_project_id not found Not Found")
+            }),
+            (list, "mia", "POST", by_path, entry(json!(2)), 400, invalid),
+            (list, "mia", "GET", by_path, NO, 200, json!([{"id": shop}, {"id": 2}])),
+            (itself, "mia", "POST", projects, entry(shop.clone()), 201, NO),
+            (itself, "mia", "DELETE", by_id(&format!("allowlist/{shop}")), NO, 400, {
+                says("Source project cannot be removed from the job token scope")
+            }),
+            (list, "mia", "DELETE", by_id("allowlist/2"), NO, 204, NO),
+            (list, "mia", "DELETE", by_id("allowlist/2"), NO, 400, {
+                says("Target project is not in the job token scope")
+            }),
+            (itself, "mia", "GET", projects, NO, 200, json!([{"id": shop}])),
+            (list, "mia", "POST", groups, group(acme.clone()), 201, {
+                json!({"source_project_id": shop, "target_group_id": acme})
+            }),
+            (list, "mia", "POST", groups, group(acme.clone()), 400, {
+                says("This group is already in the job token allowlist.")
+            }),
+            (list, "mia", "POST", groups, group(json!(99)), 404, {
+                says("404 target_group_id not found Not Found")
+            }),
+            (list, "mia", "GET", groups, NO, 200, json!([{"id": acme, "name": "acme"}])),
+            (list, "dan", "GET", groups, NO, 403, NO),
+            (list, "mia", "DELETE", by_id(&format!("groups_allowlist/{acme}")), NO, 204, NO),
+            (list, "mia", "DELETE", by_id(&format!("groups_allowlist/{acme}")), NO, 400, {
+                says("Target group is not in the job token scope")
+            }),
+            (list, "mia", "GET", groups, NO, 200, json!([])),
         ])
         .await;
+    let before = at(Release::new(17, 5)).await;
+    let settings = before.get(ROOT, "/application/settings").await.body;
+    assert_eq!(settings.get(enforced), None, "{rule}");
+    let off = json!({"enabled": false});
+    assert_eq!(before.call("mia", "PATCH", scope, &off).await.status, 204, "{rule}");
+}
+
+#[tokio::test]
+async fn a_project_that_no_longer_exists_is_in_no_list() {
+    // Nothing delays a deletion there.
+    let (seed, release, tier) = (Seed::from_json(usual_seed()), Release::new(17, 0), Tier::Free);
+    let config =
+        Config { seed: seed.ok(), release: Some(release), tier: Some(tier), ..Config::default() };
+    let world = World::start(config).await;
+    let new = world.call("mia", "POST", "/projects", &json!({"path": "gone"})).await.body;
+    let list = "/projects/1/job_token_scope/allowlist";
+    let entry = json!({"target_project_id": new["id"]});
+    assert_eq!(world.call("mia", "POST", list, &entry).await.status, 201);
+    let project = kept(format!("/projects/{}", new["id"]));
+    assert_eq!(world.call("mia", "DELETE", project, &NO).await.status, 202);
+    assert_eq!(world.get("mia", project).await.status, 404);
+    let left = world.get("mia", list).await;
+    assert_eq!(left.body.as_array().map(Vec::len), Some(1), "{}", fact("job-token-list"));
 }
 
 #[tokio::test]

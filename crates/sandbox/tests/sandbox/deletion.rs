@@ -24,11 +24,12 @@ async fn at(release: Release, tier: Tier, profile: Profile) -> World {
 
 #[tokio::test]
 async fn deletion_waits_by_release_and_licence() {
-    for (release, tier, status) in [
-        (Release::new(15, 8), Tier::Ultimate, 404),
-        (Release::new(16, 0), Tier::Premium, 200),
-        (Release::new(16, 0), Tier::Free, 404),
-        (Release::new(18, 0), Tier::Free, 200),
+    for (release, tier, status, days) in [
+        (Release::new(15, 8), Tier::Ultimate, 404, 7),
+        (Release::new(16, 0), Tier::Premium, 200, 7),
+        (Release::new(16, 0), Tier::Free, 404, 7),
+        (Release::new(18, 0), Tier::Free, 200, 7),
+        (OBSERVED, Tier::Free, 200, 30),
     ] {
         let world = at(release, tier, Profile::default()).await;
         assert_eq!(world.call("olive", "DELETE", ONE, &NO).await.status, 202);
@@ -36,6 +37,8 @@ async fn deletion_waits_by_release_and_licence() {
         assert_eq!(left.status, status, "{}: {release} {tier:?}", fact("deletion-waits"));
         let shown = left.body.get("marked_for_deletion_on").is_some_and(Value::is_string);
         assert_eq!(shown, status == 200, "{}: {release} {tier:?}", fact("deletion-waits"));
+        let settings = world.get(ROOT, "/application/settings").await.body;
+        assert_eq!(settings["deletion_adjourned_period"], days, "{}", fact("deletion-waits"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{World, usual_seed};
+use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -40,6 +40,9 @@ async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
     ] {
         assert_eq!(made(&world, &url).await, status, "{} {url}", fact("hook-url"));
     }
+    let allowed = json!({"allow_local_requests_from_web_hooks_and_services": true});
+    assert_eq!(world.call(ROOT, "PUT", "/application/settings", &allowed).await.status, 200);
+    assert_eq!(made(&world, &json!("http://192.168.0.1/")).await, 201, "{}", fact("hook-url"));
     let padded = json!({"url": format!(" {URL} ")});
     world
         .check(vec![(fact("hook-url"), "mia", "POST", HOOKS, padded, 201, json!({"url": URL}))])

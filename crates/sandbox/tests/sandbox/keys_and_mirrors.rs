@@ -44,6 +44,7 @@ async fn a_mirror_never_shows_its_credentials() {
     let world = World::usual().await;
     let url = json!({"url": "https://u:secret@h.example/p.git"});
     let masked = "https://*****:*****@h.example/p.git";
+    let allowed = json!({"allow_local_requests_from_web_hooks_and_services": true});
     let blocked = "is blocked: Only allowed schemes are http, https, ssh, git";
     world
         .check(vec![
@@ -82,6 +83,8 @@ async fn a_mirror_never_shows_its_credentials() {
                 400,
                 json!({"message": {"url": ["is blocked: Requests to localhost are not allowed"]}}),
             ),
+            (fact("application-settings"), ROOT, "PUT", "/application/settings", allowed, 200, NO),
+            by_mia(fact("mirror-url"), "POST", MIRRORS, json!({"url": "http://localhost/x.git"}), 201, NO),
             by_mia(fact("parameter-missing"), "POST", MIRRORS, json!({}), 400, json!({"error": "url is missing"})),
             by_mia(
                 fact("mirror-flags"),

@@ -158,6 +158,7 @@ async fn inputs_are_set_by_name() {
     let with = |inputs: Value| json!({"description": "x", "ref": "refs/heads/main", "cron": "0 4 * * *", "inputs": inputs});
     let missing = json!({"error": "inputs[0][value] is missing"});
     let a = |value: &str| json!({"name": "a", "value": value});
+    let list = json!({"name": "c", "value": ["x", "y"]});
     let gone = json!({"inputs": [{"name": "b", "value": "1", "destroy": true}]});
     world
         .check(vec![
@@ -167,7 +168,7 @@ async fn inputs_are_set_by_name() {
                 "dan",
                 "POST",
                 ALL,
-                with(json!([a("1"), {"name": "b", "value": true}])),
+                with(json!([a("1"), {"name": "b", "value": true}, list])),
                 201,
                 NO,
             ),
@@ -178,10 +179,10 @@ async fn inputs_are_set_by_name() {
                 ONE,
                 NO,
                 200,
-                json!({"inputs": [a("1"), {"name": "b", "value": "true"}]}),
+                json!({"inputs": [a("1"), {"name": "b", "value": "true"}, list]}),
             ),
             (rule, "dan", "PUT", ONE, gone, 200, NO),
-            (rule, "mia", "GET", ALL, NO, 200, json!([{"inputs": [a("1")]}])),
+            (rule, "mia", "GET", ALL, NO, 200, json!([{"inputs": [a("1"), list]}])),
         ])
         .await;
     let seen = world.get("rita", ONE).await.body;
