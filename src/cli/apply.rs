@@ -306,7 +306,7 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
             Value::Plain(_) => return None,
         };
         let why = why_missing(&reference, false)?;
-        let change = step.changes.iter().find(|change| change.after == shown);
+        let change = step.changes.iter().find(|change| *change.after == shown);
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(step.address.to_string()))
