@@ -279,13 +279,8 @@ mod tests {
             let restores = Call { restores: true, ..call(PROTECTED_BRANCH_CREATE) };
             let sends =
                 vec![call(PROTECTED_BRANCH_DELETE), call(PROTECTED_BRANCH_CREATE), restores];
-            let change = Change {
-                field: "allowed_to_push".to_owned(),
-                before: Shown::Unknown,
-                after: Shown::Value(level.into()),
-                origin: None,
-                label: None,
-            };
+            let after = Shown::Value(level.into());
+            let change = Change::new("allowed_to_push", Shown::Unknown, after, None);
             let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
             Step::new(shop.scope, address, action, origin.clone(), vec![change], sends)
         };

@@ -29,6 +29,7 @@ use crate::{
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
     report::{
+        canvas::{Canvas, Sink},
         json::{Outcomes, Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -206,11 +207,11 @@ async fn with_session(
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
     let planned = Planned { saved_plan: saved, ..Planned::new(&session.run, &plan) };
     let planned = Content::Planned(&planned);
-    let text = || {
+    let text = |sink: Sink<'_>| {
+        let canvas = Canvas::to(&mut *sink, style, secrets);
+        terminal::plan_on(canvas, &plan, &session.run, Title::Approval);
         let since = saved.map(|saved| terminal::stale(saved, style, secrets));
-        let since = since.filter(|text| !text.is_empty()).map(|text| format!("\n{text}"));
-        terminal::plan(&plan, &session.run, Title::Approval, style, secrets)
-            + &since.unwrap_or_default()
+        since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     };
     let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
     let stop = |exit: Exit, why: &str, reports: &mut Reports| {
@@ -239,14 +240,14 @@ async fn with_session(
     };
     // Show the plan before asking.
     if reports.replace_text() {
-        cx.output.tell(&text());
+        text(&mut |part| cx.output.tell(part));
     } else {
-        cx.output.print(&text())?;
+        cx.output.print_parts(text)?;
     }
     cx.output.tell(&terminal::left_out(&left_out, cx.output.stderr, secrets));
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
-        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, planned, String::new, None));
+        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, planned, |_| {}, None));
     }
     let (applied, signalled) = carry_out(session, &approved, reports.record(), cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);
@@ -256,7 +257,9 @@ async fn with_session(
         ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
         found,
     ]);
-    let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
+    let text = |sink: Sink<'_>| {
+        sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
+    };
     let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
     let outcomes = Outcomes { saved_plan: saved, ..outcomes };
     reports.record().note(|record| {
@@ -306,7 +309,7 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
             Value::Plain(_) => return None,
         };
         let why = why_missing(&reference, false)?;
-        let change = step.changes.iter().find(|change| change.after == shown);
+        let change = step.changes.iter().find(|change| *change.after == shown);
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(step.address.to_string()))

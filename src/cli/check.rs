@@ -39,5 +39,5 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Do
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);
     let exit = Exit::Usage.when(code != 0);
-    Ok(reports.finish(Sort::Check, exit, Content::Checked(&content), || text, None))
+    Ok(reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
 }

@@ -17,7 +17,7 @@ use crate::{
     diagnostic::Diagnostics,
     report::{
         Style,
-        canvas::{Canvas, Line, Paint},
+        canvas::{Canvas, Line, Paint, Sink},
         terminal,
     },
     secret::Secrets,
@@ -94,6 +94,20 @@ impl Output {
     /// If stdout cannot be written for another reason, such as a full disk.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
         self.print_data(&self.redactor.known().redacted(text))
+    }
+
+    /// The same for a text that `write` makes in parts.
+    ///
+    /// # Errors
+    /// As for [`Self::print`].
+    pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<(), Failure> {
+        let mut printed = Ok(());
+        write(&mut |part| {
+            if printed.is_ok() {
+                printed = self.print(part);
+            }
+        });
+        printed
     }
 
     /// Writes a machine-readable result. Secrets were removed from its values when it was made;

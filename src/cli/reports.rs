@@ -20,6 +20,7 @@ use crate::{
     diagnostic::Diagnostics,
     report::{
         Format,
+        canvas::Sink,
         json::Sort,
         marker::Marker,
         model::{Content, Report, State},
@@ -213,11 +214,11 @@ impl Reports {
         sort: Sort,
         exit: Exit,
         content: Content<'c>,
-        text: impl FnOnce() -> String,
+        text: impl FnOnce(Sink<'_>),
         help: Option<&str>,
     ) -> Done {
         // The text comes first: it shows what was done even if a file cannot be written.
-        let printed = if self.replace_text() { Ok(()) } else { self.output.print(&text()) };
+        let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
         let state = |exit: Exit| State::Finished { exit_code: exit.code(), content };
@@ -400,7 +401,7 @@ mod tests {
             Sort::Check,
             Exit::Differences,
             Content::Checked(&checked()),
-            String::new,
+            |_| {},
             None,
         );
         assert_eq!(
@@ -454,7 +455,7 @@ mod tests {
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(
             reports
-                .finish(Sort::Check, Exit::Success, Content::Checked(&checked()), String::new, None)
+                .finish(Sort::Check, Exit::Success, Content::Checked(&checked()), |_| {}, None)
                 .exit(),
             Exit::Success
         );

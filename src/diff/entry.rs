@@ -352,7 +352,7 @@ impl<'a> Comparing<'a> {
         if self.shows_too_much(live, &changes, findings) {
             return;
         }
-        let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
+        let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
         let job = self.job(Act::Change(&self.values, live, &changed));
         let sends = match self.section.rules.calls(&job) {
             Ok(sends) => sends,
@@ -374,7 +374,7 @@ impl<'a> Comparing<'a> {
         let after = self.after(&live.fields);
         let who = subject_id(self.section, live);
         let mut effects = self.section.rules.effects(who, &live.fields, &after);
-        let changed: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         effects.extend(stakes::changing(self.section, &changed, &live.fields, &after));
         effects.extend(hidden_effects(&step.sends));
         self.push(Step { effects, ..step.of(live) }, findings);
@@ -392,7 +392,7 @@ impl<'a> Comparing<'a> {
             let declared = self.values.get(name).and_then(Value::plain);
             declared.or_else(|| live.fields.get(name)).cloned()
         };
-        let is_changed = |name: &str| changes.iter().any(|change| change.field == name);
+        let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
         let exceeding = needs::exceeding(self.section, known);
         let problems: Vec<_> = exceeding
             .filter(|(_, _, most, _)| is_changed(most))

@@ -20,6 +20,7 @@ pub use bound::{Limit, bound};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
 pub use label::Label;
 pub use released::{Support, fit};
+pub(crate) use step::Shared;
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,7 @@
 //! A step: one object to create, change or remove, with the calls that do it.
 
+use std::{collections::HashSet, hash::Hash, sync::Arc};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +31,7 @@ pub enum Action {
 }
 
 /// One side of a change, in a form that may be shown to anybody.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "value", rename_all = "snake_case")]
 pub enum Shown {
     /// There is no value.
@@ -48,15 +50,16 @@ pub enum Shown {
 }
 
 /// A field that differs.
+// Its parts are shared, because many groups and projects have the same: see `Shared`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Its name in the manifest.
     #[serde(serialize_with = "kinds::serialize_name")]
-    pub field: String,
+    pub field: Arc<str>,
     /// The live value.
-    pub before: Shown,
+    pub before: Arc<Shown>,
     /// The declared value.
-    pub after: Shown,
+    pub after: Arc<Shown>,
     /// Where it is declared; the removal of a field has no place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -68,7 +71,13 @@ pub struct Change {
 impl Change {
     /// A change of `field`, without a label.
     pub fn new(field: &str, before: Shown, after: Shown, origin: Option<Origin>) -> Self {
-        Self { field: field.to_owned(), before, after, origin, label: None }
+        Self {
+            field: field.into(),
+            before: before.into(),
+            after: after.into(),
+            origin,
+            label: None,
+        }
     }
 }
 
@@ -170,12 +179,18 @@ impl Step {
         Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
     }
 
-    /// Frees the room for more in its lists: plans keep many steps.
-    pub(crate) fn shrink(&mut self) {
+    /// Frees the room for more in its lists, and takes from `shared` what other steps have too:
+    /// plans keep many steps.
+    pub(crate) fn shrink(&mut self, shared: &mut Shared) {
         self.changes.shrink_to_fit();
         self.effects.shrink_to_fit();
         self.after.shrink_to_fit();
-        self.calls.iter_mut().for_each(|call| call.fields.shrink_to_fit());
+        for change in &mut self.changes {
+            shared.names.share(&mut change.field);
+            shared.sides.share(&mut change.before);
+            shared.sides.share(&mut change.after);
+        }
+        self.calls.iter_mut().for_each(|call| shared.bodies.share(&mut call.fields));
         self.sends.iter_mut().for_each(|call| call.request.shrink());
     }
 
@@ -215,7 +230,7 @@ impl Step {
         let after = |step: &Self| {
             step.changes
                 .iter()
-                .find(|change| change.field == field)
+                .find(|change| &*change.field == field)
                 .map(|change| change.after.clone())
         };
         after(self) == after(other) && before(self) == before(other)
@@ -247,7 +262,7 @@ impl Step {
     /// Whether `now` still has the values that were read, in the fields that this step does not
     /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
-        let changes = |name: &String| self.changes.iter().any(|change| change.field == *name);
+        let changes = |name: &String| self.changes.iter().any(|change| *change.field == **name);
         let found = self.live.iter().flat_map(|live| &live.0.fields);
         found.filter(|(name, _)| !changes(name)).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
@@ -314,6 +329,33 @@ impl References {
     }
 }
 
+/// What steps have in common, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    names: Known<str>,
+    sides: Known<Shown>,
+    bodies: Known<[String]>,
+}
+
+#[derive(Debug)]
+struct Known<T: ?Sized>(HashSet<Arc<T>>);
+
+impl<T: ?Sized> Default for Known<T> {
+    fn default() -> Self {
+        Self(HashSet::new())
+    }
+}
+
+impl<T: Hash + Eq + ?Sized> Known<T> {
+    /// Replaces `one` by an equal one that is known already.
+    fn share(&mut self, one: &mut Arc<T>) {
+        match self.0.get(one) {
+            Some(known) => *one = Arc::clone(known),
+            None => drop(self.0.insert(Arc::clone(one))),
+        }
+    }
+}
+
 /// A live entry that is kept but not shown.
 #[derive(Clone)]
 pub(crate) struct Sealed(pub(crate) Box<LiveEntry>);
@@ -339,10 +381,10 @@ pub struct ShownCall {
     /// The names of the fields in its body.
     #[serde(
         default,
-        skip_serializing_if = "Vec::is_empty",
+        skip_serializing_if = "<[String]>::is_empty",
         serialize_with = "kinds::serialize_names"
     )]
-    pub fields: Vec<String>,
+    pub fields: Arc<[String]>,
     /// Whether it is sent only if the call before it failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
@@ -379,7 +421,7 @@ impl From<&kind::Call> for ShownCall {
             operation: operation.id,
             method: operation.method.as_str(),
             path: request.shown_target(),
-            fields,
+            fields: fields.into(),
             restores: call.restores,
             undoes: call.undoes,
             awaits: call.awaits,

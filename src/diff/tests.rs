@@ -455,7 +455,7 @@ fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
     let live = collection(&declared, live, &|_| false);
     let findings = section(&declared, &live, world.context()).unwrap();
     let line = |step: &Step| {
-        let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+        let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let calls: Vec<_> = step.calls.iter().map(|call| call.method).collect();
         let entry = step.address.entry.as_deref().unwrap_or("-");
         let replaces = if step.replaces { " replaces" } else { "" };
@@ -545,13 +545,7 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let of = kinds::section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
     let live = |raw: Json| testing::live(of, raw);
-    let change = Change {
-        field: "value".into(),
-        before: Shown::Hidden,
-        after: Shown::Value("new".into()),
-        origin: None,
-        label: None,
-    };
+    let change = Change::new("value", Shown::Hidden, Shown::Value("new".into()), None);
     let address = Address::container("acme".into()).section("variables").entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;
     let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());

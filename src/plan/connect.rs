@@ -101,7 +101,7 @@ fn named(steps: &mut [Step]) {
         (namespace.to_owned(), name)
     };
     let of = |step: &Step, side: fn(&Change) -> &Shown| {
-        let change = step.changes.iter().find(|change| change.field == "name")?;
+        let change = step.changes.iter().find(|change| &*change.field == "name")?;
         match side(change) {
             Shown::Value(name) => name.as_str().map(str::to_owned),
             _ => None,
@@ -254,7 +254,7 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
 
 fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
     let word = |rank: usize| VISIBILITIES[rank];
-    let change = step.changes.iter().find(|change| change.field == "visibility");
+    let change = step.changes.iter().find(|change| &*change.field == "visibility");
     let message = format!(
         "it would be {} in the group `{}`, which would be {}: the service refuses that",
         word(own),
@@ -306,7 +306,7 @@ fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
     let nobody = |shown: &Shown| matches!(shown, Shown::Value(word) if word == NOBODY);
     let mut levels = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        let change = step.changes.iter().find(|change| change.field == CREATION_LEVEL);
+        let change = step.changes.iter().find(|change| &*change.field == CREATION_LEVEL);
         if let Some(change) = change.filter(|c| nobody(&c.before) || nobody(&c.after)) {
             let (path, closes) = (step.address.path.to_lowercase(), nobody(&change.after));
             levels.insert(path, (at, closes, change.origin.clone()));
@@ -376,8 +376,8 @@ fn bounded(steps: &mut [Step]) {
         let by = step.changes.iter().filter_map(|c| of.field(&c.field).bounded_by.as_deref());
         let by: BTreeSet<_> = by.filter(|by| *by != "visibility").collect();
         for by in by {
-            let nearest = groups_above(&step.address.path)
-                .find_map(|group| bounds.get(&(group, by.to_owned())));
+            let nearest =
+                groups_above(&step.address.path).find_map(|group| bounds.get(&(group, by.into())));
             let is_new = |address: &&Address| step.after.iter().all(|e| e.address != **address);
             if let Some(address) = nearest.filter(is_new) {
                 step.after.push(Edge { address: address.clone(), reason });

@@ -363,7 +363,7 @@ fn visibility(step: &Step) -> Option<Refusal> {
         _ => None,
     });
     let how: Vec<_> = how.collect();
-    let change = step.changes.iter().find(|change| change.field == "visibility");
+    let change = step.changes.iter().find(|change| &*change.field == "visibility");
     let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
     let reason = format!("would {}", how.join(", and "));
     (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))

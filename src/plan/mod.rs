@@ -46,7 +46,7 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shown, Step},
+    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
     live::{Caller, Live},
@@ -56,6 +56,10 @@ use crate::{
     text,
     value::Json,
 };
+
+/// How many live states a plan keeps. Apply uses those that are younger than a minute, and changes
+/// no more groups and projects in that time.
+const MOST_LIVE: usize = 2_000;
 
 /// What a plan depends on in addition to declarations and live state.
 #[derive(Clone, Debug)]
@@ -141,7 +145,7 @@ pub struct Plan {
     /// What rules included.
     #[serde(skip)]
     brought_in: Included,
-    /// The live states of the containers with steps, so that apply need not read them again.
+    /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, KeptLive>,
     /// The plans of the containers, if they are remembered.
@@ -150,6 +154,9 @@ pub struct Plan {
     /// Whether the requests of steps are dropped.
     #[serde(skip)]
     drops_requests: bool,
+    /// What its steps have in common.
+    #[serde(skip)]
+    shared: Shared,
 }
 
 /// A live state that is kept but not shown.
@@ -223,14 +230,14 @@ impl Plan {
             if self.drops_requests {
                 step.drop_requests();
             }
-            step.shrink();
+            step.shrink(&mut self.shared);
         }
         match container.scope {
             Scope::Group => self.groups += 1,
             Scope::Project => self.projects += 1,
         }
         self.brought_in.add(container);
-        if !plan.steps.is_empty() {
+        if !plan.steps.is_empty() && self.live.len() < MOST_LIVE {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
         if let Some(remembered) = &mut self.remembered {
@@ -269,6 +276,7 @@ impl Plan {
     /// only the part within `extent`, and adds what no single container shows.
     #[must_use]
     pub fn sorted(mut self, extent: &Extent) -> Self {
+        self.shared = Shared::default();
         // The order of a container's steps respects the edges; the sort is stable. It needs no
         // second copy of them.
         self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
@@ -349,7 +357,7 @@ impl Plan {
         self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
 
-    /// The live state of the container at `path`, if it has steps.
+    /// The live state of the container at `path`, if it is kept.
     pub fn live(&self, path: &str) -> Option<&Live> {
         self.live.get(path).map(|kept| &*kept.0)
     }
@@ -495,7 +503,7 @@ impl ContainerPlan {
             .changes
             .iter()
             .filter(|change| !was_unset(&change.before))
-            .map(|change| change.field.as_str())
+            .map(|change| &*change.field)
             .collect();
         fields.filter(|field| changed.contains(field)).collect()
     }

@@ -159,18 +159,30 @@ const EDGE: usize = 100;
 /// The minimum width of wrapped text; narrower text is not indented.
 const NARROWEST: usize = 20;
 
+/// The length in bytes from which a part of a text is handed over.
+const PART: usize = 1 << 16;
+
+/// Takes a text in parts.
+pub type Sink<'s> = &'s mut dyn FnMut(&str);
+
 /// A text that is being written.
-#[derive(Debug)]
 pub struct Canvas<'s> {
     style: Style,
     secrets: &'s Secrets,
     out: String,
+    sink: Option<Sink<'s>>,
 }
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
     pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new() }
+        Self { style, secrets, out: String::new(), sink: None }
+    }
+
+    /// The same, handing over its text in parts, each of whole paragraphs: plans of large
+    /// organisations have many megabytes.
+    pub const fn to(sink: Sink<'s>, style: Style, secrets: &'s Secrets) -> Self {
+        Self { style, secrets, out: String::new(), sink: Some(sink) }
     }
 
     /// The style.
@@ -183,15 +195,29 @@ impl<'s> Canvas<'s> {
         self.out.is_empty()
     }
 
-    /// The text.
+    /// The text; nothing if it was handed over.
     pub fn finish(self) -> String {
-        self.out
+        match self.sink {
+            Some(sink) => {
+                sink(&self.out);
+                String::new()
+            }
+            None => self.out,
+        }
     }
 
     /// An empty line, unless one is there already or nothing is above it.
     pub fn gap(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
+        }
+        if self.out.len() > PART
+            && let Some(sink) = &mut self.sink
+        {
+            // The next gap must see this one.
+            let end = self.out.len() - "\n\n".len();
+            sink(&self.out[..end]);
+            self.out.drain(..end);
         }
     }
 
@@ -332,6 +358,24 @@ mod tests {
         let mut canvas = Canvas::new(style, secrets);
         canvas.line(line);
         canvas.finish()
+    }
+
+    #[test]
+    fn the_parts_of_a_text_are_the_text() {
+        fn draw(mut canvas: Canvas<'_>) -> String {
+            for at in 0..9_000 {
+                let line = Line::default().text(format!("paragraph {at} é"));
+                canvas.paragraph([line.clone(), line]);
+                canvas.gap();
+            }
+            canvas.finish()
+        }
+        let secrets = Secrets::default();
+        let mut parts = Vec::new();
+        let mut sink = |part: &str| parts.push(part.to_owned());
+        assert_eq!(draw(Canvas::to(&mut sink, Style::default(), &secrets)), "");
+        assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * PART));
+        assert_eq!(parts.concat(), draw(Canvas::new(Style::default(), &secrets)));
     }
 
     fn narrow(width: usize) -> Style {

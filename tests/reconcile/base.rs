@@ -73,7 +73,7 @@ async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) 
 /// The steps by address and field.
 fn differences(steps: &[Step]) -> BTreeSet<String> {
     let fields = |step: &Step| {
-        let fields: Vec<_> = step.changes.iter().map(|change| change.field.clone()).collect();
+        let fields: Vec<_> = step.changes.iter().map(|change| change.field.to_string()).collect();
         let what = format!("{:?} {}", step.action, step.address);
         fields.into_iter().map(move |field| format!("{what} {field}"))
     };

@@ -253,7 +253,7 @@ impl Case {
         let mut steps = plan.steps.iter().filter(|step| &*step.address.path == self.path());
         // A step for a single-field section counts for that field.
         steps.any(|step| {
-            self.specs.len() == 1 || step.changes.iter().any(|change| change.field == spec.name)
+            self.specs.len() == 1 || step.changes.iter().any(|change| *change.field == *spec.name)
         })
     }
 }

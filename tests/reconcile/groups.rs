@@ -289,10 +289,10 @@ async fn a_plan_reads_the_limits_of_undeclared_groups() {
         assert_eq!(asked.count(), 1, "{wanted}");
         let (field, _) = wanted.as_object().unwrap().iter().next().unwrap();
         let sets = |field: &String| {
-            plan.steps.iter().flat_map(|step| &step.changes).any(|change| change.field == *field)
+            plan.steps.iter().flat_map(|step| &step.changes).any(|change| *change.field == **field)
         };
         assert!(!sets(field), "{wanted}: {:#?}", plan.steps);
-        let sent = plan.steps.iter().flat_map(|step| &step.calls).flat_map(|call| &call.fields);
+        let sent = plan.steps.iter().flat_map(|step| &step.calls).flat_map(|call| &*call.fields);
         assert!(
             !sent.clone().any(|sent| sent == field),
             "{wanted}: {:?}",

@@ -159,7 +159,7 @@ async fn a_field_that_is_refused_alone_is_sent_with_the_ones_it_needs() {
     let mut world = world(seeded, json!({"settings": {"mirror_trigger_builds": true}})).await;
     world.acknowledged = vec!["protection:**"];
     let plan = world.plan().await;
-    assert_eq!(plan.steps[0].calls[0].fields, ["mirror", "mirror_trigger_builds"]);
+    assert_eq!(*plan.steps[0].calls[0].fields, ["mirror", "mirror_trigger_builds"]);
     world.converge("a flag of a mirror").await;
     let trains = json!({"create": true, "settings": {"merge_pipelines_enabled": true, "merge_trains_enabled": true}});
     world.declare(&[project("acme/neo", trains)]);

@@ -306,7 +306,7 @@ async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
     let [step] = &plan.steps[..] else { panic!("{plan:#?}") };
     assert_eq!(step.address.entry.as_deref(), Some("https://git.example.org/acme/shop.git"));
     assert_eq!(
-        step.changes[0].after,
+        *step.changes[0].after,
         Shown::Value("https://bot:***@git.example.org/acme/shop.git".into())
     );
     assert_eq!(

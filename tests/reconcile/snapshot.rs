@@ -94,7 +94,7 @@ fn is_part_of(less: &Plan, whole: &Plan) {
         let is_said =
             said.iter().any(|said| address.starts_with(said.as_str())) || noted.contains(&address);
         // A value that is not kept is not shown as removed either.
-        let is_open = |change: &&Change| change.before != Shown::Hidden;
+        let is_open = |change: &&Change| *change.before != Shown::Hidden;
         let same = own.is_some_and(|own| {
             step.changes
                 .iter()

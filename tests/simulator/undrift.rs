@@ -178,5 +178,5 @@ pub(crate) fn exit_of(error: &ApiError) -> u8 {
 /// The writes in a plan: method, path, and the names of their fields.
 pub(crate) fn writes(plan: &Plan) -> BTreeSet<(&'static str, String, Vec<String>)> {
     let calls = plan.steps.iter().flat_map(|step| &step.calls);
-    calls.map(|call| (call.method, call.path.clone(), call.fields.clone())).collect()
+    calls.map(|call| (call.method, call.path.clone(), call.fields.to_vec())).collect()
 }

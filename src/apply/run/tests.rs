@@ -198,7 +198,7 @@ fn a_possible_step_never_exceeds_the_plan() {
             &variable,
             None,
             None,
-            replanned(&|step| step.changes.iter_mut().for_each(|c| c.field.push('x'))),
+            replanned(&|step| step.changes.iter_mut().for_each(|c| c.field = "x".into())),
             "changed",
         ),
         (

@@ -113,7 +113,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             None if self.was_possible(left) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
-        let fields: Vec<_> = left.changes.iter().map(|change| change.field.clone()).collect();
+        let fields: Vec<_> = left.changes.iter().map(|change| change.field.to_string()).collect();
         let help = match reason {
             MismatchReason::NotSaved => self.late(left, &fields),
             _ => None,

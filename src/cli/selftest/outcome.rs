@@ -124,7 +124,7 @@ impl Findings {
     pub(super) fn add_repeated(&mut self, phase: Phase, plan: &Plan) {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
-            let fields: Vec<_> = changes.iter().map(|change| change.field.clone()).collect();
+            let fields: Vec<_> = changes.iter().map(|change| change.field.to_string()).collect();
             self.add(phase, (Some(*scope), address), Fault::PlannedAgain, None, &fields);
         }
         self.planned(phase, plan);

@@ -35,6 +35,7 @@ use crate::{
     plan::{self, Extent, Plan},
     report::{
         Run,
+        canvas::{Canvas, Sink},
         json::{Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -167,7 +168,9 @@ impl Session {
         cx: &Context,
     ) -> Done {
         let (style, secrets) = (cx.output.style, &*self.settings.secrets);
-        let text = || terminal::plan(plan, &self.run, title, style, secrets);
+        let text = |sink: Sink<'_>| {
+            terminal::plan_on(Canvas::to(sink, style, secrets), plan, &self.run, title);
+        };
         let planned = Planned::new(&self.run, plan);
         reports.finish(sort, exit, Content::Planned(&planned), text, None)
     }

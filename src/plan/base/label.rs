@@ -153,7 +153,7 @@ impl Pair<'_> {
         }
         // Write-only fields are only sent together with another field, or because of the command
         // line.
-        let is_seen = |change: &&Change| change.before != Shown::Unknown;
+        let is_seen = |change: &&Change| *change.before != Shown::Unknown;
         let label = step.changes.iter().filter(is_seen).filter_map(|change| change.label).min();
         let label = label.unwrap_or(Label::Change);
         for change in step.changes.iter_mut().filter(|change| !is_seen(&&**change)) {
@@ -170,7 +170,7 @@ impl Pair<'_> {
         };
         // Two hidden values look the same.
         let is_same = other.after == change.after
-            && (change.after != Shown::Hidden
+            && (*change.after != Shown::Hidden
                 || value(self.declared, address, &change.field)
                     == value(self.head, address, &change.field));
         if is_same { Label::Drift } else { Label::Both }
@@ -191,13 +191,13 @@ impl Pair<'_> {
                 (Action::Update, State::Present) => {
                     let is_settled = |change: &&Change| {
                         entry.fields.contains_key(&change.field)
-                            && change.before != Shown::Unknown
+                            && *change.before != Shown::Unknown
                             && !own.is_some_and(|own| {
                                 own.changes.iter().any(|known| known.field == change.field)
                             })
                     };
                     let fields = step.changes.iter().filter(is_settled);
-                    let fields: Vec<_> = fields.map(|change| change.field.clone()).collect();
+                    let fields: Vec<_> = fields.map(|change| change.field.to_string()).collect();
                     (!fields.is_empty()).then_some(Adopted { address, fields })
                 }
                 (Action::Create, State::Absent) | (Action::Delete, State::Present)
@@ -235,7 +235,7 @@ fn together(steps: &mut [Step], head: &Container) {
     // A replacement, and a change of the identity, is carried out as a whole.
     for step in &mut *steps {
         let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
-        let tells = |change: &Change| identity.contains(&change.field.as_str());
+        let tells = |change: &Change| identity.contains(&&*change.field);
         if !is_left(step.label) && (step.replaces || step.changes.iter().any(tells)) {
             also(step);
         }
@@ -300,7 +300,7 @@ fn named(steps: &mut [Step]) {
         let mut names = BTreeSet::new();
         let changes = steps.iter().filter(|step| !is_left(step.label)).flat_map(|s| &s.changes);
         for change in changes.filter(|change| !is_left(change.label)) {
-            if let Shown::Value(value) = &change.after {
+            if let Shown::Value(value) = &*change.after {
                 texts(value, &mut names);
             }
         }

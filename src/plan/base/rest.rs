@@ -53,7 +53,7 @@ impl Rest {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())
             });
-            let tells = |change: &Change| section.of.identity.contains(&change.field.as_str());
+            let tells = |change: &Change| section.of.identity.contains(&&*change.field);
             match own {
                 Some(own) if step.action == Action::Update && !step.changes.iter().any(tells) => {
                     spare(&mut section.entries[own].fields, step);
@@ -77,7 +77,7 @@ fn leaves(step: &Step) -> bool {
 /// Removes from `fields` those that `step` excludes.
 fn spare(fields: &mut Declared, step: &Step) {
     let is_left = |name: &str| {
-        step.changes.iter().any(|change| change.field == name && is_left(change.label))
+        step.changes.iter().any(|change| &*change.field == name && is_left(change.label))
     };
     *fields = fields.iter().filter(|(name, _)| !is_left(name)).collect();
 }

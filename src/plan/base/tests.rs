@@ -247,7 +247,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
     let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
     let lines = |steps: &[Step]| -> Vec<_> {
         let line = |step: &Step| {
-            let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+            let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
             format!("{:?} {} {}", step.action, step.address, fields.join(" "))
         };
         steps.iter().map(line).collect()

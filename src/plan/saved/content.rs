@@ -45,8 +45,8 @@ impl Recording<'_> {
         let about = SavedSections::of(step);
         let live = step.found().map(|live| &live.fields);
         let change = |change: &diff::Change| {
-            let found = live.and_then(|live| live.get(&change.field));
-            let found = found.filter(|_| about.is_secret(|spec| spec.name == change.field));
+            let found = live.and_then(|live| live.get(&*change.field));
+            let found = found.filter(|_| about.is_secret(|spec| *spec.name == *change.field));
             Change {
                 field: self.text(&change.field),
                 before: self.shown(&change.before),
@@ -221,7 +221,7 @@ impl SavedSections {
 
     /// The names in requests of the fields that `step` changes.
     fn sent_names<'s>(&'s self, step: &'s diff::Step) -> BTreeSet<&'s str> {
-        let names = step.changes.iter().map(|change| change.field.as_str());
+        let names = step.changes.iter().map(|change| &*change.field);
         names
             .flat_map(|name| self.0.iter().map(move |section| section.field(name).sent_name(name)))
             .collect()

@@ -423,7 +423,7 @@ proptest! {
             let saved = edited.plan.shown();
             let saved = saved.iter().find(|saved| saved.address == step.address);
             let has = |field: &str| {
-                saved.is_some_and(|saved| saved.changes.iter().any(|other| other.field == field))
+                saved.is_some_and(|saved| saved.changes.iter().any(|other| *other.field == *field))
             };
             let is_said = saved.is_some_and(|saved| saved.action == step.action)
                 && step.changes.iter().all(|change| has(&change.field));
@@ -499,7 +499,7 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
     let side = Side::of(&declared, &live);
     let plan = side.plan();
     let about = |step: &crate::diff::Step| {
-        let fields: Vec<_> = step.changes.iter().map(|change| change.field.clone()).collect();
+        let fields: Vec<_> = step.changes.iter().map(|change| change.field.to_string()).collect();
         let calls: Vec<_> = step.calls.iter().map(|call| (call.operation, call.restores)).collect();
         (step.address.clone(), step.action, step.replaces, step.possible.is_some(), fields, calls)
     };

@@ -343,13 +343,8 @@ fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
 fn settings_limited_by_a_group_are_changed_after_it() {
     let change = |path: &str, scope, field: &str| {
         let address = Address::container(path.into()).section("settings");
-        let change = crate::diff::Change {
-            field: field.to_owned(),
-            before: Shown::Value(false.into()),
-            after: Shown::Value(true.into()),
-            origin: None,
-            label: None,
-        };
+        let [before, after] = [false, true].map(|value| Shown::Value(value.into()));
+        let change = Change::new(field, before, after, None);
         Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
     };
     let group = |field: &str| change("acme", Scope::Group, field);
@@ -369,13 +364,7 @@ fn settings_limited_by_a_group_are_changed_after_it() {
 /// A name is there once in a group: what gets it waits for what gives it up.
 #[test]
 fn a_creation_waits_until_its_name_is_free() {
-    let change = |before: Shown, after: Shown| crate::diff::Change {
-        field: "name".to_owned(),
-        before,
-        after,
-        origin: None,
-        label: None,
-    };
+    let change = |before: Shown, after: Shown| Change::new("name", before, after, None);
     let text = |name: &str| Shown::Value(name.into());
     let renamed = |path: &str, before: Shown| {
         let mut step = at(path, "settings", Vec::new());

@@ -57,10 +57,31 @@ fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
 /// The steps of a plan, one per line.
 fn steps(plan: &ContainerPlan) -> Vec<String> {
     let line = |step: &Step| {
-        let fields: Vec<_> = step.changes.iter().map(|c| c.field.as_str()).collect();
+        let fields: Vec<_> = step.changes.iter().map(|c| &*c.field).collect();
         format!("{:?} {} {}", step.action, step.address, fields.join(" "))
     };
     plan.steps.iter().map(line).collect()
+}
+
+#[test]
+fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
+    let sections = json!({"variables": [{"key": "A", "value": "x"}]});
+    let mut plan = Plan::default();
+    for at in 0..=MOST_LIVE {
+        let path = format!("acme/p{at:04}");
+        let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
+        let live = here(&declared, &json!({"variables": []}));
+        let own = container(&declared, &live, &settings(&[]));
+        plan.add(&declared, own, live);
+    }
+    let plan = plan.sorted(&Extent::default());
+    let [first, .., last] = &plan.steps[..] else { panic!("no steps") };
+    assert!(Arc::ptr_eq(&first.calls[0].fields, &last.calls[0].fields));
+    for (one, other) in first.changes.iter().zip(&last.changes) {
+        assert!(Arc::ptr_eq(&one.field, &other.field));
+        assert!(Arc::ptr_eq(&one.before, &other.before) && Arc::ptr_eq(&one.after, &other.after));
+    }
+    assert!(plan.live("acme/p1999").is_some() && plan.live("acme/p2000").is_none());
 }
 
 #[test]
@@ -163,7 +184,7 @@ fn a_known_secret_is_compared_and_never_shown() {
     let plan = plan_of(&declared, &live);
     assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@* value"]);
     let change = &plan.steps[0].changes[0];
-    assert_eq!((&change.before, &change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
+    assert_eq!((&*change.before, &*change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
     assert_eq!(plan.notes[0].reason, Reason::SecretMissing { secrets: vec!["env:B".into()] });
     let everything = format!("{plan:?}") + &serde_json::to_string(&plan.steps).unwrap();
     assert!(
@@ -508,7 +529,7 @@ fn the_default_branch_waits_for_the_first_branch() {
             .any(|request| request.names().any(|name| name == "default_branch"));
         let is_declared = settings_.get("default_branch").is_some();
         assert_eq!(is_sent, is_declared && !waits, "{create} {settings_}");
-        assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| c.field == "default_branch"));
+        assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| &*c.field == "default_branch"));
     }
 }
 

@@ -60,13 +60,13 @@ fn identity(step: &Step) -> Vec<&str> {
     // A section of this name has the same identity in every scope.
     let section = kinds::everywhere().find(|section| Some(section.section) == named);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
-    let is_told = |change: &&Change| match &change.after {
+    let is_told = |change: &&Change| match &*change.after {
         Shown::Value(value) => {
-            section.identity.contains(&change.field.as_str()) && entry.contains(&plain_text(value))
+            section.identity.contains(&&*change.field) && entry.contains(&plain_text(value))
         }
         _ => false,
     };
-    step.changes.iter().filter(is_told).map(|change| change.field.as_str()).collect()
+    step.changes.iter().filter(is_told).map(|change| &*change.field).collect()
 }
 
 /// The unexpected steps that come first: those of other sections, without the container itself.
@@ -96,7 +96,7 @@ pub fn rows_of<'s>(
     full: bool,
 ) -> Vec<Row<'s>> {
     let told = identity(step);
-    let changes = changes.into_iter().filter(|change| !told.contains(&change.field.as_str()));
+    let changes = changes.into_iter().filter(|change| !told.contains(&&*change.field));
     let rows = changes.flat_map(|change| rows(step, change));
     rows.filter(|row| full || !row.is_idle()).collect()
 }
@@ -158,9 +158,10 @@ fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
         |origin: &&Origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line);
     let origin = change.origin.as_ref().filter(is_news);
     let row = |name, before, after| Row { name, before, after, action, label, origin };
-    let whole = || vec![row(change.field.clone(), change.before.clone(), change.after.clone())];
-    let Shown::Value(Json::Object(after)) = &change.after else { return whole() };
-    let before = |key: &str| match &change.before {
+    let side = |side: &Shown| side.clone();
+    let whole = || vec![row(change.field.to_string(), side(&change.before), side(&change.after))];
+    let Shown::Value(Json::Object(after)) = &*change.after else { return whole() };
+    let before = |key: &str| match &*change.before {
         Shown::Value(Json::Object(before)) => {
             before.get(key).map_or(Shown::Unknown, |value| Shown::Value(value.clone()))
         }

@@ -96,7 +96,7 @@ fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         return unfolded(canvas, title, steps);
     }
     let shown = steps.iter().map(|step| {
-        let fields: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+        let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let is_part = step.action == Action::Update && !fields.is_empty();
         let fields = if is_part { format!(" ({})", fields.join(", ")) } else { String::new() };
         let (_, sign) = sign(step.action);

@@ -33,7 +33,11 @@ use crate::{plan::Plan, secret::Secrets};
 
 /// `plan` as text, without `secrets`.
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
-    let mut canvas = Canvas::new(style, secrets);
+    plan_on(Canvas::new(style, secrets), plan, run, title)
+}
+
+/// `plan` on an empty `canvas`.
+pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
     heading(&mut canvas, title.word(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
     branch::steps(&mut canvas, plan, title);

@@ -1,5 +1,7 @@
 //! Explains an address: its declaration, the contribution of each layer, and the live state.
 
+use std::sync::Arc;
+
 use unicode_width::UnicodeWidthStr as _;
 
 use super::described;
@@ -269,8 +271,9 @@ fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
         step.changes.retain(|change| subject.is_about(&change.field));
         if let Some((name, within)) = subject.field.split_first().filter(|(_, w)| !w.is_empty()) {
             for change in &mut step.changes {
-                change.field = format!("{name}.{}", within.join("."));
-                let part = |side: &Shown| inner(side.clone(), within).unwrap_or(Shown::Unknown);
+                change.field = format!("{name}.{}", within.join(".")).into();
+                let part =
+                    |side: &Shown| Arc::new(inner(side.clone(), within).unwrap_or(Shown::Unknown));
                 (change.before, change.after) = (part(&change.before), part(&change.after));
             }
             step.changes.retain(|change| change.before != change.after);
