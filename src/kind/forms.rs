@@ -139,8 +139,16 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         (_, Json::Array(named)) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
+        (_, Json::String(url)) if spec.field.names == Some(Named::Group) => path_in(url).into(),
         _ => live.clone(),
     })
+}
+
+/// The path of a group whose page is at `url`. Some responses show only that; any other text is
+/// returned unchanged.
+fn path_in(url: &str) -> &str {
+    let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
+    after_host.map_or(url, |(_, path)| path)
 }
 
 /// Declared to comparable: names become ids where the ids are known. This applies to lists, rows,

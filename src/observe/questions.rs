@@ -8,7 +8,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Facts, Id, Section, Target},
+    kind::{Facts, Id, Removal, Section, Target},
     kinds,
     level::MAINTAINER,
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question},
@@ -172,6 +172,9 @@ impl Observer {
         }) {
             let named = |name: &&&str| section.field(name).names == Some(Named::Group);
             let Some(name) = section.identity.iter().find(named) else { continue };
+            if section.removal != Removal::Access {
+                continue;
+            }
             for entry in entries {
                 let path = entry.fields.get(*name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {

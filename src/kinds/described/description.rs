@@ -287,8 +287,8 @@ pub struct Field {
     /// The highest allowed integer.
     pub maximum: Option<i64>,
     /// What its value names: a user by username, or a group or project by path. Requests contain
-    /// the id. Responses contain the id under the same name (`send_as`), or the name under
-    /// `read_as`.
+    /// the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
+    /// name, or the URL of the page of a group.
     pub names: Option<Named>,
     /// An example.
     pub example: Option<Scalar>,

@@ -27,6 +27,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     AGENTS,
     JOB_TOKENS,
     ALLOWED,
+    ALLOWED_GROUPS,
 ];
 
 pub(super) const ROUTES: &[Route] =
@@ -567,24 +568,65 @@ const ALLOWED: Collection = Collection {
         itself.set(TARGET, scope.id());
         Ok(vec![itself])
     },
-    settle: |_, call, row, stored| {
-        let target = row.value(TARGET);
-        let known = Project::by_id(call.db, target.as_i64().unwrap_or_default())?;
-        refuse_if(known.is_none(), || Failure::not_found("target_project_id not found Not Found"))?;
-        refuse_if(stored.iter().any(|other| other.value(TARGET) == target), || {
-            Failure::refused("This project is already in the job token allowlist.")
-        })
+    settle: |of, call, row, stored| {
+        let known = Project::by_id(call.db, target(of, row))?;
+        settle_target(of, row, stored, known.map(|_| "project"))
     },
     rows: Records("job_token_allowlist"),
     missing: || Failure::refused("Target project is not in the job token scope"),
-    json: |_, call, scope, row| {
-        let target = row.value(TARGET);
+    json: |of, call, scope, row| {
         if call.writes {
-            return Ok(json!({ "source_project_id": scope.id(), TARGET: target }));
+            return Ok(json!({ "source_project_id": scope.id(), TARGET: row.value(TARGET) }));
         }
-        let project = Project::by_id(call.db, target.as_i64().unwrap_or_default())?;
+        let project = Project::by_id(call.db, target(of, row))?;
         let (project, wanted) = (project.ok_or_else(Failure::no_record)?, Extras::of(call)?);
         view::value(|text| view::simple(call, &project, wanted, text))
     },
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
+
+/// The groups whose projects' jobs reach a project.
+const ALLOWED_GROUPS: Collection = Collection {
+    path: "/projects/{id}/job_token_scope/groups_allowlist",
+    entry: TARGET_GROUP,
+    key: TARGET_GROUP,
+    since: Some(Release::new(17, 0)),
+    required: &[TARGET_GROUP],
+    fields: &[Field::new(TARGET_GROUP, Form::Integer)],
+    inherited: |_, _, _| Ok(Vec::new()),
+    settle: |of, call, row, stored| {
+        let known = Namespace::by_id(call.db, target(of, row))?.filter(Namespace::is_group);
+        settle_target(of, row, stored, known.map(|_| "group"))
+    },
+    rows: Records("job_token_groups_allowlist"),
+    missing: || Failure::refused("Target group is not in the job token scope"),
+    json: |of, call, scope, row| {
+        if call.writes {
+            let group = row.value(TARGET_GROUP);
+            return Ok(json!({ "source_project_id": scope.id(), TARGET_GROUP: group }));
+        }
+        let group = Namespace::by_id(call.db, target(of, row))?.ok_or_else(Failure::no_record)?;
+        Ok(json!({ "id": group.id, "web_url": group.web_url(&call.base), "name": group.name }))
+    },
+    ..ALLOWED
+};
+
+const TARGET_GROUP: &str = "target_group_id";
+
+fn target(of: &Collection, row: &Record) -> i64 {
+    row.value(of.key).as_i64().unwrap_or_default()
+}
+
+/// An entry of an allowlist names something that exists, of the sort `known`, and nothing twice.
+fn settle_target(
+    of: &Collection,
+    row: &Record,
+    stored: &[Record],
+    known: Option<&str>,
+) -> Result<()> {
+    let unknown = || Failure::not_found(&format!("{} not found", of.key));
+    let noun = known.ok_or_else(unknown)?;
+    refuse_if(stored.iter().any(|other| target(of, other) == target(of, row)), || {
+        Failure::refused(format!("This {noun} is already in the job token allowlist."))
+    })
+}

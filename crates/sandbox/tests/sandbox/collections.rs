@@ -331,6 +331,12 @@ async fn job_tokens_of_listed_projects_reach_a_project() {
     let (world, rule) = (at(OBSERVED).await, fact("job-token-scope"));
     let (scope, list) = ("job_token_scope", "job_token_scope/allowlist");
     let entry = |id: u64| json!({"target_project_id": id});
+    let team = world.get(ROOT, "/groups/acme").await.body;
+    let listed = json!([{"id": team["id"], "web_url": team["web_url"], "name": team["name"]}]);
+    let groups = "job_token_scope/groups_allowlist";
+    let of_team = || below(&format!("{groups}/{}", team["id"]));
+    let absent = json!({"message": "404 target_group_id not found Not Found"});
+    let group = |id: &Value| json!({"target_group_id": id});
     world
         .check(vec![
             (
@@ -360,6 +366,13 @@ async fn job_tokens_of_listed_projects_reach_a_project() {
             (rule, "mia", "GET", below(list), NO, 200, json!([{"id": 1}, {"id": 2}])),
             (rule, "mia", "DELETE", below("job_token_scope/allowlist/2"), NO, 204, NO),
             (rule, "mia", "DELETE", below("job_token_scope/allowlist/2"), NO, 400, NO),
+            (rule, "mia", "POST", below(groups), group(&team["id"]), 201, NO),
+            (rule, "mia", "POST", below(groups), group(&team["id"]), 400, NO),
+            (rule, "mia", "POST", below(groups), group(&json!(99)), 404, absent),
+            (rule, "dan", "GET", below(groups), NO, 403, NO),
+            (rule, "mia", "GET", below(groups), NO, 200, listed),
+            (rule, "mia", "DELETE", of_team(), NO, 204, NO),
+            (rule, "mia", "DELETE", of_team(), NO, 400, NO),
         ])
         .await;
 }
