@@ -94,6 +94,13 @@ impl Unable {
         let help = format!("correct the name, or declare it under `{section}` too");
         Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
     }
+
+    /// Several entries of another section that have the same name.
+    pub fn several_entries(section: &str, name: &str, field: &str) -> Self {
+        let message = format!("several entries of `{section}` are called `{}`", text::escape(name));
+        let help = "rename them, so that the name means one".to_owned();
+        Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
+    }
 }
 
 /// Everything that is needed to build calls.

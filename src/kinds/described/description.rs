@@ -34,6 +34,8 @@ pub struct Description {
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
     pub name_field: Option<String>,
+    /// The field by which entries of other sections name an entry (default: its identity).
+    pub called_by: Option<String>,
     /// The fields, in addition to the identity, that creating an entry needs.
     #[serde(default)]
     pub required: Vec<String>,
@@ -207,6 +209,9 @@ pub struct Home {
     /// if entries exist.
     #[serde(default)]
     pub closed_by: Vec<String>,
+    /// Whether only top-level groups have it (default: `false`).
+    #[serde(default)]
+    pub top_level: bool,
     /// The lowest tier of the service that has the collection.
     #[serde(default)]
     pub tier: Tier,
@@ -297,6 +302,9 @@ pub struct Field {
     /// What `grants` allow, as a verb.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<String>,
+    /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
+    #[serde(default)]
+    pub deploy_keys: bool,
     /// Another parameter for `grants` that consist of a single level, in the request that creates
     /// an entry.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
@@ -310,6 +318,10 @@ pub struct Field {
     /// The name in responses, if different.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub read_as: Option<String>,
+    /// Whether responses contain an object with the value in `value` (default: `false`). If its
+    /// `locked` is true, the field is not compared.
+    #[serde(default)]
+    pub nested: bool,
     /// Whether responses leave it out (default: `false`). They always leave out a secret.
     #[serde(default)]
     pub write_only: bool,
@@ -357,7 +369,8 @@ pub struct Field {
     /// was declared. So a request that switches the flag on also contains this field, and the
     /// response must show it.
     pub limits: Option<String>,
-    /// The only scope that has the field, if not both do.
+    /// The only scope that has the field, if not both do. Two fields may have the same name, one in
+    /// each scope.
     pub only: Option<Scope>,
     /// The lowest tier of the service that has the field.
     #[serde(default)]

@@ -62,6 +62,7 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
             pattern: description.identity.first().map_or("", |name| keep(name)),
             lets: lets.leak(),
             grants: keep_all(&description.grants),
+            is_named: description.called_by.is_some(),
             level: level.map(|field| keep(&field.name)),
             before_removal: description
                 .before_removal
@@ -202,7 +203,7 @@ fn of_scope(
     operations: &Operations,
 ) -> Home {
     let table: &'static Table =
-        Box::leak(Box::new(Table::of_scope(entry::schema(description, home.since), scope)));
+        Box::leak(Box::new(Table::of_scope(entry::schema(description, home, scope), scope)));
     let parent = above.map(|above| above.parent);
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));
@@ -253,6 +254,7 @@ fn of_scope(
         },
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         lists_itself: home.lists_itself,
+        called_by: description.called_by.as_deref().map(keep),
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,
         ..Home::PLAIN
@@ -263,6 +265,8 @@ fn of_scope(
 struct DescribedRules {
     noun: &'static str,
     grants: &'static [&'static str],
+    /// Whether rules name its entries, which must grant something by then.
+    is_named: bool,
     /// The field with the level of access that an entry gives. undrift does not know which people
     /// get it.
     level: Option<&'static str>,
@@ -287,7 +291,8 @@ impl Rules for DescribedRules {
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_new = before.is_empty();
-        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|given| *given != false);
+        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
+        let given = |name: &&&str| is_new && gives(after, name);
         let how = |name: &&str| format!("add a {} with `{name}`", self.noun);
         let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
         let lists: Vec<_> = self.lets.iter().map(|(list, _)| *list).collect();
@@ -299,7 +304,13 @@ impl Rules for DescribedRules {
             ends: false,
         });
         let rules = (!lists.is_empty()).then(rule).into_iter().flatten();
-        given.chain(access).chain(rules).collect()
+        let any = |fields: &Object| self.grants.iter().any(|name| gives(fields, name));
+        let people = match (any(before), any(after)) {
+            (false, true) if self.is_named => Some(Effect::Provides(Capability::People)),
+            (true, false) if self.is_named => Some(Effect::Takes(Capability::People)),
+            _ => None,
+        };
+        given.chain(access).chain(rules).chain(people).collect()
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
