@@ -146,6 +146,8 @@ async fn environments_stop_before_they_go() {
         "deploy_access_levels": [{"id": 1, "access_level": 40, "access_level_description": "Maintainers", "group_inheritance_type": 0}],
         "approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 1}]});
     let swap = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
+    let tier = |name: &str| json!({"name": name, "deploy_access_levels": [{"access_level": 40}]});
+    let tiers = fact("protected-tiers");
     world
         .check(vec![
             (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 201, json!({"id": 1, "slug": "live", "tier": "production", "state": "available"})),
@@ -164,8 +166,10 @@ async fn environments_stop_before_they_go() {
             (fact("approval-count"), "mia", "PUT", below("protected_environments/live"), json!({"required_approval_count": 2}), 422, NO),
             (protected, "dan", "GET", below("protected_environments"), NO, 403, NO),
             (protected, "mia", "DELETE", below("protected_environments/live"), NO, 204, NO),
-            (protected, ROOT, "POST", "/groups/acme/protected_environments", json!({"name": "live", "deploy_access_levels": [{"access_level": 40}]}), 400, NO),
-            (protected, ROOT, "POST", "/groups/acme/protected_environments", json!({"name": "staging", "deploy_access_levels": [{"access_level": 40}]}), 201, NO),
+            (tiers, "olive", "POST", "/groups/acme/protected_environments", tier("live"), 422, json!({"message": ["Name must be one of environment tiers: production, staging, testing, development, other"]})),
+            (tiers, "olive", "POST", "/groups/acme/protected_environments", tier("staging"), 201, json!({"deploy_access_levels": [{"access_level": 40}]})),
+            (tiers, "olive", "POST", "/groups/acme/protected_environments", tier("staging"), 409, json!({"message": "Protected environment 'staging' already exists"})),
+            (tiers, "mia", "GET", "/groups/acme/protected_environments", NO, 403, NO),
         ])
         .await;
     let before = at(Release::new(15, 8)).await;
