@@ -371,7 +371,7 @@ impl Job<'_> {
         let handles = self.section.home.handle.iter().zip(&live.handle);
         handles.fold(request, |request, (handle, value)| match handle.place {
             HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),
-            HandlePlace::Query(_) if Bug::DropFilter.is_planted() => request,
+            HandlePlace::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
             HandlePlace::Query(name) => request.query(name, forms::plain_text(value)),
             HandlePlace::Added(_) | HandlePlace::Named => request,
         })

@@ -162,9 +162,16 @@ impl Check<'_> {
 
     /// Keys that name fields must name existing ones.
     fn names(&mut self) {
-        let Description { identity, required, grants, name_field, called_by, .. } =
-            self.description;
-        let lists = [("identity", identity), ("required", required), ("grants", grants)];
+        let Description {
+            identity, either, required, grants, name_field, called_by, entry, ..
+        } = self.description;
+        let lists = [
+            ("identity", identity),
+            ("either", either),
+            ("required", required),
+            ("grants", grants),
+            ("entry/query", &entry.query),
+        ];
         let listed = lists.into_iter().flat_map(|(list, names)| {
             names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), name))
         });

@@ -27,6 +27,9 @@ pub struct Description {
     /// The fields that identify an entry, in the order in which addresses show them.
     #[serde(default)]
     pub identity: Vec<String>,
+    /// Fields of the identity of which each entry has exactly one.
+    #[serde(default)]
+    pub either: Vec<String>,
     /// Whether it is a single object that always exists, instead of a collection: it has no
     /// `identity`, and is only read and edited (default: `false`).
     #[serde(default)]
@@ -162,6 +165,9 @@ pub struct Entry {
     /// What it is, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: Option<String>,
+    /// Fields that address an entry as query parameters, in a DELETE request to the path of the
+    /// collection. Paths then have no argument for it.
+    pub query: Vec<String>,
 }
 
 /// The section of the parent entries.
@@ -201,6 +207,8 @@ pub struct Home {
     /// Whether the list has pages (default: `true`). Otherwise one response contains all of it.
     #[serde(default = "is_usual")]
     pub paged: bool,
+    /// The message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<String>,
     /// The lowest role to which the service shows every entry (default: `maintainer`).
     #[serde(default)]
     #[schemars(with = "Level")]

@@ -34,7 +34,7 @@ pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Js
         "description": description.about,
         "type": "object",
         "properties": properties,
-        "required": description.identity,
+        "required": description.always_named().collect::<Vec<_>>(),
         "additionalProperties": false,
     });
     if description.document {

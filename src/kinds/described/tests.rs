@@ -562,7 +562,7 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
         "deploy_keys",
         "job_token_scope/allowlist",
         "job_token_scope/groups_allowlist",
-        "ldap_group_links",
+        "access_requests",
         "member_roles",
         "service_accounts",
     ] {

@@ -469,3 +469,30 @@ async fn a_described_collection_is_served() {
     let others = World::usual().await;
     assert_eq!(others.get(ROOT, below("play/toys")).await.status, 404);
 }
+
+#[tokio::test]
+async fn links_to_a_directory_are_addressed_by_what_they_link() {
+    let (world, rule) = (at(OBSERVED).await, fact("ldap-links"));
+    let links = "/groups/acme/ldap_group_links";
+    let link = |level: u8| json!({"provider": "ldapmain", "cn": "ops", "group_access": level});
+    let shown = json!({"cn": "ops", "filter": null, "provider": "ldapmain", "group_access": 30});
+    let none = json!({"message": "No linked LDAP groups found"});
+    let both = json!({"provider": "ldapmain", "cn": "a", "filter": "(b)", "group_access": 30});
+    let taken = json!({"message": "Cn has already been taken"});
+    let gone = json!({"message": "Linked LDAP group not found"});
+    let one = "/groups/acme/ldap_group_links?provider=ldapmain&cn=ops";
+    world
+        .check(vec![
+            (rule, "olive", "GET", links, NO, 404, none),
+            (rule, "olive", "POST", links, both, 400, NO),
+            (rule, "olive", "POST", links, json!({"provider": "x", "group_access": 30}), 400, NO),
+            (rule, "olive", "POST", links, link(7), 400, NO),
+            (rule, "olive", "POST", links, link(30), 201, shown.clone()),
+            (rule, "olive", "POST", links, link(20), 409, taken),
+            (rule, "olive", "GET", links, NO, 200, json!([shown])),
+            (rule, "mia", "GET", links, NO, 403, NO),
+            (rule, "olive", "DELETE", one, NO, 204, NO),
+            (rule, "olive", "DELETE", one, NO, 404, gone),
+        ])
+        .await;
+}
