@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{entry_id, request::known};
 use crate::{
     field::{Codec, Compare, Field, Named, Tier},
-    kind::{Names, Spec, Unable},
+    kind::{Id, Names, Spec, Unable},
     level::Level,
     value::{Json, Object},
 };
@@ -41,9 +41,8 @@ impl Spec {
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
         let fields = self.parts.iter().filter_map(|(name, field)| {
             let value = row.get(name)?;
-            let entry = |section: &str| {
-                entry_id(section, value.as_str()?, names, name).ok().map(|id| id.sent())
-            };
+            let entry =
+                |section: &str| entry_id(section, value.as_str()?, names, name).ok().map(Id::sent);
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
                 None => field.names_entries.as_deref().and_then(entry),

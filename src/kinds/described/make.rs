@@ -315,7 +315,7 @@ impl Rules for DescribedRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let has_one = self.either.iter().any(|name| declared.contains_key(*name));
+        let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
             let message = format!("{one} must have {names}");
