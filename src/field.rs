@@ -279,6 +279,9 @@ pub enum Codec {
     Same,
     /// The word of a [`Level`](crate::level::Level). Requests and responses contain its number.
     Level,
+    /// Responses contain an object with the value in `value`. If its `locked` is true, the value comes
+    /// from above and cannot be changed.
+    Nested,
 }
 
 /// The requests that accept a field.

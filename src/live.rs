@@ -11,7 +11,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     cause::Cause,
-    kind::{Facts, LiveEntry, Names, Target},
+    desired::{Container, State},
+    kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
     page::Complete,
     release::Known,
     value::Object,
@@ -210,4 +211,35 @@ impl Collection {
             Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),
         }
     }
+}
+
+/// The ids of the entries of a section by their names: of those that are there, as `found`, and the
+/// addresses of those that are declared.
+///
+/// # Errors
+/// If the section could not be read.
+pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
+    let live = found.entries().map_err(Cause::clone)?.iter();
+    let live = live.filter_map(|live| Some((&live.fields, Id::Known(of.id_of(live)?))));
+    let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
+    let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
+    let present = declared.filter(|entry| entry.state == State::Present);
+    let present = present.filter_map(|entry| {
+        let address = || container.address().section(of.section).entry(entry.key.clone());
+        let id = known.get(&entry.key).cloned();
+        let id = id.unwrap_or_else(|| Id::OfStep(address().to_string().into()));
+        let name = match of.home.called_by {
+            Some(_) => of.called(&forms::plain(&entry.values()))?,
+            None => entry.key.clone(),
+        };
+        Some((name, id))
+    });
+    let live = live.filter_map(|(fields, id)| Some((of.called(fields)?, id)));
+    let mut ids = Entries::new();
+    for (name, id) in present.chain(live) {
+        let is_another = |known: &Option<Id>| known.as_ref() != Some(&id);
+        let is_ambiguous = of.home.called_by.is_some() && ids.get(&name).is_some_and(is_another);
+        ids.insert(name, (!is_ambiguous).then_some(id));
+    }
+    Ok(ids)
 }

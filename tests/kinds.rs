@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::Deserialize as _;
 use serde_json::json;
 use undrift::{
-    field::{Accepted, Compare, Field, KEYWORD, Route, Scope, Secrecy},
+    field::{Accepted, Codec, Compare, Field, KEYWORD, Route, Scope, Secrecy},
     kind::{
         Change, Create, Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner,
         Place, Section, Shape, Spec, Table, Target,
@@ -170,7 +170,9 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.also).collect();
         // An entry without an id can only be named.
         let is_addressed = |handle: &&Handle| !matches!(handle.place, HandlePlace::Named);
-        let is_own = |handle: &&Handle| !above.contains(&handle.field);
+        // Of two fields that exclude each other, an entry has one.
+        let has = |name: &str| section.rules.has(&Object::new(), name);
+        let is_own = |handle: &&Handle| !above.contains(&handle.field) && has(handle.field);
         for handle in home.handle.iter().filter(is_addressed).filter(is_own) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
@@ -367,6 +369,7 @@ fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object
             Json::Array(ids) if spec.field.names.is_some() => {
                 ids.iter().map(|id| json!({"id": id})).collect()
             }
+            other if spec.field.codec == Codec::Nested => json!({ "value": other }),
             other => other.clone(),
         };
         Some((spec.field.live_name(&spec.name)?.to_owned(), value))
@@ -394,7 +397,7 @@ fn sent_values_read_back_as_declared() {
                     _ => Vec::new(),
                 };
                 if let Some(other) = spec.field.names_entries.as_deref() {
-                    let id = |(id, name): (u64, &Json)| (plain_text(name), Id::Known(id));
+                    let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
                     names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
                 let body = forms::body(section, &declared, Route::Edit, &names).unwrap();

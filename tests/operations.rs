@@ -15,6 +15,7 @@ use undrift::{
     },
     operation::{Answer, AnyOp, Method, Operation, Parameter, Place, Type},
     release::Release,
+    value::Object,
 };
 
 fn rows() -> impl Iterator<Item = &'static Operation> {
@@ -219,6 +220,8 @@ fn required_parameters_are_listed() {
         let of = of.map(|((scope, section), _)| kinds::section(scope, section).unwrap());
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required);
+            // Of two fields that exclude each other, neither is required.
+            let all = all.filter(move |name| of.rules.has(&Object::new(), name));
             // The path has what an entry is below.
             let all = all.filter(move |name| of.home.parent.is_none_or(|p| p.field != **name));
             all.map(move |name| of.field(name).sent_name(name))

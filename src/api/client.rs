@@ -278,7 +278,13 @@ impl ReadClient {
     /// page was refused ([`page_error`](ApiError::page_error)), the pager cannot be used any more.
     pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
         let Some(request) = pager.next() else { return Ok(None) };
-        let mut answer = self.call(&request).await?;
+        let mut answer = match self.call(&request).await {
+            Err(error) if error.is_empty_list() => {
+                let nothing = pager.accept(&HeaderMap::new(), Vec::new());
+                return nothing.map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)));
+            }
+            answer => answer?,
+        };
         let Some(objects) = error::objects(answer.body.take()) else {
             return Err(self.core.malformed(&request, &answer, "something other than a list"));
         };

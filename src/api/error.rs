@@ -192,6 +192,12 @@ impl ApiError {
             && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
     }
 
+    /// 404 because the list has no entries ([`Operation::empty_as`]).
+    pub fn is_empty_list(&self) -> bool {
+        let said = |text: &str| self.message().is_some_and(|message| message.contains(text));
+        self.is_not_found() && self.operation().empty_as.is_some_and(said)
+    }
+
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {

@@ -680,6 +680,7 @@ mod tests {
             "shares.group",
             "hooks.previously",
             "job_token_allowlist.project",
+            "job_token_groups_allowlist.group",
             "pipeline_schedule_variables.schedule",
         ];
         assert_eq!(found, steering);

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Compare, Named, Readback, Scope, Secrecy, Tier},
+    field::{Codec, Compare, Named, Readback, Scope, Secrecy, Tier},
     kind::{
         Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
         is_readable, limits, needs::is_off, plain_text,
@@ -110,6 +110,9 @@ pub(super) fn declare(
         | Presence::Halfway { .. } => return gone("it is gone"),
         Presence::Unreadable(cause) => return Found::Unread(cause.clone()),
     };
+    let mut all = live.names.clone();
+    all.extend(names.clone());
+    let names = &all;
     let document = Document {
         scope,
         path: path.into(),
@@ -288,7 +291,7 @@ impl Declaring<'_> {
                     // A missing field of an entry is always reported; settings may also be hidden
                     // by a role.
                     match of.home.place {
-                        Place::Optional(_) => {
+                        Place::Optional(_) if spec.field.codec != Codec::Nested => {
                             self.lack(of, &entry.key, &spec.name, UNSAID);
                         }
                         _ => self.document.hidden.push(format!("{}.{}", of.section, spec.name)),

@@ -94,6 +94,13 @@ impl Unable {
         let help = format!("correct the name, or declare it under `{section}` too");
         Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
     }
+
+    /// Several entries of another section that have the same name.
+    pub fn several_entries(section: &str, name: &str, field: &str) -> Self {
+        let message = format!("several entries of `{section}` are called `{}`", text::escape(name));
+        let help = "rename them, so that the name means one".to_owned();
+        Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
+    }
 }
 
 /// Everything that is needed to build calls.
@@ -364,7 +371,7 @@ impl Job<'_> {
         let handles = self.section.home.handle.iter().zip(&live.handle);
         handles.fold(request, |request, (handle, value)| match handle.place {
             HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),
-            HandlePlace::Query(_) if Bug::DropFilter.is_planted() => request,
+            HandlePlace::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
             HandlePlace::Query(name) => request.query(name, forms::plain_text(value)),
             HandlePlace::Added(_) | HandlePlace::Named => request,
         })

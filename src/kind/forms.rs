@@ -68,6 +68,22 @@ pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     ids
 }
 
+/// The sections whose entries the rows in `fields` name, declared or live.
+pub fn sections_named(
+    section: Section,
+    fields: &Object,
+) -> impl Iterator<Item = &'static str> + use<'_> {
+    let specs = section.table().specs().iter().filter(|spec| spec.has_rows());
+    specs.flat_map(move |spec| {
+        let rows = fields.get(&spec.name).and_then(Json::as_array).into_iter().flatten();
+        spec.parts.iter().filter_map(move |(part, field)| {
+            let named =
+                |row: &Json| [part, field.sent_name(part)].iter().any(|name| !row[*name].is_null());
+            field.names_entries.as_deref().filter(|_| rows.clone().any(named))
+        })
+    })
+}
+
 /// Declared to declared: brings values with several spellings to one. Done once, when a manifest is
 /// read.
 pub fn normalise(spec: &Spec, declared: &mut Value) {
@@ -130,6 +146,8 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name(&spec.name)?)?;
     Some(match (spec.field.codec, live) {
         (Codec::Level, _) => Level::word_of(live),
+        (Codec::Nested, _) if live["locked"] == true => return None,
+        (Codec::Nested, _) => live.get("value")?.clone(),
         (_, Json::Array(rows)) if spec.has_rows() => {
             rows.iter().map(|row| spec.live_row(row)).collect()
         }
@@ -139,8 +157,16 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         (_, Json::Array(named)) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
+        (_, Json::String(url)) if spec.field.names == Some(Named::Group) => path_in(url).into(),
         _ => live.clone(),
     })
+}
+
+/// The path of a group whose page is at `url`. Some responses show only that; any other text is
+/// returned unchanged.
+fn path_in(url: &str) -> &str {
+    let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
+    after_host.map_or(url, |(_, path)| path)
 }
 
 /// Declared to comparable: names become ids where the ids are known. This applies to lists, rows,
@@ -184,7 +210,13 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     };
     let item = |item: &Json| match spec.field.names {
         Some(named) => called(named, item).unwrap_or_else(|| item.clone()),
-        None if spec.has_rows() => spec.shown_row(item, called),
+        None if spec.has_rows() => {
+            spec.shown_row(item, |field, value| match (field.names, &field.names_entries) {
+                (Some(named), _) => called(named, value),
+                (None, Some(section)) => names.entry_name(section, value).map(Json::from),
+                (None, None) => None,
+            })
+        }
         None => item.clone(),
     };
     items.iter().map(item).collect()

@@ -48,7 +48,7 @@ pub use live::{
     Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, marked_above,
     unmarked_path,
 };
-pub use names::{Created, First, Id, Names};
+pub use names::{Created, Entries, First, Id, Names};
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};
 
@@ -149,6 +149,8 @@ pub struct Home {
     pub detail: Option<Detail>,
     /// Whether the list also shows the container itself.
     pub lists_itself: bool,
+    /// The field by which entries of other sections name an entry, if not by its identity.
+    pub called_by: Option<&'static str>,
     /// A field that another list shows. That list is read only if the field is declared.
     pub side_list: Option<&'static SideList>,
     /// Fields of the response that [`Rules`] and [`SideList::value`] read and that are not in the
@@ -181,6 +183,7 @@ impl Home {
         inherited_if: None,
         detail: None,
         lists_itself: false,
+        called_by: None,
         side_list: None,
         response_fields: &[],
     };
@@ -414,7 +417,7 @@ impl Section {
 
     /// Whether only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
-        self.identity.iter().any(|name| self.field(name).top_level)
+        self.table().specs().first().is_some_and(|spec| spec.field.top_level)
     }
 
     /// Whether the live entries are parts of the container's own object.
@@ -505,6 +508,14 @@ impl Section {
         self.rules.identify(self, fields).name
     }
 
+    /// The name by which entries of other sections refer to the entry with these fields.
+    pub fn called(self, fields: &Object) -> Option<String> {
+        match self.home.called_by {
+            Some(name) => fields.get(name).map(plain_text),
+            None => Some(self.name(fields)),
+        }
+    }
+
     /// The lowest tier of the service that has the kind.
     pub const fn tier(self) -> Tier {
         match self.home.create {
@@ -572,6 +583,7 @@ impl Section {
                 && (is_whole
                     || wanted(&spec.name)
                     || self.identity.contains(&spec.name.as_str())
+                    || self.home.called_by == Some(&*spec.name)
                     || also.contains(&spec.name.as_str())
                     || spec.field.with_every_edit);
             if let Some(value) = kept.then(|| self.rules.decode(spec, raw)).flatten() {

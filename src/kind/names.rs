@@ -21,7 +21,7 @@ pub struct Names {
     looked_up: BTreeMap<(Named, u64), String>,
     /// The ids of entries in other sections of the same container, by section and name, or why a
     /// section could not be read.
-    entries: BTreeMap<String, Result<BTreeMap<String, Id>, Cause>>,
+    entries: BTreeMap<String, Result<Entries, Cause>>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
     first: BTreeMap<(String, u64), First>,
     /// Groups and projects that the run creates.
@@ -42,6 +42,9 @@ struct Creation {
     path: Arc<str>,
     id: Option<u64>,
 }
+
+/// The ids of the entries of a section, by name; `None` if several have the name.
+pub type Entries = BTreeMap<String, Option<Id>>;
 
 /// An operation without other parameters than the entry, with its side effect.
 pub type First = (Op<Write>, &'static str);
@@ -146,13 +149,20 @@ impl Names {
 
     /// Stores the ids of the entries of a section, by name. An entry that the run creates has its
     /// address instead.
-    pub fn insert_entries(&mut self, section: &str, entries: Result<BTreeMap<String, Id>, Cause>) {
+    pub fn insert_entries(&mut self, section: &str, entries: Result<Entries, Cause>) {
         self.entries.insert(section.to_owned(), entries);
     }
 
     /// The ids of the entries of a section, if they were requested.
-    pub fn entries(&self, section: &str) -> Option<&Result<BTreeMap<String, Id>, Cause>> {
+    pub fn entries(&self, section: &str) -> Option<&Result<Entries, Cause>> {
         self.entries.get(section)
+    }
+
+    /// The name of the entry of a section whose id is `sent` in requests.
+    pub(super) fn entry_name(&self, section: &str, sent: &Json) -> Option<&str> {
+        let mut all = self.entries(section)?.as_ref().ok()?.iter();
+        let is_it = |id: &Option<Id>| id.as_ref().is_some_and(|id| id.sent() == *sent);
+        all.find(|(_, id)| is_it(id)).map(|(name, _)| name.as_str())
     }
 
     /// Adds the call that must precede a change below the entry of `section` with this `id`.

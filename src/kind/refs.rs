@@ -181,7 +181,9 @@ fn lets_more(before: &[Json], after: &[Json]) -> bool {
         levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
     };
     let named = |row: &Json| {
-        ["user_id", "group_id"].iter().find_map(|name| Some((*name, row.get(*name)?.clone())))
+        ["user_id", "group_id", "deploy_key_id"]
+            .iter()
+            .find_map(|name| Some((*name, row.get(*name)?.clone())))
     };
     let mut new = after.iter().filter_map(named);
     lowest(after) < lowest(before)

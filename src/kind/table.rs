@@ -32,13 +32,20 @@ impl Spec {
     }
 
     /// The part of the declared `value` that needs a certain release, and that release: a level or
-    /// word, or the field itself.
+    /// word, a key of a row, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
         let level = value.plain().filter(|_| self.field.codec == Codec::Level);
         let level = level.and_then(Level::parse);
         let of_level = level.and_then(|level| Some((level.word, level.since?)));
         let of_word = || self.word(value).and_then(|word| Some((&*word.word, word.since?)));
-        of_level.or_else(of_word).or_else(|| Some((&*self.name, self.field.since?)))
+        let rows = value.plain().filter(|_| self.has_rows()).and_then(Json::as_array);
+        let is_there =
+            |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
+        let mut parts =
+            self.parts.iter().filter(|(part, field)| field.since.is_some() && is_there(part));
+        let of_row = || parts.next().and_then(|(part, field)| Some((part.as_str(), field.since?)));
+        let own = || Some((&*self.name, self.field.since?));
+        of_level.or_else(of_word).or_else(of_row).or_else(own)
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,

@@ -330,7 +330,7 @@ mod tests {
             Err(Unable::DependsOnEntries("protected_branches".to_owned()))
         );
         let known = [("main", Id::Known(4)), ("new", Id::OfStep("acme/shop#x/new".into()))];
-        let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), id)).into();
+        let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), Some(id))).into();
         names.insert_entries("protected_branches", Ok(known));
         let sent = json!([4, Id::OfStep("acme/shop#x/new".into()).sent()]);
         assert_eq!(ids(raw(), declared, &names), Ok([Some(sent), Some(json!(false))]));

@@ -21,9 +21,9 @@ pub struct ProtectedBranch {
     /// The name of a branch, or a pattern such as `release/*`. The branch need not exist.
     #[schemars(transform = field().accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
     pub name: String,
-    /// Who may push: levels, users and groups. `no_access` alone means nobody.
+    /// Who may push: levels, users, groups and deploy keys. `no_access` alone means nobody.
     #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
-    pub allowed_to_push: Option<Vec<Grant>>,
+    pub allowed_to_push: Option<Vec<PushGrant>>,
     /// Who may merge: levels, users and groups. `no_access` alone means nobody.
     #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_merge: Option<Vec<Grant>>,
@@ -52,6 +52,24 @@ pub struct Grant {
     /// A group. The project must be shared with it directly, as developer or higher.
     #[schemars(transform = field().names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
     pub group: Option<String>,
+}
+
+/// Who gets a permission to push: everybody with a level, a user, a group, or a deploy key.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
+pub struct PushGrant {
+    /// Everybody with this level in the project or a higher one.
+    #[schemars(transform = field().level().by_kind())]
+    pub access_level: Option<RuleLevel>,
+    /// A user, who must be a member of the project.
+    #[schemars(transform = field().names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
+    pub user: Option<String>,
+    /// A group. The project must be shared with it directly, as developer or higher.
+    #[schemars(transform = field().names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
+    pub group: Option<String>,
+    /// A deploy key of the project, by its title. It must be able to push (`can_push`).
+    #[schemars(transform = field().names_entries("deploy_keys", "deploy_key_id").since(17, 5).by_kind(), length(min = 1), example = &"deployment")]
+    pub deploy_key: Option<String>,
 }
 
 /// A branch, or a pattern for branches, in all projects of a top-level group, and who may do what.

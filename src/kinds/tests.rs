@@ -176,7 +176,8 @@ fn properties_of_a_home_follow_from_its_operations() {
         assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
     }
     let of_top = kinds::sections(Scope::Group).filter(|of| of.is_of_top()).map(|of| of.section);
-    assert_eq!(of_top.collect::<Vec<_>>(), ["protected_branches"]);
+    let top = ["protected_branches", "merge_request_approval_setting"];
+    assert_eq!(of_top.collect::<Vec<_>>(), top);
     assert!(kinds::approvals::KIND.in_scope(Scope::Group).is_none());
 }
 

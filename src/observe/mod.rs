@@ -212,6 +212,7 @@ impl Observer {
             let Some(collection) = live.sections.remove(name) else { continue };
             self.add(section, collection, &mut live).await?;
         }
+        self.entries_in_rows(container, &mut live).await?;
         Ok(live)
     }
 
@@ -356,6 +357,7 @@ impl Observer {
             let collection = self.nested(container, section, parent, &mut live).await?;
             self.add(section, collection, &mut live).await?;
         }
+        self.entries_in_rows(container, &mut live).await?;
         if container.life.unlisted_projects.is_some() {
             let projects = self.projects_below(target, &seen.at, facts.level).await?;
             live.projects = Some(projects);

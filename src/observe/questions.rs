@@ -1,17 +1,20 @@
 //! Answers a plan's [`Question`]s: facts that only some differences need.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{Observer, or_cause};
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Container, DeclaredSection, State},
+    desired::{Container, DeclaredSection},
     field::{Named, Scope},
-    kind::{Facts, Id, Section, Target},
+    kind::{Entries, Facts, Removal, Section, Target, forms},
     kinds,
     level::MAINTAINER,
-    live::{Collection, Inherited, Live, OwnAccess, Presence, Question},
+    live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
     operation::{self, Read, Request},
     page::Rows,
     release::Known,
@@ -81,14 +84,41 @@ impl Observer {
         self.section(&nothing, target, facts, &[]).await
     }
 
+    /// Adds the ids of entries of other sections that rows name, declared or live.
+    pub(super) async fn entries_in_rows(
+        &self,
+        container: &Container,
+        live: &mut Live,
+    ) -> Result<(), ApiError> {
+        let mut named = BTreeSet::new();
+        for section in &container.sections {
+            let mut parts = section.of.table().specs().iter().flat_map(|spec| &spec.parts);
+            if !parts.any(|(_, field)| field.names_entries.is_some()) {
+                continue;
+            }
+            let declared = section.entries.iter().map(|entry| forms::plain(&entry.values()));
+            let found =
+                live.sections.get(section.of.section).and_then(|found| found.entries().ok());
+            let found = found.into_iter().flatten().map(|entry| entry.fields.clone());
+            for fields in declared.chain(found) {
+                named.extend(forms::sections_named(section.of, &fields));
+            }
+        }
+        for name in named {
+            let entries = self.entries(container, live, name).await?;
+            live.names.insert_entries(name, entries);
+        }
+        Ok(())
+    }
+
     async fn entries(
         &self,
         container: &Container,
         live: &Live,
         name: &str,
-    ) -> Result<Result<BTreeMap<String, Id>, Cause>, ApiError> {
+    ) -> Result<Result<Entries, Cause>, ApiError> {
         let Some(of) = kinds::section(container.scope, name) else {
-            return Ok(Ok(BTreeMap::new()));
+            return Ok(Ok(Entries::new()));
         };
         let found = match &live.presence {
             Presence::Here(target, facts) => {
@@ -96,7 +126,7 @@ impl Observer {
             }
             _ => Collection::Fresh,
         };
-        Ok(ids(of, container, &found))
+        Ok(entry_ids(of, container, &found))
     }
 
     /// The access levels in the group above the container at `path`.
@@ -172,6 +202,9 @@ impl Observer {
         }) {
             let named = |name: &&&str| section.field(name).names == Some(Named::Group);
             let Some(name) = section.identity.iter().find(named) else { continue };
+            if section.removal != Removal::Access {
+                continue;
+            }
             for entry in entries {
                 let path = entry.fields.get(*name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
@@ -181,22 +214,4 @@ impl Observer {
         }
         Ok(OwnAccess { otherwise, groups })
     }
-}
-
-/// The ids of the entries of a section by their names: of those that are there, as `found`, and the
-/// addresses of those that are declared, or why the section could not be read.
-pub(super) fn ids(
-    of: Section,
-    container: &Container,
-    found: &Collection,
-) -> Result<BTreeMap<String, Id>, Cause> {
-    let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
-    let present = declared.filter(|entry| entry.state == State::Present);
-    let present = present.map(|entry| {
-        let address = container.address().section(of.section).entry(entry.key.clone());
-        (entry.key.clone(), Id::OfStep(address.to_string().into()))
-    });
-    let live = found.entries().map_err(Cause::clone)?.iter();
-    let live = live.filter_map(|live| Some((of.name(&live.fields), Id::Known(of.id_of(live)?))));
-    Ok(present.chain(live).collect())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future;
 
-use super::{Observer, ends_everything, or_cause, questions};
+use super::{Observer, ends_everything, or_cause};
 use crate::{
     api::ApiError,
     cause::Cause,
@@ -12,7 +12,7 @@ use crate::{
     field::Scope,
     kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target},
     kinds,
-    live::{Collection, Live, Presence, ReadTime},
+    live::{Collection, Live, Presence, ReadTime, entry_ids},
     operation::{Op, Read, Request},
     page::Complete,
     text,
@@ -40,7 +40,7 @@ impl Observer {
             return Ok(Collection::Partial(Cause::new("the section of its parents is unknown")));
         };
         let all = self.entries_of(of, container, (&target, &facts), live).await?;
-        let ids = questions::ids(of, container, &all);
+        let ids = entry_ids(of, container, &all);
         live.names.insert_entries(parent.section, ids);
         let all = match all.entries() {
             Ok(all) => all,

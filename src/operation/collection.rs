@@ -142,6 +142,10 @@ pub struct Collection {
     pub denies_with_401: bool,
     /// Whether one response contains the whole list.
     pub unpaged: bool,
+    /// The message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<&'static str>,
+    /// The query parameters that address an entry, if paths have no argument for it.
+    pub entry_query: Vec<Parameter>,
     /// The lowest tier of the service that has the collection.
     pub tier: Tier,
     /// The release that added the collection.
@@ -195,7 +199,9 @@ impl Collection {
     /// Makes the operations. They live as long as the program, so each collection is made once. All
     /// of them stand side by side, so the function is long.
     pub fn operations(&self) -> Operations {
-        let entry = (!self.is_document).then(|| kept([self.entry]));
+        let in_path = !self.is_document && self.entry_query.is_empty();
+        let entry = in_path.then(|| kept([self.entry]));
+        let by_query = kept(self.entry_query.iter().copied());
         let noun = self.noun;
         let of_group = self.below.scope == Scope::Group;
         let one = match of_group {
@@ -248,9 +254,9 @@ impl Collection {
         };
         let before_removal = self.before_removal.map(before_removal);
         let purpose = format!("delete {one}");
-        let delete = row("delete", Method::Delete, purpose, Answer::Nothing, entry, &[]);
+        let delete = row("delete", Method::Delete, purpose, Answer::Nothing, entry, &[by_query]);
         let edit = self.edit.map(edit);
-        let list = Operation { unpaged: self.unpaged, ..list };
+        let list = Operation { unpaged: self.unpaged, empty_as: self.empty_as, ..list };
         let (list, get) = match self.is_document {
             true => (get, None),
             false => (list, Some(get).filter(|_| self.read_alone)),

@@ -118,6 +118,8 @@ pub struct Operation {
     /// For lists: whether one response contains the whole list, ignores the requested page, and has
     /// no paging headers.
     pub unpaged: bool,
+    /// For lists: the message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<&'static str>,
 }
 
 /// What happens if a request is sent again after its response was lost.
@@ -198,6 +200,7 @@ impl Operation {
             a_minute: None,
             filtered_after_paging: false,
             unpaged: false,
+            empty_as: None,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{
     },
     kinds,
     level::OWNER,
-    live::{Collection, Live, Presence},
+    live::{Collection, Live, Presence, entry_ids},
     origin::Origin,
     release::Known,
     text::escape,
@@ -31,7 +31,15 @@ use crate::{
 pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let address = declared.address();
-    let names = live.names.with(&settings.created).for_caller(settings.caller.id);
+    let mut names = live.names.with(&settings.created).for_caller(settings.caller.id);
+    // Those that this run created have ids by now.
+    for of in kinds::sections(declared.scope).filter(|of| of.home.called_by.is_some()) {
+        if let Some(found) =
+            live.sections.get(of.section).filter(|_| names.entries(of.section).is_some())
+        {
+            names.insert_entries(of.section, entry_ids(of, declared, found));
+        }
+    }
     let planning = |target, facts: &Facts| Planning {
         declared,
         live,

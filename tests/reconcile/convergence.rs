@@ -206,7 +206,11 @@ fn base(kind: Section, at: usize) -> Json {
         INTEGRATIONS => kind.rules.beside(kind, "").into(),
         // For described kinds, the examples.
         _ => {
+            // Of two fields that exclude each other, the first.
+            let excludes =
+                |one: &&str, other: &str| kind.field(one).not_with.as_deref() == Some(other);
             let needed = kind.identity.iter().chain(kind.required);
+            let needed = needed.filter(|name| !kind.identity.iter().any(|one| excludes(one, name)));
             let example = |name: &&str| {
                 let spec = kind.table().get(name).unwrap();
                 let known = spec.schema["examples"].as_array().map_or(1, Vec::len);

@@ -18,6 +18,7 @@ mod groups;
 #[path = "../../crates/sandbox/tests/switches/hostile.rs"]
 mod hostile;
 mod integrations;
+mod keys;
 mod life;
 mod limits;
 mod moves;

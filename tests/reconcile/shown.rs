@@ -19,7 +19,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
 use undrift::{
     api::{Content, SendError, Transport, WireRequest, WireResponse},
-    field::Scope,
+    field::{Codec, Scope},
     kind::Section,
     kinds,
     operation::Method,
@@ -356,7 +356,9 @@ impl Step<'_> {
                 || is_named
                 || live.zip(before.as_object()).is_some_and(|(live, before)| {
                     let before = section.flat(before);
-                    plain(before.get(live).unwrap_or(&Json::Null)) == plain(value)
+                    let now = before.get(live).unwrap_or(&Json::Null);
+                    let is_nested = spec.field.codec == Codec::Nested;
+                    plain(if is_nested { &now["value"] } else { now }) == plain(value)
                 })
         })
     }

@@ -458,6 +458,8 @@ async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
         write_returns_entry: true,
         denies_with_401: true,
         unpaged: false,
+        empty_as: None,
+        entry_query: Vec::new(),
         tier: Tier::Free,
         since: None,
     };
@@ -885,4 +887,20 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     assert_eq!(since(undated, delete()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
     assert_eq!(since(vec![dated(noon)], other).await, None);
+}
+
+/// Only the 404 with the message for an empty list proves that there is nothing.
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_may_be_a_404() {
+    let list = crate::kinds::section(Scope::Group, "ldap_group_links").unwrap().home.place;
+    let crate::kind::Place::List(list) = list else { panic!("{list:?}") };
+    for (body, is_empty) in [
+        (r#"{"message":"No linked LDAP groups found"}"#, true),
+        (r#"{"message":"404 Group Not Found"}"#, false),
+        (r#"{"error":"404 Not Found"}"#, false),
+    ] {
+        let script = Script::new([with(404, &[], body)]);
+        let found = reads(&script, settings()).list(list.request().arg("id", 1)).await;
+        assert_eq!(found.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
+    }
 }

@@ -263,7 +263,10 @@ impl Setup {
             return Err("needs a secret".to_owned());
         }
         for spec in named {
-            if fields.contains_key(&spec.name) {
+            // Of two fields that exclude each other, one.
+            let excludes =
+                |name: &String| section.field(name).not_with.as_deref() == Some(&*spec.name);
+            if fields.contains_key(&spec.name) || fields.keys().any(excludes) {
                 continue;
             }
             let value = match spec.field.names {

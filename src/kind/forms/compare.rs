@@ -23,7 +23,8 @@ use crate::{
 /// field. Values that may contain a credential are shown without it.
 pub fn identify(section: Section, fields: &Object) -> Identity {
     let part = |name: &&str| {
-        let (field, text) = (section.field(name), plain_text(fields.get(*name)?));
+        let value = fields.get(*name).filter(|value| !value.is_null())?;
+        let (field, text) = (section.field(name), plain_text(value));
         let key = match field.names {
             Some(_) => text.to_lowercase(),
             None => normal(field.compare, &text).into_owned(),

@@ -264,7 +264,11 @@ pub fn entry_id<'n>(
     match names.entries(section) {
         None => Err(Unable::DependsOnEntries(section.to_owned())),
         Some(Err(cause)) => Err(Unable::Unseen(cause.clone())),
-        Some(Ok(known)) => known.get(name).ok_or_else(|| Unable::no_entry(section, name, field)),
+        Some(Ok(known)) => match known.get(name) {
+            Some(Some(id)) => Ok(id),
+            Some(None) => Err(Unable::several_entries(section, name, field)),
+            None => Err(Unable::no_entry(section, name, field)),
+        },
     }
 }
 

@@ -1,11 +1,11 @@
-//! The rows of a list, such as who may push: each names a user, a group, or a level.
+//! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level.
 
 use serde_json::json;
 
-use super::request::known;
+use super::{entry_id, request::known};
 use crate::{
     field::{Codec, Compare, Field, Named, Tier},
-    kind::{Names, Spec, Unable},
+    kind::{Id, Names, Spec, Unable},
     level::Level,
     value::{Json, Object},
 };
@@ -22,11 +22,11 @@ impl Spec {
         levels.map(|(name, field)| (name.as_str(), field))
     }
 
-    /// A live row in comparable form: the id of the user or group that it names. Only a row without
-    /// one keeps its level, because the service also shows a level in rows of users and groups.
+    /// A live row in comparable form: the id of what it names. Only a row without one keeps its level,
+    /// because the service also shows a level in other rows.
     pub(super) fn live_row(&self, row: &Json) -> Json {
         let mut fields: Vec<_> = self.parts.iter().collect();
-        fields.sort_by_key(|(_, field)| field.names.is_none());
+        fields.sort_by_key(|(_, field)| field.codec == Codec::Level);
         let told = fields.into_iter().find_map(|(name, field)| {
             let name = field.sent_name(name);
             let value = row.get(name).filter(|value| !value.is_null())?;
@@ -37,11 +37,16 @@ impl Spec {
         id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// A declared row in comparable form: named users and groups become ids where known.
+    /// A declared row in comparable form: names become ids where known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
         let fields = self.parts.iter().filter_map(|(name, field)| {
             let value = row.get(name)?;
-            let id = field.names.map(|named| super::comparable_name(named, value, names));
+            let entry =
+                |section: &str| entry_id(section, value.as_str()?, names, name).ok().map(Id::sent);
+            let id = match field.names {
+                Some(named) => Some(super::comparable_name(named, value, names)),
+                None => field.names_entries.as_deref().and_then(entry),
+            };
             Some((field.sent_name(name).to_owned(), id.unwrap_or_else(|| value.clone())))
         });
         Json::Object(fields.collect())
@@ -51,16 +56,14 @@ impl Spec {
     pub(super) fn shown_row(
         &self,
         row: &Json,
-        called: impl Fn(Named, &Json) -> Option<Json>,
+        called: impl Fn(&Field, &Json) -> Option<Json>,
     ) -> Json {
         let fields = self.parts.iter().filter_map(|(name, field)| {
             let value = row.get(field.sent_name(name))?;
-            Some(match field.names.filter(|_| !value.is_string()) {
-                None => (name.clone(), value.clone()),
-                Some(named) => match called(named, value) {
-                    Some(known) => (name.clone(), known),
-                    None => (field.sent_name(name).to_owned(), value.clone()),
-                },
+            Some(match called(field, value) {
+                Some(known) => (name.clone(), known),
+                None if value.is_string() => (name.clone(), value.clone()),
+                None => (field.sent_name(name).to_owned(), value.clone()),
             })
         });
         Json::Object(fields.collect())
@@ -75,6 +78,9 @@ impl Spec {
                 let Some(value) = row.get(part).or_else(|| row.get(sent_name)) else { continue };
                 let value = match (field.names, value) {
                     (Some(named), Json::String(text)) => known(named, text, names, &self.name)?,
+                    (None, Json::String(text)) if let Some(section) = &field.names_entries => {
+                        entry_id(section, text, names, &self.name)?.sent()
+                    }
                     _ if field.codec == Codec::Level => Level::number_of(value),
                     _ => value.clone(),
                 };

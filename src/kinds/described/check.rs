@@ -162,12 +162,22 @@ impl Check<'_> {
 
     /// Keys that name fields must name existing ones.
     fn names(&mut self) {
-        let Description { identity, required, grants, name_field, .. } = self.description;
-        let lists = [("identity", identity), ("required", required), ("grants", grants)];
+        let Description {
+            identity, either, required, grants, name_field, called_by, entry, ..
+        } = self.description;
+        let lists = [
+            ("identity", identity),
+            ("either", either),
+            ("required", required),
+            ("grants", grants),
+            ("entry/query", &entry.query),
+        ];
         let listed = lists.into_iter().flat_map(|(list, names)| {
             names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), name))
         });
-        let called = name_field.iter().map(|name| ("name_field".to_owned(), name));
+        let named = [("name_field", name_field), ("called_by", called_by)];
+        let called =
+            named.into_iter().filter_map(|(at, name)| Some((at.to_owned(), name.as_ref()?)));
         for (at, name) in listed.chain(called).collect::<Vec<_>>() {
             self.known(at, name);
         }
@@ -203,7 +213,12 @@ impl Check<'_> {
     }
 
     fn of(&self, name: &str) -> Option<&'_ Field> {
-        self.description.fields.iter().find(|field| field.name == name)
+        self.named(name).next()
+    }
+
+    /// The fields with this name: two if each scope has its own.
+    fn named(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
+        self.description.fields.iter().filter(move |field| field.name == name)
     }
 
     fn has(&self, value: Value) -> bool {
@@ -226,7 +241,9 @@ impl Check<'_> {
             } => "of this type",
             Field { write_only: true, .. } => "that responses leave out",
             Field { nullable: true, .. } => "that may be null",
-            Field { only: Some(_), .. } => "that only one scope has",
+            Field { only: Some(_), .. } if self.named(name).count() < 2 => {
+                "that only one scope has"
+            }
             _ => return,
         };
         let help = "use fields that every entry has and that the list shows";
@@ -235,7 +252,9 @@ impl Check<'_> {
 
     fn field(&mut self, at: &str, field: &Field) {
         let name = &field.name;
-        let first = self.description.fields.iter().find(|other| other.name == *name);
+        let is_of_both =
+            |other: &&Field| other.only.zip(field.only).is_none_or(|(one, other)| one == other);
+        let first = self.named(name).find(is_of_both);
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
             let help = "describe each field once";
             self.fault(format!("{at}/name"), format!("`{name}` is described twice"), help);
@@ -303,6 +322,7 @@ impl Check<'_> {
         let is_wider = field.weakens == Weakens::WhenWider;
         only("weakens", is_wider, &granted, "only for the type `grants`");
         only("lets", field.lets.is_some(), &granted, "only for the type `grants`");
+        only("deploy_keys", field.deploy_keys, &granted, "only for the type `grants`");
         only(
             "single_level_as",
             field.single_level_as.is_some(),
@@ -325,10 +345,9 @@ impl Check<'_> {
         self.words(at, field);
     }
 
-    /// Guards need to know who gets a grant, and on what. For groups they would also need
-    /// everything below the group.
+    /// Guards need to know who gets a grant, and on what.
     fn grants(&mut self, at: &str, field: &Field) {
-        let Description { identity, name_field, removal, homes, .. } = self.description;
+        let Description { identity, name_field, removal, .. } = self.description;
         let (message, help) = if field.value != Value::Grants {
             return;
         } else if field.weakens != Weakens::WhenWider || field.lets.is_none() || field.write_only {
@@ -339,8 +358,6 @@ impl Check<'_> {
         } else if identity.len() > 1 || name_field.is_some() {
             let help = "remove `name_field`, and keep one field in `identity`";
             ("an entry with grants must be identified by one field", help)
-        } else if homes.iter().any(|home| home.path.starts_with("/groups/")) {
-            ("only projects can have grants", "remove the path below groups")
         } else {
             return;
         };

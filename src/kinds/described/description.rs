@@ -27,6 +27,9 @@ pub struct Description {
     /// The fields that identify an entry, in the order in which addresses show them.
     #[serde(default)]
     pub identity: Vec<String>,
+    /// Fields of the identity of which each entry has exactly one.
+    #[serde(default)]
+    pub either: Vec<String>,
     /// Whether it is a single object that always exists, instead of a collection: it has no
     /// `identity`, and is only read and edited (default: `false`).
     #[serde(default)]
@@ -34,6 +37,8 @@ pub struct Description {
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
     pub name_field: Option<String>,
+    /// The field by which entries of other sections name an entry (default: its identity).
+    pub called_by: Option<String>,
     /// The fields, in addition to the identity, that creating an entry needs.
     #[serde(default)]
     pub required: Vec<String>,
@@ -160,6 +165,9 @@ pub struct Entry {
     /// What it is, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: Option<String>,
+    /// Fields that address an entry as query parameters, in a DELETE request to the path of the
+    /// collection. Paths then have no argument for it.
+    pub query: Vec<String>,
 }
 
 /// The section of the parent entries.
@@ -199,6 +207,8 @@ pub struct Home {
     /// Whether the list has pages (default: `true`). Otherwise one response contains all of it.
     #[serde(default = "is_usual")]
     pub paged: bool,
+    /// The message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<String>,
     /// The lowest role to which the service shows every entry (default: `maintainer`).
     #[serde(default)]
     #[schemars(with = "Level")]
@@ -207,6 +217,9 @@ pub struct Home {
     /// if entries exist.
     #[serde(default)]
     pub closed_by: Vec<String>,
+    /// Whether only top-level groups have it (default: `false`).
+    #[serde(default)]
+    pub top_level: bool,
     /// The lowest tier of the service that has the collection.
     #[serde(default)]
     pub tier: Tier,
@@ -287,8 +300,8 @@ pub struct Field {
     /// The highest allowed integer.
     pub maximum: Option<i64>,
     /// What its value names: a user by username, or a group or project by path. Requests contain
-    /// the id. Responses contain the id under the same name (`send_as`), or the name under
-    /// `read_as`.
+    /// the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
+    /// name, or the URL of the page of a group.
     pub names: Option<Named>,
     /// An example.
     pub example: Option<Scalar>,
@@ -297,6 +310,9 @@ pub struct Field {
     /// What `grants` allow, as a verb.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<String>,
+    /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
+    #[serde(default)]
+    pub deploy_keys: bool,
     /// Another parameter for `grants` that consist of a single level, in the request that creates
     /// an entry.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
@@ -310,6 +326,10 @@ pub struct Field {
     /// The name in responses, if different.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub read_as: Option<String>,
+    /// Whether responses contain an object with the value in `value` (default: `false`). If its
+    /// `locked` is true, the field is not compared.
+    #[serde(default)]
+    pub nested: bool,
     /// Whether responses leave it out (default: `false`). They always leave out a secret.
     #[serde(default)]
     pub write_only: bool,
@@ -357,7 +377,8 @@ pub struct Field {
     /// was declared. So a request that switches the flag on also contains this field, and the
     /// response must show it.
     pub limits: Option<String>,
-    /// The only scope that has the field, if not both do.
+    /// The only scope that has the field, if not both do. Two fields may have the same name, one in
+    /// each scope.
     pub only: Option<Scope>,
     /// The lowest tier of the service that has the field.
     #[serde(default)]

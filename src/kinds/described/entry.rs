@@ -2,36 +2,39 @@
 
 use serde_json::json;
 
-use super::description::{Description, Field, Value};
+use super::description::{Description, Field, Home, Value};
 use crate::{
-    field::{self, Accepted, Codec, Compare, KEYWORD, Limits, Readback, Secrecy, Stake},
+    field::{self, Accepted, Codec, Compare, KEYWORD, Limits, Readback, Scope, Secrecy, Stake},
     kind::{CRON, TIME_ZONE},
-    kinds::protected_branch::Grant,
+    kinds::protected_branch::{Grant, PushGrant},
     level::Level,
-    release::Release,
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
 };
 
-/// The schema of an entry, in a collection that the service has `since` a release.
-pub(super) fn schema(description: &Description, since: Option<Release>) -> Json {
+/// The schema of an entry of `home`, which is in `scope`.
+pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Json {
     let of = |field: &Field| {
-        let field = &Field { since: field.since.or(since), ..field.clone() };
+        let field = &Field { since: field.since.or(home.since), ..field.clone() };
         let mut property = property(field);
         if description.below.as_ref().is_some_and(|below| below.field == field.name) {
             // The path contains the id of the parent.
             let never = field::Field { accepted: Accepted::Never, ..treatment(field) };
             property[KEYWORD] = json!(never);
         }
+        if home.top_level {
+            property[KEYWORD]["top_level"] = true.into();
+        }
         (field.name.clone(), property)
     };
-    let properties: Object = description.fields.iter().map(of).collect();
+    let is_here = |field: &&Field| field.only.is_none_or(|only| only == scope);
+    let properties: Object = description.fields.iter().filter(is_here).map(of).collect();
     let mut schema = json!({
         "description": description.about,
         "type": "object",
         "properties": properties,
-        "required": description.identity,
+        "required": description.always_named().collect::<Vec<_>>(),
         "additionalProperties": false,
     });
     if description.document {
@@ -57,7 +60,10 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
         Value::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Value::Level => level(field, schema::of::<Level>().to_value()),
         Value::Grants => {
-            let mut row = schema::of::<Grant>().to_value();
+            let mut row = match field.deploy_keys {
+                true => schema::of::<PushGrant>().to_value(),
+                false => schema::of::<Grant>().to_value(),
+            };
             row["properties"]["access_level"] =
                 level(field, row["properties"]["access_level"].take());
             json!({"type": "array", "items": row, "minItems": 1, "examples": [[{"access_level": "maintainer"}]]})
@@ -152,7 +158,11 @@ fn treatment(field: &Field) -> field::Field {
             Value::Level => Stake::Access,
             _ => field.into(),
         },
-        codec: if field.value == Value::Level { Codec::Level } else { Codec::Same },
+        codec: match field.value {
+            Value::Level => Codec::Level,
+            _ if field.nested => Codec::Nested,
+            _ => Codec::Same,
+        },
         limits: field
             .limits
             .as_ref()

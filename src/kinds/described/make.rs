@@ -13,8 +13,8 @@ use super::{
 use crate::{
     field::Scope,
     kind::{
-        Capability, Change, Create, Effect, Handle, HandlePlace, Home, Identity, Job, Kind, Parent,
-        Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
+        Capability, Change, Create, Effect, Fault, Handle, HandlePlace, Home, Identity, Job, Kind,
+        Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
         calls::{Act, Call},
         forms,
     },
@@ -25,7 +25,8 @@ use crate::{
         collection::{self, Collection, NoPath, Operations, SubPath},
     },
     page::Rows,
-    value::{Json, Object},
+    text,
+    value::{Fields, Json, Object},
 };
 
 /// Makes the kind. Only the paths are checked. `known` has the parent section.
@@ -62,6 +63,8 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
             pattern: description.identity.first().map_or("", |name| keep(name)),
             lets: lets.leak(),
             grants: keep_all(&description.grants),
+            is_named: description.called_by.is_some(),
+            either: keep_all(&description.either),
             level: level.map(|field| keep(&field.name)),
             before_removal: description
                 .before_removal
@@ -179,9 +182,23 @@ fn collection(
         write_returns_entry: description.write_returns_entry,
         denies_with_401: description.denies_with_401,
         unpaged: !home.paged,
+        empty_as: home.empty_as.as_deref().map(keep),
+        entry_query: description
+            .entry
+            .query
+            .iter()
+            .map(|name| by_query(description, name))
+            .collect(),
         tier: home.tier,
         since: home.since,
     }
+}
+
+/// The query parameter that addresses an entry by this field.
+fn by_query(description: &Description, name: &str) -> Parameter {
+    let about = description.fields.iter().find(|field| field.name == *name);
+    let about = about.map_or("", |field| keep(&field.about));
+    collection::query_parameter(keep(name), Type::Text, about)
 }
 
 fn query(parameter: &QueryParameter) -> Parameter {
@@ -202,7 +219,7 @@ fn of_scope(
     operations: &Operations,
 ) -> Home {
     let table: &'static Table =
-        Box::leak(Box::new(Table::of_scope(entry::schema(description, home.since), scope)));
+        Box::leak(Box::new(Table::of_scope(entry::schema(description, home, scope), scope)));
     let parent = above.map(|above| above.parent);
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));
@@ -211,7 +228,7 @@ fn of_scope(
     let inherited_unless: &'static [_] = inherited_unless.collect::<Vec<_>>().leak();
     // A row of the list must have these fields; without them it counts as not read.
     let is_needed = |spec: &&Spec| {
-        (description.identity.contains(&spec.name)
+        (description.always_named().any(|name| *name == spec.name)
             && parent.is_none_or(|parent| parent.field != spec.name))
             || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
     };
@@ -222,8 +239,11 @@ fn of_scope(
     let query = home.query.iter();
     let query = query.map(|p| (keep(&p.name), keep(&forms::plain_text(&p.value.0))));
     let named = parent.map(|parent| Handle::path(parent.argument, parent.argument));
-    let handle = (!description.document).then(|| Handle::path(field, argument));
-    let handles = handle.into_iter().chain(named);
+    let by_query = &description.entry.query;
+    let handle =
+        (!description.document && by_query.is_empty()).then(|| Handle::path(field, argument));
+    let by_query = by_query.iter().map(|name| Handle::query(keep(name), keep(name)));
+    let handles = handle.into_iter().chain(by_query).chain(named);
     Home {
         scope,
         fields: Box::leak(Box::new(table)),
@@ -253,6 +273,7 @@ fn of_scope(
         },
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         lists_itself: home.lists_itself,
+        called_by: description.called_by.as_deref().map(keep),
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,
         ..Home::PLAIN
@@ -263,6 +284,10 @@ fn of_scope(
 struct DescribedRules {
     noun: &'static str,
     grants: &'static [&'static str],
+    /// Whether rules name its entries, which must grant something by then.
+    is_named: bool,
+    /// The fields of the identity of which each entry has one.
+    either: &'static [&'static str],
     /// The field with the level of access that an entry gives. undrift does not know which people
     /// get it.
     level: Option<&'static str>,
@@ -285,9 +310,23 @@ impl Rules for DescribedRules {
         }
     }
 
+    fn has(&self, fields: &Object, name: &str) -> bool {
+        !self.either.contains(&name) || fields.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let has_one = self.either.iter().any(|name| declared.contains_key(name));
+        if let Some(first) = self.either.first().filter(|_| !has_one) {
+            let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
+            let message = format!("{one} must have {names}");
+            report(Fault::error("missing-field", first, message, "add one of them"));
+        }
+    }
+
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_new = before.is_empty();
-        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|given| *given != false);
+        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
+        let given = |name: &&&str| is_new && gives(after, name);
         let how = |name: &&str| format!("add a {} with `{name}`", self.noun);
         let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
         let lists: Vec<_> = self.lets.iter().map(|(list, _)| *list).collect();
@@ -299,7 +338,13 @@ impl Rules for DescribedRules {
             ends: false,
         });
         let rules = (!lists.is_empty()).then(rule).into_iter().flatten();
-        given.chain(access).chain(rules).collect()
+        let any = |fields: &Object| self.grants.iter().any(|name| gives(fields, name));
+        let people = match (any(before), any(after)) {
+            (false, true) if self.is_named => Some(Effect::Provides(Capability::People)),
+            (true, false) if self.is_named => Some(Effect::Takes(Capability::People)),
+            _ => None,
+        };
+        given.chain(access).chain(rules).chain(people).collect()
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

@@ -31,6 +31,11 @@ pub struct Described {
 }
 
 impl Description {
+    /// The fields of the identity that every entry has.
+    fn always_named(&self) -> impl Iterator<Item = &String> {
+        self.identity.iter().filter(|name| !self.either.contains(name))
+    }
+
     /// Makes the kind. `known` are the kinds that exist already; the section must not have a name
     /// of `reserved`.
     ///

@@ -315,7 +315,6 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
             "[name, name]",
             "fields/1/type: an entry with grants must be identified by one field".to_owned(),
         ),
-        ("/projects/:id", "/groups/:id", "fields/1/type: only projects can have grants".to_owned()),
         (
             "lets: deploy",
             "lets: deploy, words: [{word: everybody, about: Any.}]",
@@ -328,7 +327,7 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
         ),
         (
             "grants, weakens: when_wider, lets: deploy}\nhomes: [{path: '/projects/:id/town_gates'",
-            "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_environments'",
+            "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_tags'",
             "homes/0/path: this is a protection, but no field has the type `grants`".to_owned(),
         ),
     ] {
@@ -563,7 +562,7 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
         "deploy_keys",
         "job_token_scope/allowlist",
         "job_token_scope/groups_allowlist",
-        "ldap_group_links",
+        "access_requests",
         "member_roles",
         "service_accounts",
     ] {

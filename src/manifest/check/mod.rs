@@ -536,14 +536,16 @@ impl Check<'_> {
         if self.scope == Scope::Group && !path.contains('/') {
             return;
         }
-        for own in sections {
-            for (name, field) in own.entries.iter().flat_map(|entry| entry.fields.iter()) {
+        for (own, entry) in
+            sections.iter().flat_map(|own| own.entries.iter().map(move |e| (own, e)))
+        {
+            for (name, field) in entry.fields.iter() {
                 let Some(spec) = own.of.table().get(name) else { continue };
                 let level = field.value.plain().filter(|_| spec.field.codec == Codec::Level);
                 let is_minimal =
                     level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
                 let message = match spec.field.top_level {
-                    true if own.of.identity.contains(&name) => {
+                    true if own.of.is_of_top() => {
                         format!("only top-level groups have `{}`", own.of.section)
                     }
                     true => format!("only top-level groups have `{name}`"),
@@ -558,6 +560,9 @@ impl Check<'_> {
                     true => format!("declare it in `kind: Group` with `path: {above}`"),
                     false => format!("write `guest` or more, or declare it in `{above}`"),
                 });
+                if own.of.is_of_top() {
+                    break;
+                }
             }
         }
     }

@@ -156,6 +156,7 @@ mod tests {
             "pipeline_schedule_variables" => row.path.contains("_schedule_id/variables"),
             "job_token_scope"
             | "job_token_allowlist"
+            | "job_token_groups_allowlist"
             | "package_protection_rules"
             | "registry_protection_rules" => row.fields.is_some_and(|((_, of), _)| of == section),
             section => {

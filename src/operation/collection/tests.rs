@@ -20,6 +20,8 @@ pub(crate) fn badges(path: &str) -> Collection {
         write_returns_entry: true,
         denies_with_401: false,
         unpaged: false,
+        empty_as: None,
+        entry_query: Vec::new(),
         tier: Tier::Premium,
         since: Some(Release::new(16, 2)),
     }

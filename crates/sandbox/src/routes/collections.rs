@@ -4,6 +4,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::super::access::Memberships;
 use super::super::params::{NONE_SENT, flag, integer, number_of};
 use super::super::store::protection::Protection;
 use super::super::store::record::Records;
@@ -216,7 +217,7 @@ const PROTECTED: Collection = Collection {
     fields: &[Field::new("name", Form::Text)],
     scope: |_, call| maintained(call),
     order: &["name"],
-    settle: |_, call, row, stored| settle_protected(call, row, stored),
+    settle: settle_protected,
     json: |_, _, _, row| {
         let shown = |name: &str| (name.to_owned(), row.value(name));
         Ok(["name", LEVELS, COUNT, RULES].into_iter().map(shown).collect())
@@ -227,8 +228,7 @@ const PROTECTED: Collection = Collection {
 /// Groups protect the environments of a tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
-    scope: |_, call| led(call, MAINTAINER),
-    fields: &[Field::new("name", Form::Word(TIERS))],
+    scope: |_, call| led(call, OWNER),
     ..PROTECTED
 };
 
@@ -236,7 +236,13 @@ const LEVELS: &str = "deploy_access_levels";
 const RULES: &str = "approval_rules";
 const COUNT: &str = "required_approval_count";
 
-fn settle_protected(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
+fn settle_protected(
+    of: &Collection,
+    call: &Call<'_>,
+    row: &mut Record,
+    stored: &[Record],
+) -> Result<()> {
+    let group = (of.path == PROTECTED_TIERS.path).then(|| call.group()).transpose()?;
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
         return Err(Failure::invalid_record(
@@ -248,15 +254,20 @@ fn settle_protected(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Res
         row.set("name", call.segment("entry"));
     } else if is_taken(stored, row, "name") {
         let name = row.text("name");
-        return Err(Failure::conflict(&match call.release() >= OBSERVED {
+        return Err(Failure::conflict(&match group.is_none() && call.release() >= OBSERVED {
             true => format!("Environment '{name}' is already protected"),
             false => format!("Protected environment '{name}' already exists"),
         }));
+    } else if group.is_some() && !TIERS.contains(&row.text("name")) {
+        let tiers = TIERS.join(", ");
+        let words = format!("Name must be one of environment tiers: {tiers}");
+        return Err(Failure::invalid_record(vec![words]));
     }
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
-        let changed = changed(call, list, row.value(list), |id, sent| grant(call, list, id, sent))?;
+        let row_of = |id, sent: &Value| grant(call, group.as_ref(), list, id, sent);
+        let changed = changed(call, list, row.value(list), row_of)?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
             Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
         })?;
@@ -291,16 +302,28 @@ pub(super) fn changed(
     Ok(all)
 }
 
-/// One element of a list of grants; `None` if its user or group does not exist.
-fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Value) -> Result<Option<Value>> {
+/// One element of a list of grants; `None` if its user or group has no access: in a project the ways
+/// are all, and the group is invited; in a `group` the user leads it, and the other one is below it.
+fn grant(
+    call: &Call<'_>,
+    group: Option<&Namespace>,
+    list: &str,
+    id: i64,
+    sent: &Value,
+) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
-    let (user, group) = (read("user_id")?, read("group_id")?);
+    let (user, named) = (read("user_id")?, read("group_id")?);
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
-    let description = match (user, group, level) {
-        (Some(id), ..) => User::by_id(call.db, id)?.map(|user| user.name),
-        (_, Some(id), _) => Namespace::by_id(call.db, id)?.map(|group| group.name),
+    let description = match (user, named, level) {
+        (Some(id), ..) if deploys(call, group, id)? => {
+            User::by_id(call.db, id)?.map(|user| user.name)
+        }
+        (_, Some(id), _) if takes_part(call, group, id)? => {
+            Namespace::by_id(call.db, id)?.map(|group| group.name)
+        }
+        (Some(_), ..) | (_, Some(_), _) => None,
         (.., Some(level)) => Some(grants::describe(level).to_owned()),
         _ => {
             let names =
@@ -315,13 +338,36 @@ fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Value) -> Result<Option<Va
         "access_level": level,
         "access_level_description": description,
         "user_id": user,
-        "group_id": group,
+        "group_id": named,
         "group_inheritance_type": read("group_inheritance_type")?.unwrap_or(0),
     });
     if list == RULES {
         body["required_approvals"] = read("required_approvals")?.unwrap_or(1).into();
     }
     Ok(Some(body))
+}
+
+/// Whether a user has enough access to be named.
+fn deploys(call: &Call<'_>, group: Option<&Namespace>, user: i64) -> Result<bool> {
+    Ok(match group {
+        Some(group) => {
+            let standing = Memberships::of(call.db, user, call.today())?;
+            standing.in_namespace(&group.traversal) >= MAINTAINER
+        }
+        None => grants::level_of(call, &call.project()?, user)? > 0,
+    })
+}
+
+/// Whether a group can be named.
+fn takes_part(call: &Call<'_>, group: Option<&Namespace>, named: i64) -> Result<bool> {
+    let Some(group) = group else {
+        let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
+        return call.one(sql, [call.project()?.id, named]);
+    };
+    let named = Namespace::by_id(call.db, named)?;
+    Ok(named.is_some_and(|named| {
+        named.id != group.id && named.traversal.starts_with(&*group.traversal)
+    }))
 }
 
 /// Ids are shared by all environments.

@@ -29,6 +29,7 @@ mod integrations;
 pub(crate) mod invitations;
 mod invited;
 mod labels;
+mod ldap_links;
 pub(crate) mod members;
 pub(crate) mod memberships;
 mod names;
@@ -218,6 +219,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         instance::ROUTES,
         invited::ROUTES,
         labels::ROUTES,
+        ldap_links::ROUTES,
         memberships::ROUTES,
         notes::ROUTES,
         pipeline_schedules::ROUTES,

@@ -17,8 +17,8 @@ use super::super::store::record::Records;
 use super::collections::{changed, next_grant};
 use super::prelude::*;
 use super::{
-    Handler, Operation, badges, collections, freeze_periods, hooks, remote_mirrors, saml_links,
-    variables,
+    Handler, Operation, badges, collections, freeze_periods, hooks, ldap_links, remote_mirrors,
+    saml_links, variables,
 };
 
 /// Every collection that the sandbox has.
@@ -79,7 +79,7 @@ impl Described {
 }
 
 /// Tables of the same shape with their own routes.
-const OTHERS: [Records; 2] = [hooks::HOOKS, variables::VARIABLES];
+const OTHERS: [Records; 3] = [hooks::HOOKS, variables::VARIABLES, ldap_links::LINKS];
 
 /// Creates missing tables for all collections, for projects, groups, or both.
 pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {

@@ -146,6 +146,8 @@ async fn environments_stop_before_they_go() {
         "deploy_access_levels": [{"id": 1, "access_level": 40, "access_level_description": "Maintainers", "group_inheritance_type": 0}],
         "approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 1}]});
     let swap = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
+    let tier = |name: &str| json!({"name": name, "deploy_access_levels": [{"access_level": 40}]});
+    let tiers = fact("protected-tiers");
     world
         .check(vec![
             (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 201, json!({"id": 1, "slug": "live", "tier": "production", "state": "available"})),
@@ -164,8 +166,10 @@ async fn environments_stop_before_they_go() {
             (fact("approval-count"), "mia", "PUT", below("protected_environments/live"), json!({"required_approval_count": 2}), 422, NO),
             (protected, "dan", "GET", below("protected_environments"), NO, 403, NO),
             (protected, "mia", "DELETE", below("protected_environments/live"), NO, 204, NO),
-            (protected, ROOT, "POST", "/groups/acme/protected_environments", json!({"name": "live", "deploy_access_levels": [{"access_level": 40}]}), 400, NO),
-            (protected, ROOT, "POST", "/groups/acme/protected_environments", json!({"name": "staging", "deploy_access_levels": [{"access_level": 40}]}), 201, NO),
+            (tiers, "olive", "POST", "/groups/acme/protected_environments", tier("live"), 422, json!({"message": ["Name must be one of environment tiers: production, staging, testing, development, other"]})),
+            (tiers, "olive", "POST", "/groups/acme/protected_environments", tier("staging"), 201, json!({"deploy_access_levels": [{"access_level": 40}]})),
+            (tiers, "olive", "POST", "/groups/acme/protected_environments", tier("staging"), 409, json!({"message": "Protected environment 'staging' already exists"})),
+            (tiers, "mia", "GET", "/groups/acme/protected_environments", NO, 403, NO),
         ])
         .await;
     let before = at(Release::new(15, 8)).await;
@@ -512,4 +516,31 @@ async fn a_described_collection_is_served() {
     assert!(serves("/projects/:id/milestones") && !serves("/projects/:id/play/toys"));
     let others = World::usual().await;
     assert_eq!(others.get(ROOT, below("play/toys")).await.status, 404);
+}
+
+#[tokio::test]
+async fn links_to_a_directory_are_addressed_by_what_they_link() {
+    let (world, rule) = (at(OBSERVED).await, fact("ldap-links"));
+    let links = "/groups/acme/ldap_group_links";
+    let link = |level: u8| json!({"provider": "ldapmain", "cn": "ops", "group_access": level});
+    let shown = json!({"cn": "ops", "filter": null, "provider": "ldapmain", "group_access": 30});
+    let none = json!({"message": "No linked LDAP groups found"});
+    let both = json!({"provider": "ldapmain", "cn": "a", "filter": "(b)", "group_access": 30});
+    let taken = json!({"message": "Cn has already been taken"});
+    let gone = json!({"message": "Linked LDAP group not found"});
+    let one = "/groups/acme/ldap_group_links?provider=ldapmain&cn=ops";
+    world
+        .check(vec![
+            (rule, "olive", "GET", links, NO, 404, none),
+            (rule, "olive", "POST", links, both, 400, NO),
+            (rule, "olive", "POST", links, json!({"provider": "x", "group_access": 30}), 400, NO),
+            (rule, "olive", "POST", links, link(7), 400, NO),
+            (rule, "olive", "POST", links, link(30), 201, shown.clone()),
+            (rule, "olive", "POST", links, link(20), 409, taken),
+            (rule, "olive", "GET", links, NO, 200, json!([shown])),
+            (rule, "mia", "GET", links, NO, 403, NO),
+            (rule, "olive", "DELETE", one, NO, 204, NO),
+            (rule, "olive", "DELETE", one, NO, 404, gone),
+        ])
+        .await;
 }
