@@ -114,6 +114,11 @@ impl PartialEq for Manages {
 }
 
 impl Manages {
+    /// The globs as written.
+    pub(super) fn globs(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|managed| &*managed.path)
+    }
+
     /// The rules that allow the group or project at `path`.
     pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
