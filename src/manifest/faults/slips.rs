@@ -94,7 +94,7 @@ impl Findings {
             let shape = is_shape.then(|| shape(text, finding.at.start)).flatten();
             if let Some(shape) = shape.filter(|_| help.is_none()) {
                 if shape.starts_with("indent") {
-                    finding.message = "the indentation fits no line above".to_owned();
+                    finding.message = "the indentation does not fit the lines above".to_owned();
                 }
                 finding.help = Some(shape);
             } else {
