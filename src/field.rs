@@ -86,6 +86,8 @@ pub struct Field {
     pub unique_above: bool,
     /// Whether the service refuses two entries with the same value.
     pub unique: bool,
+    /// Whether entries with one identity share the value in all groups and projects.
+    pub shared: bool,
     /// Whether its text must start with the path of the group or project.
     pub starts_with_path: bool,
     /// Whether only top-level groups have it; the service ignores it in others.

@@ -568,7 +568,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     ) -> Data {
         // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
-            self.faults.push(control_character(span.clone()));
+            let message = "an escape that stands for a control character";
+            let fault = Fault::new("control-character", message, span.clone());
+            let help = "put the text in single quotes: they keep a `\\` as it is";
+            self.faults.push(fault.help(help));
             return Data::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {

@@ -39,7 +39,7 @@ impl Section {
             let Some(value) = declared.get(&spec.name) else { continue };
             let field = spec.name.as_str();
             if written {
-                expressions(spec, value, &mut |text, message, severity| {
+                expressions(spec, value, &mut |within, text, message, severity| {
                     let negative = field.replace("_regex", "_negative_regex");
                     let help = if text.starts_with('*') || text.contains("|*") {
                         "it is a regular expression, not a glob: write `.*` for any text, `\\.` for a dot, and `$` for the end".to_owned()
@@ -50,7 +50,8 @@ impl Section {
                     } else {
                         "correct it; the service takes RE2 syntax, which has no look-around and no backreferences".to_owned()
                     };
-                    report(Fault { severity, ..Fault::error("expression", field, message, help) });
+                    let fault = Fault::error("expression", field, message, help);
+                    report(Fault { severity, within, ..fault });
                 });
             }
             if spec.schema["format"] == TIME_ZONE
@@ -142,20 +143,20 @@ impl Section {
                 first.filter(|(_, day)| text.len() == day.len() && text < *day)
             {
                 let message = format!("`{field}` is before `{first}`");
-                report(Fault::error(
-                    "value",
-                    field,
-                    message,
-                    "the service refuses that: correct one of them",
-                ));
+                let help = "the service refuses that: correct one of them";
+                report(Fault::error("value", field, message, help).with(first));
             }
             let other = spec.field.not_with.as_deref();
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
                 && [value, twin].into_iter().all(is_on)
             {
                 let message = format!("`{}` and `{other}` cannot be combined", spec.name);
-                let help = "leave one of them out: the service refuses both together";
-                report(Fault::error("exclusive", field, message, help));
+                let off = match twin.flag() {
+                    Some(_) => format!("write `{other}: false`, or leave one of them out"),
+                    None => "leave one of them out".to_owned(),
+                };
+                let help = format!("{off}: the service refuses both together");
+                report(Fault::error("exclusive", field, message, help).with(other));
             }
         }
         let mut reported = None;
@@ -282,22 +283,23 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
 }
 
 /// Reports invalid regular expressions in `value`, also within a mapping.
-fn expressions(spec: &Spec, value: &Value, report: &mut impl FnMut(&str, String, Severity)) {
-    let mut one = |name: &str, text: &str| {
-        if let Some((why, severity)) = fault(text) {
-            let message = format!("`{name}` is not a valid regular expression: {why}");
-            report(text, message, severity);
-        }
-    };
-    if let Some(text) = value.text().filter(|_| spec.field.expression) {
-        one(&spec.name, text);
-    }
-    let within = value.plain().and_then(Json::as_object).into_iter().flatten();
-    for (key, value) in within {
-        if let Some(text) = value.as_str()
-            && spec.part(key).is_some_and(|field| field.expression)
+fn expressions(
+    spec: &'static Spec,
+    value: &Value,
+    report: &mut impl FnMut(Option<&'static str>, &str, String, Severity),
+) {
+    let own = (None, spec.field.expression, value.text());
+    let parts = spec.parts.iter().map(|(key, field)| {
+        let text = value.plain().and_then(|value| value.get(key)?.as_str());
+        (Some(key.as_str()), field.expression, text)
+    });
+    for (within, is_expression, text) in std::iter::once(own).chain(parts) {
+        if let Some(text) = text.filter(|_| is_expression)
+            && let Some((why, severity)) = fault(text)
         {
-            one(key, text);
+            let name = within.unwrap_or(&spec.name);
+            let message = format!("`{name}` is not a valid regular expression: {why}");
+            report(within, text, message, severity);
         }
     }
 }

@@ -21,7 +21,7 @@ pub mod limits;
 mod live;
 mod names;
 pub mod needs;
-mod refs;
+pub mod refs;
 pub mod stakes;
 mod table;
 #[cfg(test)]
@@ -626,6 +626,10 @@ pub struct Fault {
     pub code: &'static str,
     /// The field that has the fault.
     pub field: &'static str,
+    /// The key within the field, if only that has it.
+    pub within: Option<&'static str>,
+    /// The other field that the fault concerns.
+    pub other: Option<&'static str>,
     /// What is wrong: a lower-case fragment. It never quotes a value that may be secret.
     pub message: String,
     /// What to do about it.
@@ -641,7 +645,8 @@ impl Fault {
         help: impl Into<String>,
     ) -> Self {
         let (message, help) = (message.into(), help.into());
-        Self { severity: Severity::Error, code, field, message, help }
+        let (severity, within, other) = (Severity::Error, None, None);
+        Self { severity, code, field, within, other, message, help }
     }
 
     /// A fault that is only reported.
@@ -652,6 +657,11 @@ impl Fault {
         help: impl Into<String>,
     ) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, field, message, help) }
+    }
+
+    /// The fault with the other field that it concerns.
+    pub fn with(self, other: &'static str) -> Self {
+        Self { other: Some(other), ..self }
     }
 }
 
@@ -712,6 +722,11 @@ pub trait Rules: Sync {
     /// The call that must precede a change of `live`, or of an entry below it, by the user with the id
     /// `caller`, with its [side effect](Call::side_effect).
     fn first(&self, _live: &LiveEntry, _caller: Option<u64>) -> Option<First> {
+        None
+    }
+
+    /// What it is, if a container can have only one of these.
+    fn only_one(&self, _section: Section, _declared: &Fields) -> Option<&'static str> {
         None
     }
 

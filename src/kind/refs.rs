@@ -191,7 +191,7 @@ fn lets_more(before: &[Json], after: &[Json]) -> bool {
 }
 
 /// Whether any text matches both patterns.
-fn overlap(one: &str, other: &str) -> bool {
+pub fn overlap(one: &str, other: &str) -> bool {
     steps::step();
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();

@@ -93,6 +93,8 @@ struct Integration {
     about: String,
     /// The only scope that has it.
     only: Option<Scope>,
+    /// What it is, if a project can have only one of these.
+    only_one: Option<String>,
     /// The fields that each request must contain.
     required: Vec<String>,
     #[serde(default)]
@@ -281,15 +283,27 @@ impl Rules for Integrations {
         std::iter::once((SLUG.to_owned(), (*slug).into())).chain(needed).collect()
     }
 
+    fn only_one(&self, section: Section, declared: &Fields) -> Option<&'static str> {
+        let slug = declared.get(SLUG)?.text()?;
+        let own = DATA.integrations.iter().find(|own| own.slug == slug);
+        own.filter(|_| section.home.scope == Scope::Project)?.only_one.as_deref()
+    }
+
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let Some(slug) = declared.get(SLUG).and_then(Value::text) else { return };
         let Some(names) = names(Some(slug)) else { return };
-        let with_token = declared.get("jira_auth_type").and_then(Value::plain) == Some(&1.into());
+        // A value that is wrong may be meant as 1.
+        let with_token = declared.get("jira_auth_type").and_then(Value::plain);
+        let with_token = with_token.is_some_and(|kind| *kind != 0);
         let user = user(slug).filter(|_| !with_token);
         for name in names.needed.iter().chain(user) {
             if !declared.contains_key(name) {
                 let message = format!("`{slug}` needs `{name}`");
-                let help = "add it: the service refuses each request without it";
+                let is_secret =
+                    OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy != Secrecy::Open);
+                let value = if is_secret { "{env: NAME}" } else { "..." };
+                let help =
+                    format!("add `{name}: {value}`: the service refuses each request without it");
                 report(Fault::error("missing", "", message, help));
             }
         }

@@ -114,6 +114,11 @@ impl PartialEq for Manages {
 }
 
 impl Manages {
+    /// The globs as written.
+    pub(super) fn globs(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|managed| &*managed.path)
+    }
+
     /// The rules that allow the group or project at `path`.
     pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
@@ -280,7 +285,12 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
         let second = parsed.documents.get(1).map_or(0..0, |second| second.span.clone());
         findings
             .error("document", "the file must hold one document", second.start..second.start)
-            .help("start with `version: 1`, and write no line `---` behind it");
+            .help(match parsed.documents.iter().any(|document| document.get("kind").is_some()) {
+                true => {
+                    "move the manifests to a file of their own: this one is for how undrift runs"
+                }
+                false => "start with `version: 1`, and write no line `---` behind it",
+            });
     }
     findings.explain_slips(&text);
     if !findings.is_empty() {

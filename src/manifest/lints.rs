@@ -49,7 +49,7 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 16] = [
+const WARNINGS: [&str; 17] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -59,6 +59,7 @@ const WARNINGS: [&str; 16] = [
     "expression",
     "idle-rule",
     "literal-secret",
+    "low-share",
     "missing-file",
     "nearly-the-same",
     "no-effect",

@@ -210,7 +210,7 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// The faults of a file with one document of `schema` that is not a manifest, and what is `refused` of it
+/// The faults of a seed of the sandbox, which is one document of `schema`, and what is `refused` of it
 /// otherwise. The lines do not show the value at `secret`, a JSON pointer into the schema.
 pub fn faults_of(
     text: &str,
@@ -226,7 +226,12 @@ pub fn faults_of(
     if let Some(secret) = marked.pointer_mut(secret) {
         secret[KEYWORD] = json!({"secrecy": "sensitive"});
     }
-    if findings.is_empty() {
+    let kind = parsed.documents.iter().find_map(|document| document.get("kind"));
+    if let Some((kind, _)) = kind.filter(|_| findings.is_empty()) {
+        let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
+        let manifest = findings.error("document", message, kind.span.clone());
+        manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
+    } else if findings.is_empty() {
         match &parsed.documents[..] {
             [document] => {
                 drop(findings.add_schema(document, &document.to_json(), &Checker::new(schema)));
@@ -263,19 +268,29 @@ fn through_the_parts(
     diagnostics: &mut Diagnostics,
 ) -> Read {
     let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
+    let (mut is_partial, mut described) = (false, Vec::new());
     for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
         if !read.diagnostics.is_empty() {
             counts.insert(file.name.clone(), (read.diagnostics.len(), read.more));
         }
+        is_partial |= read.is_partial;
+        described.extend(read.described);
         diagnostics.extend(read.diagnostics);
         documents.extend(read.documents);
+    }
+    for section in described {
+        let message = format!("unknown key `{section}`");
+        diagnostics.retain(|fault| fault.message != message);
     }
     let mut layered = layer::merge(documents, traced);
     let rules = std::mem::take(&mut layered.rules);
     let mut traces = std::mem::take(&mut layered.traces);
     traces.retain(Trace::is_named);
     let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
-    let (desired, faults) = check::check(layered, &context);
+    let (desired, mut faults) = check::check(layered, &context);
+    if is_partial {
+        faults.without_consequences();
+    }
     diagnostics.extend(locate::place(faults, counts, &files));
     if diagnostics.has_errors() {
         // What has an error may be what a rule is for.

@@ -364,6 +364,9 @@ pub struct Field {
     /// Whether the service refuses two entries with the same value (default: `false`).
     #[serde(default)]
     pub unique: bool,
+    /// Whether entries with one identity share the value in all groups and projects (default: `false`).
+    #[serde(default)]
+    pub shared: bool,
     /// Whether its text must start with the path of the group or project (default: `false`).
     #[serde(default)]
     pub starts_with_path: bool,

@@ -150,6 +150,7 @@ fn treatment(field: &Field) -> field::Field {
         not_before: field.not_before.clone().map(Into::into),
         unique_above: field.unique_above,
         unique: field.unique,
+        shared: field.shared,
         starts_with_path: field.starts_with_path,
         expression: field.expression,
         trimmed: field.trimmed,

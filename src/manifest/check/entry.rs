@@ -9,9 +9,10 @@ use crate::{
     field::{Accepted, Compare},
     kind::{Identity, Section, Shape, forms},
     manifest::{
-        faults::{Spot, missing},
-        read::document::{Part, State, identity},
+        faults::{Part as Inner, Spot, missing},
+        read::document::{Part, Sound, State, identity},
     },
+    origin::Origin,
     text::{alternatives, plural},
     value::{Fields, Json},
 };
@@ -29,7 +30,7 @@ impl Check<'_> {
                 desired::State::Absent
             }
             State::Present => {
-                if part.is_sound && is_complete {
+                if is_complete && part.sound != Sound::Not {
                     self.rules(of, &part, &values);
                 }
                 desired::State::Present
@@ -93,16 +94,30 @@ impl Check<'_> {
         missed.is_empty()
     }
 
-    /// Reports the faults that its kind finds.
+    /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
+    /// no other value are certain.
     fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
         of.check(values, true, &mut |fault| {
+            let of_one = ["expression", "missing", "time-zone", "unknown-field"];
+            if part.sound != Sound::Whole && !of_one.contains(&fault.code) {
+                return;
+            }
             let at = match part.fields.origin(fault.field) {
                 // A value that should not be in the manifest is not marked.
                 Some(field) if fault.code == "literal-secret" => Spot::key(&field),
-                Some(field) => Spot::value(&field),
+                Some(field) => match fault.within {
+                    Some(name) => Spot { origin: field, part: Inner::Within(name) },
+                    None => Spot::value(&field),
+                },
                 None => Spot::key(&part.origin),
             };
-            self.faults.push(found(fault, at));
+            let line = |origin: &Origin| (origin.file.clone(), origin.line);
+            let other = fault.other.and_then(|name| part.fields.origin(name));
+            let other = other.filter(|other| line(other) != line(&at.origin));
+            let fault = self.faults.push(found(fault, at));
+            if let Some(other) = other {
+                fault.related(Spot::value(&other), "the other one");
+            }
         });
     }
 
@@ -157,9 +172,27 @@ impl Check<'_> {
         }
     }
 
+    /// Reports entries of which the service takes only one, at both places.
+    fn only_one(&mut self, of: Section, entries: &[Entry]) {
+        let mut seen: HashMap<&str, &Entry> = HashMap::new();
+        for entry in entries.iter().filter(|entry| entry.state == desired::State::Present) {
+            let Some(what) = of.rules.only_one(of, &entry.values()) else { continue };
+            let first = *seen.entry(what).or_insert(entry);
+            if first.key != entry.key {
+                let message = format!("a {} can have only one {what}", self.scope.noun());
+                let second = self.faults.error("exclusive", message, spot(entry, of.identity[0]));
+                second.related(spot(first, of.identity[0]), "the other one").help(format!(
+                    "keep one; to replace one that is there, write `{{{}: {}, state: absent}}` in a run before",
+                    of.identity[0], first.key
+                ));
+            }
+        }
+    }
+
     /// Reports two entries with one identity, at both places.
     pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
         self.same_values(of, entries);
+        self.only_one(of, entries);
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut near: HashMap<String, usize> = HashMap::new();
         let is_url = of.identity.last().is_some_and(|name| of.field(name).compare == Compare::Url);
@@ -199,11 +232,23 @@ impl Check<'_> {
             let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value.clone());
             let is_other = is_named && !on_service && url(entry) != url(&entries[first]);
             let message = format!("a {} that is declared twice", of.noun);
+            let spots = |entry: &Entry| identity.first().map(|name| spot(entry, name));
+            let (mut at, mut other) = (spots(entry), spots(&entries[first]));
+            if at == other {
+                // What is merged into both.
+                (at, other) = (None, None);
+            }
+            let at = at.unwrap_or_else(|| Spot::key(&entry.origin));
+            let other = other.unwrap_or_else(|| Spot::key(&entries[first].origin));
             self.faults
-                .error("duplicate-entry", message, Spot::key(&entry.origin))
-                .related(Spot::key(&entries[first].origin), "first declared here")
+                .error("duplicate-entry", message, at)
+                .related(other, "first declared here")
                 .help(match identity.as_slice() {
                     [name, ..] if is_other => format!("give one of them another `{name}`"),
+                    [name] if of.field(name).compare == Compare::PublicKey => {
+                        "keep one of them: the comment behind a key does not tell it from another"
+                            .to_owned()
+                    }
                     identity => format!(
                         "write the fields of both in one entry, unless they are to differ by {}{}",
                         alternatives(identity).replace(" or ", " and "),
@@ -212,6 +257,12 @@ impl Check<'_> {
                 });
         }
     }
+}
+
+/// The place of the field `name` of an entry, or else of its start.
+fn spot(entry: &Entry, name: &str) -> Spot {
+    let field = entry.fields.origin(name);
+    field.map_or_else(|| Spot::key(&entry.origin), |field| Spot::value(&field))
 }
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.

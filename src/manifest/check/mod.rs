@@ -6,7 +6,7 @@
 //! manifest (the texts are gone) and knows no live state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -17,15 +17,15 @@ use super::{
     faults::{Faults, Finding, Spot},
     layer::{Included, Layered, Merged},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Part, Section, State},
+    read::document::{Acknowledge, Body, Part, Section, Sound, State, identity},
 };
 use crate::{
     desired::{
-        self, Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS,
-        Unlisted,
+        self, Acknowledgement, Container, Creation, DeclaredSection, Desired, Guard, Life,
+        PROJECTS, Unlisted,
     },
     field::{Codec, Named, Scope, Tier},
-    kind::{self, Fault, Shape},
+    kind::{self, Fault, Shape, refs::overlap},
     kinds::{self, approval_rule, group_limits::OnLimit},
     level::{DEVELOPER, Level, MINIMAL},
     origin::{Layer, Sourced},
@@ -82,8 +82,10 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     above(&containers, context, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> =
-        acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
+        acknowledged.into_iter().filter_map(|of| acknowledge(of, context, &mut faults)).collect();
     inside_projects(&acknowledgements, &containers, &mut faults);
+    in_vain(&acknowledgements, &containers, &mut faults);
+    shared(&containers, &mut faults);
     let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
@@ -194,7 +196,7 @@ fn one(merged: Merged, context: &Context) -> (Container, Faults) {
 }
 
 /// Reports rows that name a group with which `container` is declared to be shared at a level that
-/// the service refuses in them.
+/// the service refuses in them, or no longer.
 fn low_shares(container: &Container, faults: &mut Faults) {
     let is_group = |of: kind::Section| {
         of.identity.first().is_some_and(|name| of.field(name).names == Some(Named::Group))
@@ -203,13 +205,17 @@ fn low_shares(container: &Container, faults: &mut Faults) {
     let mut low = BTreeMap::new();
     for shares in container.sections.iter().filter(|section| is_group(section.of)) {
         let level = shares.of.table().specs().iter().find(|spec| spec.field.codec == Codec::Level);
-        for entry in shares.entries.iter().filter(is_present) {
+        for entry in &shares.entries {
+            if !is_present(&entry) {
+                low.insert(entry.key.to_lowercase(), (None, entry.origin.clone()));
+                continue;
+            }
             let Some(field) = level.and_then(|level| entry.fields.get(&level.name)) else {
                 continue;
             };
             let level = field.value.plain().and_then(Level::parse);
             if let Some(level) = level.filter(|level| level.number < DEVELOPER) {
-                low.insert(entry.key.to_lowercase(), (level.word, field.origin));
+                low.insert(entry.key.to_lowercase(), (Some(level.word), field.origin));
             }
         }
     }
@@ -221,17 +227,27 @@ fn low_shares(container: &Container, faults: &mut Faults) {
             for spec in section.of.table().specs() {
                 let Some(field) = entry.fields.get(&spec.name) else { continue };
                 let rows = field.value.plain().and_then(Json::as_array).into_iter().flatten();
-                let groups =
-                    rows.filter_map(|row| row.get("group")?.as_str()).map(str::to_lowercase);
-                for (level, origin) in groups.filter_map(|group| low.get(&group)) {
-                    let message = format!(
-                        "it names a group with which the {} is shared as {level} only",
-                        container.scope.noun()
-                    );
-                    let refused = faults.error("low-share", message, Spot::key(&field.origin));
+                for group in rows.filter_map(|row| row.get("group")?.as_str()) {
+                    let Some((level, origin)) = low.get(&group.to_lowercase()) else { continue };
+                    let (at, noun) = (Spot::item(&field.origin, group), container.scope.noun());
+                    let refused = match level {
+                        Some(level) => faults.error(
+                            "low-share",
+                            format!("the {noun} is shared with `{group}` as {level} only"),
+                            at,
+                        ),
+                        // A share of a group above may still give it access.
+                        None => faults.warning(
+                            "low-share",
+                            format!("the share with `{group}` is removed"),
+                            at,
+                        ),
+                    };
                     refused.related(Spot::value(origin), "this share");
-                    refused
-                        .help("share it as developer or more, or take the group out of the rule");
+                    refused.help(match level {
+                        Some(_) => "write `group_access: developer` or more there, or take the group out of this rule",
+                        None => "write a group here that has access, or keep the share",
+                    });
                 }
             }
         }
@@ -239,14 +255,67 @@ fn low_shares(container: &Container, faults: &mut Faults) {
 }
 
 /// An expired acknowledgement must not stop a run. Planning ignores it.
-fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) -> Acknowledgement {
-    let is_over = document.known.is_over(context.today);
-    if let Some(until) = document.until.filter(|_| is_over) {
+fn acknowledge(
+    document: Acknowledge,
+    context: &Context,
+    faults: &mut Faults,
+) -> Option<Acknowledgement> {
+    if let Some(until) = document.until.filter(|until| until.value < context.today) {
         faults
-            .warning("date", "`until` is in the past", Spot::value(&until))
+            .warning("date", "`until` is in the past", Spot::value(&until.origin))
             .help("take the document away, or write a later day");
     }
     document.known
+}
+
+/// Reports acknowledgements of what the declarations cannot do to the very project or group that is named.
+fn in_vain(all: &[Acknowledgement], containers: &[Container], faults: &mut Faults) {
+    for known in all {
+        let (at, Some(origin)) = (known.at.written(), &known.origin) else { continue };
+        let is_it = |container: &&Container| container.path.eq_ignore_ascii_case(at);
+        let Some(container) = containers.iter().find(is_it) else { continue };
+        let (what, needed) = match known.guard {
+            Guard::Deletion if container.life.absent().is_none() => ("deletes", "state: absent"),
+            Guard::Transfer if container.life.previously.is_empty() => {
+                ("moves", "previously: [FORMER/PATH]")
+            }
+            _ => continue,
+        };
+        let noun = container.scope.noun();
+        let message = format!("nothing {what} the {noun} that this is for");
+        let vain = faults.warning("acknowledgement", message, Spot::value(origin));
+        vain.related(Spot::value(&container.origin), "declared here");
+        vain.help(format!("take the acknowledgement away; only `{needed}` {what} a {noun}"));
+    }
+}
+
+/// Reports values that differ although they belong to one object of several projects, at both places.
+fn shared(containers: &[Container], faults: &mut Faults) {
+    let mut seen = HashMap::new();
+    for section in containers.iter().flat_map(|container| &container.sections) {
+        for spec in section.of.table().specs().iter().filter(|spec| spec.field.shared) {
+            let mut own = BTreeSet::new();
+            for entry in &section.entries {
+                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let id = identity(section.of, entry.values()).keys;
+                // Two entries of one project are another fault.
+                if !own.insert(id.clone()) {
+                    continue;
+                }
+                let first = seen.entry((id, &spec.name)).or_insert_with(|| field.clone());
+                if first.value != field.value {
+                    let (name, noun) = (&spec.name, section.of.noun);
+                    let message = format!("this {noun} has another `{name}` elsewhere");
+                    let other =
+                        faults.error("duplicate-entry", message, Spot::value(&field.origin));
+                    other.related(Spot::value(&first.origin), "the other one");
+                    other.help(format!(
+                        "write the same: all projects with the {noun} share its `{name}`"
+                    ));
+                }
+            }
+        }
+    }
 }
 
 /// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
@@ -328,11 +397,20 @@ impl Check<'_> {
             let help = format!("declare it elsewhere, or extend `manages` in {file}: {how}");
             self.faults.error("outside", message, at).help(help);
         };
+        let around = |path: &str| {
+            let mut globs = manages.globs();
+            globs.find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
+        };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
                 let message = format!("`{}` is outside of what these manifests manage", path.value);
-                let how = "there `*` stays within one part of a path, and `**` matches all below";
+                let how = around(&path.value).map(|glob| {
+                    format!("`{glob}` is only what is below, so add `{{path: {}}}`", path.value)
+                });
+                let how = how.as_deref().unwrap_or(
+                    "there `*` stays within one part of a path, and `**` matches all below",
+                );
                 outside(message, Spot::value(&path.origin), how);
             }
         }
@@ -390,7 +468,7 @@ impl Check<'_> {
         let may_create = section(own.section).is_some_and(|section| {
             section.parts.first().is_some_and(|create| create.state == State::Present)
         });
-        if !may_create || parts.iter().any(|part| !part.is_sound) {
+        if !may_create || parts.iter().any(|part| part.sound != Sound::Whole) {
             return;
         }
         for of in kinds::sections(self.scope).filter(|section| section.comes_with_container()) {
@@ -470,37 +548,53 @@ impl Check<'_> {
                     continue;
                 };
                 let known = || other.entries.iter().map(|entry| &*entry.key);
-                let removes = |name: &str| {
-                    let other = other.entries.iter().find(|entry| &*entry.key == name);
-                    other.filter(|other| other.state == desired::State::Absent)
-                };
+                let noun = other.of.noun;
+                let is_deleted = other.unlisted.value == Unlisted::Delete;
                 for entry in &own.entries {
                     let Some(value) = entry.fields.get(field) else { continue };
-                    let removed = value.value.text().and_then(removes).filter(|_| {
-                        entry.state == desired::State::Present
-                            && parent.is_some_and(|(own, _)| own == field)
-                    });
-                    if let Some(removed) = removed {
-                        let noun = other.of.noun;
-                        let message =
-                            format!("the {noun} of this entry is removed, and the entry with it");
-                        let gone =
-                            self.faults.error("unknown-entry", message, Spot::value(&value.origin));
-                        gone.related(Spot::key(&removed.origin), "removed here");
-                        gone.help(format!("take this entry away, or keep the {noun}"));
-                        continue;
-                    }
+                    let is_kept = entry.state == desired::State::Present;
                     let names = value.value.list().into_iter().flatten().filter_map(Json::as_str);
-                    let mut names = names.chain(value.value.text());
-                    let near = names.find_map(|name| {
-                        nearest(name, known()).filter(|_| !known().any(|own| own == name))
-                    });
-                    if let Some(near) = near {
-                        let noun = other.of.noun;
+                    for name in names.chain(value.value.text()) {
+                        let at = Spot::item(&value.origin, name);
+                        let declared = other.entries.iter().find(|entry| &*entry.key == name);
+                        let is_removed =
+                            declared.is_some_and(|own| own.state == desired::State::Absent);
+                        if let Some(removed) = declared.filter(|_| is_removed && is_kept) {
+                            let message = match parent.is_some_and(|(own, _)| own == field) {
+                                true => format!(
+                                    "the {noun} of this entry is removed, and the entry with it"
+                                ),
+                                false => format!("`{field}` names a {noun} that is removed"),
+                            };
+                            let gone = self.faults.error("unknown-entry", message, at);
+                            gone.related(Spot::key(&removed.origin), "removed here");
+                            gone.help(format!("take this away, or keep the {noun}"));
+                            continue;
+                        }
+                        let is_unmanaged = || other.unmanaged.iter().any(|glob| glob.matches(name));
+                        if declared.is_some() || is_unmanaged() {
+                            continue;
+                        }
                         let message = format!("`{field}` names a {noun} that is not declared");
-                        let at = Spot::value(&value.origin);
-                        let unknown = self.faults.warning("unknown-entry", message, at);
-                        unknown.help(format!("did you mean `{near}`?"));
+                        let near = nearest(name, known()).or_else(|| {
+                            let mut known = known().filter(|known| known.contains('*'));
+                            known.find(|known| overlap(known, name))
+                        });
+                        if is_deleted && is_kept {
+                            let message = format!("{message}, and `unlisted` deletes it");
+                            let unknown = self.faults.error("unknown-entry", message, at);
+                            unknown
+                                .related(Spot::value(&other.unlisted.origin), "which deletes it");
+                            unknown.help(match near {
+                                Some(near) => format!("write `{near}`, the name as it is declared"),
+                                None => {
+                                    format!("declare it in `{section}`, or take it out of here")
+                                }
+                            });
+                        } else if let Some(near) = near {
+                            let unknown = self.faults.warning("unknown-entry", message, at);
+                            unknown.help(format!("did you mean `{near}`?"));
+                        }
                     }
                 }
             }

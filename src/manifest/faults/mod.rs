@@ -119,6 +119,18 @@ impl Faults {
         let last = self.0.len() - 1;
         &mut self.0[last]
     }
+
+    /// Drops what a rule that could not be read may declare, unless a similar name is known.
+    pub(super) fn without_consequences(&mut self) {
+        let declared = ["missing", "params", "template", "unlisted"];
+        self.0.retain(|fault| {
+            let help = fault.help.as_deref().unwrap_or_default();
+            match fault.code {
+                "unknown-profile" => !help.contains("declare it"),
+                code => !declared.contains(&code) || help.starts_with("did you mean"),
+            }
+        });
+    }
 }
 
 /// The faults of a file that are not shown.

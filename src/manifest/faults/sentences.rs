@@ -65,6 +65,9 @@ pub(super) fn explain(
                 return;
             }
             let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
+            if spot.is_only_elsewhere() {
+                unknown.retain(|name| spot.of_other_scope(name).is_none());
+            }
             for (key, _) in spot.node.entries() {
                 let strays = strays(spot.node, spot.schema, key);
                 unknown.retain(|name| !strays.contains(name));
@@ -117,8 +120,16 @@ pub(super) fn meant(document: &Node, root: &Json) -> Node {
 /// The mapping `value` of mappings as the list that the section `name` is.
 fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *kinds::everywhere().find(|of| of.section == name)?.identity.first()?;
+    let known = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
+        let is_entry = known.get(&key.name).is_none()
+            && fields.iter().all(|(key, value)| {
+                known.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
+            });
+        if !is_entry {
+            return None;
+        }
         let own = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
         let own = (Key { name: identity.to_owned(), span: key.span.clone() }, own);
         let own = inner.get(identity).is_none().then_some(own);
@@ -126,7 +137,7 @@ fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
         Some(Node { data: Data::Map(fields), span: inner.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
-    let is_list = schema["items"]["properties"].get(identity).is_some() && !items.is_empty();
+    let is_list = known.get(identity).is_some() && !items.is_empty();
     is_list.then(|| Node { data: Data::List(items), span: value.span.clone() })
 }
 
@@ -304,6 +315,14 @@ impl Located<'_> {
         Some(format!("only a {} has this field{rule}", other.home.scope.noun()))
     }
 
+    /// The scope that has the entry's first identity, a word, if this one does not.
+    fn is_only_elsewhere(&self) -> bool {
+        let of = kinds::everywhere().find(|of| of.section == self.section);
+        let name = of.and_then(|of| of.identity.first()).filter(|_| self.is_item);
+        let found = name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
+        found.is_some_and(|(name, key, node)| self.at(key, node, name).other_home().is_some())
+    }
+
     /// Whether a key of the mapping is unknown.
     fn has_unknown(&self) -> bool {
         let known = &self.schema["properties"];
@@ -379,7 +398,9 @@ impl Located<'_> {
         }) {
             Some(format!("write its fields, as in `- {entry}`"))
         } else if (1..=MOST_LIKELY).contains(&likely.len()) {
-            Some(format!("did you mean {}?", alternatives(&likely)))
+            let meant = format!("did you mean {}?", alternatives(&likely));
+            let shape = if let [only] = likely[..] { self.shape_of(name, only) } else { None };
+            Some(shape.map_or(meant.clone(), |shape| format!("{meant} {shape}")))
         } else if !homes.is_empty() {
             Some(format!("`{name}` belongs {}", homes.join(" or ")))
         } else if let Some(near) = self.setting_near(name) {
@@ -403,6 +424,16 @@ impl Located<'_> {
                 format!("`undrift explain {}` lists what there is", kind.to_lowercase())
             })
         }
+    }
+
+    /// How the list that stands under `name` must be written for the field `meant`, which is none.
+    fn shape_of(&self, name: &str, meant: &str) -> Option<String> {
+        let (key, node) = self.node.get(name)?;
+        let spot = self.at(key, node, meant);
+        let kind = spot.schema["type"].as_str()?;
+        let is_other = matches!(node.data, Data::List(_)) && kind != "array";
+        let is_open = Field::of(spot.schema).secrecy == Secrecy::Open;
+        spot.instead(&[kind]).1.filter(|_| is_other && is_open)
     }
 
     /// The field of an entry that an unknown name stands for by its place.

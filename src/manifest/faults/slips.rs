@@ -91,8 +91,15 @@ impl Findings {
                 finding.help.as_ref().is_some_and(|help| help.contains("brackets of a list"));
             let help = around.slip(finding.code, &finding.at);
             let help = help.or_else(|| around.lines_of_a_text().filter(|_| is_list));
-            let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
-            finding.help = help.or_else(shape).or_else(|| finding.help.take());
+            let shape = is_shape.then(|| shape(text, finding.at.start)).flatten();
+            if let Some(shape) = shape.filter(|_| help.is_none()) {
+                if shape.starts_with("indent") {
+                    finding.message = "the indentation does not fit the lines above".to_owned();
+                }
+                finding.help = Some(shape);
+            } else {
+                finding.help = help.or_else(|| finding.help.take());
+            }
         }
         // What a tag makes of a value is of no interest.
         let line = |at: &Range<usize>| text[..at.start].matches('\n').count();
@@ -271,7 +278,8 @@ impl<'t> Around<'t> {
             Some(Cause::new(slip.message, start..start + sign.len(), slip.help))
         });
         sign.or_else(|| {
-            let syntax = || self.comma(at).or_else(|| self.field(at));
+            let syntax = || self.commented(at).or_else(|| self.comma(at));
+            let syntax = || syntax().or_else(|| self.field(at));
             let syntax = || syntax().or_else(|| self.unindented());
             let syntax = || syntax().or_else(|| self.unclosed(at));
             let syntax = || syntax().or_else(|| self.closed(at)).or_else(|| self.no_key());
@@ -437,6 +445,23 @@ impl<'t> Around<'t> {
         let is_field = before.ends_with(['"', '\'']) && is_name(key) && depth(before) > 0;
         let help = "write a `,` between two fields";
         is_field.then(|| Cause::new("a `,` is missing behind this", end - 1..end, help))
+    }
+
+    /// A text that starts with `#` within brackets, which makes a comment of it and of their end.
+    fn commented(&self, at: &Range<usize>) -> Option<Cause> {
+        let sign = |line: &'t str| {
+            let signs = line.match_indices(" #").map(|(sign, _)| sign + 1);
+            let mut texts = signs.filter(|sign| !line[sign + 1..].starts_with([' ', '#']));
+            texts.find(|sign| depth(&line[..*sign]) > depth(line))
+        };
+        let lines = (0..=self.own).rev().map(|number| self.line(number));
+        let mut signs = lines.filter_map(|line| Some(self.start(line) + sign(line)?));
+        let start = signs.next()?;
+        let between = self.text.get(start.min(at.start)..start.max(at.start))?;
+        let is_open = !between.contains("\n---");
+        let help = "put the text in quotes, as in `'#ff0000'`";
+        let message = "` #` starts a comment, which takes the end of the brackets with it";
+        is_open.then(|| Cause::new(message, start..start + 1, help))
     }
 
     /// A bracket that is not closed on its line although the next line is no part of it.

@@ -26,6 +26,11 @@ pub(in crate::manifest) enum Part {
     Value,
     /// A key within the value: the names that lead to it.
     Inner(Vec<String>),
+    /// The value of such a key.
+    Within(&'static str),
+    /// The first item of the value, or the first one in a row of it, that is this text; the key if there
+    /// is none, as in a template.
+    Item(String),
 }
 
 impl Spot {
@@ -37,6 +42,11 @@ impl Spot {
     /// The value of the key at `origin`.
     pub(in crate::manifest) fn value(origin: &Origin) -> Self {
         Self { origin: origin.clone(), part: Part::Value }
+    }
+
+    /// The item `text` of the value of the key at `origin`.
+    pub(in crate::manifest) fn item(origin: &Origin, text: &str) -> Self {
+        Self { origin: origin.clone(), part: Part::Item(text.to_owned()) }
     }
 
     /// The range in a text with the positions `written`.
@@ -56,6 +66,11 @@ impl Spot {
                 let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
                 inner.unwrap_or((key, value)).0.span.clone()
             }
+            Part::Within(name) => {
+                let (key, value) = value.get(name).unwrap_or((key, value));
+                visible(key, value)
+            }
+            Part::Item(text) => item(value, text).unwrap_or(&key.span).clone(),
         }
     }
 }
@@ -67,6 +82,15 @@ fn visible(key: &Key, value: &Node) -> Range<usize> {
     } else {
         value.span.clone()
     }
+}
+
+/// The range of the first `text` in `node`.
+fn item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
+    if node.text() == Some(text) {
+        return Some(&node.span);
+    }
+    let values = node.entries().iter().map(|(_, value)| value);
+    values.chain(node.items()).find_map(|inner| item(inner, text))
 }
 
 /// All keys and values of a text, by the byte at which they begin.

@@ -24,7 +24,7 @@ use crate::{
     manifest::{
         faults::{Faults, Spot},
         read::{
-            document::{Body, Part, Section, State, identity},
+            document::{Body, Part, Section, Sound, State, identity},
             templates::CHANGE,
         },
         schema::refused,
@@ -104,7 +104,7 @@ struct Entry<'m> {
     state: State,
     /// The origin of a different state in a layer of the same rank.
     other: Option<Origin>,
-    is_sound: bool,
+    sound: Sound,
     fields: Fields<'m>,
 }
 
@@ -219,14 +219,14 @@ impl<'m> Merging<'m> {
     }
 
     fn part(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
-        let Entry { origin, state, other, mut is_sound, fields, .. } = entry;
+        let Entry { origin, state, other, mut sound, fields, .. } = entry;
         self.differs(of.section, &origin, other.as_ref());
         let fields = match fields {
             Fields::Whole(fields) => fields.into_owned(),
-            Fields::Slots(slots) => self.values(of, slots, &mut is_sound),
+            Fields::Slots(slots) => self.values(of, slots, &mut sound),
         };
         let key = OnceLock::from(key);
-        Part { origin, state, is_sound, is_open: false, fields, key }
+        Part { origin, state, sound, is_open: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -234,7 +234,7 @@ impl<'m> Merging<'m> {
         &mut self,
         of: kind::Section,
         slots: BTreeMap<String, Slot>,
-        is_sound: &mut bool,
+        sound: &mut Sound,
     ) -> Declared {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
@@ -256,7 +256,9 @@ impl<'m> Merging<'m> {
             }
         }
         let fill = |(name, (_, mut field)): (String, (usize, Sourced<Value>))| {
-            *is_sound &= fill(of, &name, &mut field, &self.words, self.faults);
+            if !fill(of, &name, &mut field, &self.words, self.faults) {
+                *sound = Sound::Not;
+            }
             (name, field)
         };
         fields.into_iter().map(fill).collect()
@@ -290,7 +292,7 @@ impl<'m> Merged<'m> {
             origin: part.origin.clone(),
             state: part.state,
             other: None,
-            is_sound: part.is_sound,
+            sound: part.sound,
             fields: match part.is_open {
                 true => Fields::Slots(slots(of, &fields, rank)),
                 false => Fields::Whole(fields),
@@ -336,7 +338,7 @@ impl<'m> Entry<'m> {
             self.origin = part.origin.clone();
         }
         (self.rank, self.layer) = (rank, layer);
-        self.is_sound &= part.is_sound;
+        self.sound = self.sound.min(part.sound);
     }
 }
 

@@ -94,9 +94,10 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     rules.idle(&layered.containers, &mut layered.faults);
     layered.rules = rules;
     layered.acknowledged.sort_by_cached_key(|document| {
-        let known = document.known.clone();
-        let written = (known.guard, known.at.written().to_owned());
-        (written, known.at_most, known.until, known.reason, known.origin)
+        document.known.clone().map(|known| {
+            let written = (known.guard, known.at.written().to_owned());
+            (written, known.at_most, known.until, known.reason, known.origin)
+        })
     });
     layered
 }

@@ -51,6 +51,12 @@ impl Unfilled {
     const fn new(message: String, help: String) -> Self {
         Self { message, help, lacks: None }
     }
+
+    /// `%{name}`, which is not for undrift to fill in.
+    fn of_service(name: &str) -> Self {
+        let message = format!("`%{{{name}}}` is for the service to fill in, not a parameter");
+        Self::new(message, format!("double its braces within `text:`: `%{{{{{name}}}}}`"))
+    }
 }
 
 impl<'w> Words<'w> {
@@ -111,6 +117,7 @@ impl<'w> Words<'w> {
         let mut filled = Filled::default();
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
+            let is_of_service = rest[..at].ends_with('%');
             filled.push(Piece::Shown(rest[..at].to_owned()));
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
@@ -128,7 +135,11 @@ impl<'w> Words<'w> {
                     "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
                 ));
             };
-            filled.push(match self.word(name).ok_or_else(|| self.unknown(name))? {
+            let unknown = || match is_of_service && is_name(name) {
+                true => Unfilled::of_service(name),
+                false => self.unknown(name),
+            };
+            filled.push(match self.word(name).ok_or_else(unknown)? {
                 Piece::Secret(source) => Piece::Secret(self.named(&source)?),
                 shown @ Piece::Shown(_) => shown,
             });

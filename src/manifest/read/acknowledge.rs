@@ -9,31 +9,31 @@ use crate::{
     desired::{Acknowledgement, Guard},
     kinds,
     manifest::schema,
-    origin::Layer,
+    origin::{Layer, Sourced},
     text::{did_you_mean, is_name},
     value::Json,
     yaml::Node,
 };
 
 impl Reader<'_, '_> {
-    /// The content of `document`, whose JSON form is `json`; `None` if the schema refuses it.
-    pub(super) fn acknowledge(&mut self, document: &Node, json: &Json) -> Option<Acknowledge> {
+    /// The content of `document`, whose JSON form is `json`.
+    pub(super) fn acknowledge(&mut self, document: &Node, json: &Json) -> Acknowledge {
         let written = schema::Acknowledge::deserialize(json).ok();
         let (at, until) = (self.at(document), self.until(document));
-        let written = written?;
         let origin = |name: &str| {
             let (key, _) = document.get(name)?;
             Some(self.source.origin(key.span.start, Layer::Project))
         };
-        let known = Acknowledgement {
+        let known = written.zip(at).map(|(written, at)| Acknowledgement {
             guard: written.guard,
-            at: at?,
+            at,
             at_most: written.at_most,
             until,
             reason: written.reason,
             origin: origin("at"),
-        };
-        Some(Acknowledge { known, until: origin("until") })
+        });
+        let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });
+        Acknowledge { known, until }
     }
 
     fn at(&mut self, document: &Node) -> Option<Selector> {
@@ -48,6 +48,14 @@ impl Reader<'_, '_> {
         }
         let section = text.split_once('#').map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
         let sections = || kinds::everywhere().map(|of| of.section);
+        let parts = section.and_then(|section| section.split_once(['.', ':']));
+        if let Some((section, entry)) = parts.filter(|(own, _)| sections().any(|of| of == *own)) {
+            let message = "`at` must have a `/` between the section and the entry";
+            let path = text.split('#').next().unwrap_or_default();
+            let wrong = self.findings.error("glob", message, node.span.clone());
+            wrong.help(format!("write `{path}#{section}/{entry}`"));
+            return None;
+        }
         if let Some(section) =
             section.filter(|name| is_name(name) && !sections().any(|own| own == *name))
         {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::OnceLock};
 use super::{
     super::{faults::Finding, schema::OLD_UNLISTED},
     Reader, Refused,
-    document::{Body, Container, Part, Section, State},
+    document::{Body, Container, Part, Section, Sound, State},
     extra,
     layers::BUILT_IN,
     templates,
@@ -104,9 +104,9 @@ impl Reader<'_, '_> {
         let origin = self.origin(key, layer);
         let pointer = format!("/{}", of.section);
         let part = |state, fields, is_open| {
-            let is_sound = !refused.within(&pointer);
+            let sound = refused.sound(of, &pointer);
             let key = OnceLock::from(String::new());
-            vec![Part { origin: origin.clone(), state, is_sound, is_open, fields, key }]
+            vec![Part { origin: origin.clone(), state, sound, is_open, fields, key }]
         };
         let parts = match (of.shape, &node.data) {
             (Shape::List, _) => self.entries(of, node, layer, refused),
@@ -145,8 +145,8 @@ impl Reader<'_, '_> {
             };
             let origin = self.source.origin(beginning(node), layer);
             let (mut fields, is_open) = self.fields(of, node, layer);
-            let is_sound = !refused.within(&format!("/{}/{index}", of.section));
-            if !is_sound {
+            let sound = refused.sound(of, &format!("/{}/{index}", of.section));
+            if sound != Sound::Whole {
                 self.misnamed(of, node, layer, &mut fields);
             }
             for name in of.identity {
@@ -161,7 +161,7 @@ impl Reader<'_, '_> {
             Some(Part {
                 origin,
                 state,
-                is_sound,
+                sound,
                 is_open,
                 fields: fields.into_iter().collect(),
                 key: OnceLock::new(),

@@ -8,6 +8,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use jiff::civil::Date;
+
 use crate::{
     address::Globs,
     desired::{Acknowledgement, Declared, Life, Unlisted},
@@ -113,14 +115,25 @@ pub(in crate::manifest) struct Part {
     pub(in crate::manifest) origin: Origin,
     /// Its state. `create: false` and `push_rule: null` are absent parts.
     pub(in crate::manifest) state: State,
-    /// Whether its schema accepts all of it. Otherwise its kind does not check it.
-    pub(in crate::manifest) is_sound: bool,
+    /// How much of it its schema accepts.
+    pub(in crate::manifest) sound: Sound,
     /// Whether a field contains a template or a change of a list: see [`instead`](super::instead).
     pub(in crate::manifest) is_open: bool,
     /// Its fields, including those below `extra:`.
     pub(in crate::manifest) fields: Declared,
     /// See [`Part::key`].
     pub(in crate::manifest) key: OnceLock<String>,
+}
+
+/// How much of a part its schema accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::manifest) enum Sound {
+    /// Its kind does not check it.
+    Not,
+    /// All but values of known fields.
+    Names,
+    /// All of it.
+    Whole,
 }
 
 /// The state of an entry.
@@ -156,7 +169,8 @@ pub(in crate::manifest) fn identity(of: kind::Section, fields: Fields) -> kind::
 /// An acknowledgement.
 #[derive(Debug)]
 pub(in crate::manifest) struct Acknowledge {
-    pub(in crate::manifest) known: Acknowledgement,
-    /// The position of its last day.
-    pub(in crate::manifest) until: Option<Origin>,
+    /// All of it, unless a part is refused.
+    pub(in crate::manifest) known: Option<Acknowledgement>,
+    /// Its last day.
+    pub(in crate::manifest) until: Option<Sourced<Date>>,
 }

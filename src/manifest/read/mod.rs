@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use document::Sound;
+
 use super::{
     faults::{Findings, More},
     mask,
@@ -16,9 +18,13 @@ use super::{
 use crate::{
     diagnostic::{Diagnostic, Source},
     field::Scope,
-    kinds::words,
+    kind::Section,
+    kinds::{
+        self,
+        words::{self, Meaning},
+    },
     steps,
-    text::{alternatives, nearest},
+    text::{alternatives, nearest, snake_case},
     yaml::{self, Data, Node, Parsed},
 };
 
@@ -40,13 +46,17 @@ pub(super) struct Read {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The number of faults that are not in the diagnostics.
     pub(super) more: More,
+    /// Whether a document is missing among them that may be a rule.
+    pub(super) is_partial: bool,
+    /// The sections that descriptions of kinds among them are about.
+    pub(super) described: Vec<String>,
 }
 
 /// Reads a file.
 pub(super) fn file(file: &File) -> Read {
     match file.read() {
         Ok(text) => self::text(file, &text),
-        Err(fault) => Read { diagnostics: vec![*fault], ..Read::default() },
+        Err(fault) => Read { diagnostics: vec![*fault], is_partial: true, ..Read::default() },
     }
 }
 
@@ -56,18 +66,36 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     let mut source = Source::new(file.name.clone(), text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
+    let written = || parsed.documents.iter().filter(|document| document.data != Data::Null);
     let mut documents = Vec::new();
-    for document in parsed.documents.iter().filter(|document| document.data != Data::Null) {
+    for document in written() {
         let mut reader =
             Reader { source: &source, is_named: file.is_named, findings: &mut findings };
         documents.extend(reader.document(document));
     }
+    let described = written().filter(|document| is_description(document));
+    let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
+    let described = described.collect();
+    let is_rule = |document: &&Document| matches!(document, Document::Rule(_));
+    let is_partial = documents.iter().filter(is_rule).count() < rules(text)
+        || written()
+            .any(|document| document.get("kind").is_some() && DocumentKind::of(document).is_none());
     findings.explain_slips(text);
     if !findings.is_empty() {
         hide(&mut source, &parsed);
     }
     let (diagnostics, more) = findings.place(&source);
-    Read { documents, diagnostics, more }
+    Read { documents, diagnostics, more, is_partial, described }
+}
+
+/// The number of rules that a text begins, also where its syntax is broken.
+fn rules(text: &str) -> usize {
+    let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
+    kinds
+        .filter(|kind| {
+            ["Defaults", "Profile"].iter().any(|rule| kind.trim_start().starts_with(rule))
+        })
+        .count()
 }
 
 /// Marks the parts of a manifest that must not be shown.
@@ -119,7 +147,7 @@ impl Reader<'_, '_> {
             DocumentKind::Defaults(scope) => self.defaults(scope, document, &refused),
             DocumentKind::Profile(scope) => self.profile(scope, document, &refused),
             DocumentKind::Acknowledge => {
-                self.acknowledge(document, &json).map(Box::new).map(Document::Acknowledge)
+                Some(Document::Acknowledge(Box::new(self.acknowledge(document, &json))))
             }
         }
     }
@@ -155,8 +183,16 @@ impl Reader<'_, '_> {
                     let all = || kinds.iter().copied();
                     nearest(text, all()).or_else(|| words::option(text, all()))
                 });
+                let meant = text.and_then(|text| words::meant(&["kind"], text));
                 let help = match near {
+                    _ if meant.is_some() => meant.map(Meaning::help).unwrap_or_default(),
                     Some(near) => format!("did you mean `{near}`?"),
+                    None if text.and_then(section_of).is_some() => {
+                        let of = text.and_then(section_of).unwrap_or_default();
+                        format!(
+                            "write it as `{of}:` in a document with `kind: Project` or `kind: Group`"
+                        )
+                    }
                     None if document.get("items").is_some() => EACH_ITS_OWN.to_owned(),
                     None if document.get("apiVersion").is_some() => MOVE.to_owned(),
                     None => "start with `kind: Project`".to_owned(),
@@ -168,6 +204,13 @@ impl Reader<'_, '_> {
         }
         kind
     }
+}
+
+/// The section that a kind, in any spelling, is called after.
+fn section_of(kind: &str) -> Option<&'static str> {
+    let word = snake_case(kind);
+    let is = |of: &Section| word == of.section || word == snake_case(of.noun);
+    kinds::everywhere().find(is).map(|of| of.section)
 }
 
 /// The help for several documents in one.
@@ -196,13 +239,21 @@ const STRANGERS: [(&str, &str); 16] = [
     ("workflow", "a CI/CD pipeline"),
 ];
 
+/// Whether `document` describes a kind.
+fn is_description(document: &Node) -> bool {
+    ["section", "homes"].into_iter().all(|key| document.get(key).is_some())
+}
+
 /// The probable type of a document without `kind` in the file `name`, and help, if its keys or the
 /// file show it.
 fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let is_list =
         |key: &str| document.get(key).is_some_and(|(_, value)| matches!(value.data, Data::List(_)));
-    if file == "undrift.yaml" {
+    if is_description(document) {
+        let help = "move it out of the folder of manifests, and name its own folder with `--kinds`";
+        Some(("a description of a kind", help))
+    } else if file == "undrift.yaml" {
         let help = "move it to the top of the folder of manifests, where it counts, or away";
         Some(("a configuration of undrift", help))
     } else if file != "sandbox.yaml" && is_list("projects") && document.get("users").is_none() {
@@ -221,10 +272,20 @@ fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)>
 struct Refused(BTreeSet<String>);
 
 impl Refused {
-    /// Whether a value at or below `pointer` is refused.
-    fn within(&self, pointer: &str) -> bool {
+    /// How much of the part of `of` at `pointer` is not refused.
+    fn sound(&self, of: Section, pointer: &str) -> Sound {
         let below = format!("{pointer}/");
-        let mut from = self.0.range(below.clone()..).inspect(|_| steps::step());
-        self.0.contains(pointer) || from.next().is_some_and(|first| first.starts_with(&below))
+        let from = self.0.range(below.clone()..).inspect(|_| steps::step());
+        let mut inner = from.map_while(|at| at.strip_prefix(&below)).peekable();
+        let is_value = |at: &str| {
+            let name = at.split('/').next().unwrap_or_default();
+            of.table().get(name).is_some() && !of.identity.contains(&name)
+        };
+        match inner.peek().is_none() {
+            _ if self.0.contains(pointer) => Sound::Not,
+            true => Sound::Whole,
+            false if inner.all(is_value) => Sound::Names,
+            false => Sound::Not,
+        }
     }
 }

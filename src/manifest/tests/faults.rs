@@ -279,3 +279,12 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let shown = shown(None);
     assert!(shown.contains("--> a.yaml:4:14"), "{shown}");
 }
+
+#[test]
+fn a_manifest_in_the_place_of_a_seed_is_called_one() {
+    let text = "kind: Project\npath: acme/a\n---\nkind: Project\npath: acme/b\n";
+    let faults = faults_of(text, "sandbox.yaml".into(), json!({"type": "object"}), "", |_| None);
+    let [fault] = faults.sorted()[..] else { panic!("{faults:?}") };
+    let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
+    assert_eq!((fault.code, &*fault.message), ("document", message));
+}

@@ -6,10 +6,10 @@ use jsonschema::{
     error::{TypeKind, ValidationErrorKind as Kind},
 };
 
-use super::{Finding, Located, example::value_example};
+use super::{BY_RULE, Finding, Located, example::value_example, homes};
 use crate::{
-    field::{Field, Named},
-    kind::forms::CONDITION,
+    field::{Field, Named, Scope},
+    kind::{Section, forms::CONDITION},
     kinds::{
         self,
         words::{self, Meaning},
@@ -38,6 +38,9 @@ type Instead = Option<(&'static str, String)>;
 /// Help for a number or a boolean where text should be.
 pub(super) const QUOTE: &str =
     "put it in quotes: without them YAML may change it (`1.10` is `1.1`)";
+
+/// What a field holds that names a user.
+const USERNAME: &str = "the username";
 
 /// Units in which a field counts, and how many of them are in others, by how these begin.
 const UNITS: [(&str, &[(&str, f64)]); 5] = [
@@ -238,7 +241,12 @@ impl Located<'_> {
         let help = match (&self.node.data, self.entry_example(), self.list_example()) {
             _ if value.is_some() => value?.help(),
             (Data::Map(_), ..) if has_all(self.node, &self.schema["items"]) => {
-                "put `- ` in front of the first field: it is a list of entries".to_owned()
+                let is_in_braces = self.node.entries()[0].0.span.start != self.node.span.start;
+                match is_in_braces {
+                    true => "put `[` in front of the brace and `]` behind the other: it is a list of entries",
+                    false => "put `- ` in front of the first field: it is a list of entries",
+                }
+                .to_owned()
             }
             (Data::Map(entries), ..) if self.keyed(entries).is_some() => self.keyed(entries)?,
             (Data::Map(_), Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
@@ -277,7 +285,13 @@ impl Located<'_> {
         let day = || day(own.as_deref().filter(|_| self.schema["format"] == "date")?);
         let help = match (&self.node.data, self.depth, self.key.map_or("", |key| &key.name)) {
             (Data::Number(_) | Data::Bool(_), ..) if self.names().is_some() => {
-                format!("write {}, not an id", self.names()?)
+                let more = match self.node.data {
+                    Data::Number(_) if self.names() == Some(USERNAME) => {
+                        ", or put it in quotes if it is one"
+                    }
+                    _ => "",
+                };
+                format!("write {}, not an id{more}", self.names()?)
             }
             (Data::Number(_), ..) if self.schema["format"] == "date" => {
                 day().unwrap_or_else(|| "write the day as in `2099-01-31`".to_owned())
@@ -288,8 +302,13 @@ impl Located<'_> {
             (Data::Number(_) | Data::Bool(_), ..) => return Some(("quote", QUOTE.to_owned())),
             (Data::List(_), 1, "path") => "write a document for each, with a line `---` in between, or a rule for many: `kind: Defaults` with `match`".to_owned(),
             (Data::List(_), 3, name) if self.tells_apart(name) => "write an entry for each of them".to_owned(),
-            (Data::List(_), ..) if self.description().is_some_and(|text| text.contains("comma")) => {
-                "write one text, with commas in between".to_owned()
+            (Data::List(_), ..) if self.separators().is_some() => {
+                let (sign, signs) = self.separators()?;
+                let examples = self.schema["examples"].as_array().into_iter().flatten();
+                let mut examples = examples.filter_map(Json::as_str);
+                let example = examples.find(|example| example.contains(sign));
+                let example = example.map(|example| format!(", as in `{example}`"));
+                format!("write one text, with {signs} in between{}", example.unwrap_or_default())
             }
             (Data::List(items), ..) if items.len() > 1 => {
                 "write one value, without the brackets of a list; for several, an entry for each".to_owned()
@@ -315,6 +334,10 @@ impl Located<'_> {
                     return Some(("type", format!("`{}` is empty: write what it is to be", key.name)));
                 }
                 let is_free = self.schema.get("enum").is_none();
+                let is_json = self.description().is_some_and(|own| own.contains("JSON"));
+                if is_json {
+                    return Some(("type", format!("write one text that is JSON, in single quotes: `{name}: '{{\"KEY\": \"VALUE\"}}'`")));
+                }
                 if is_free && entries.len() > 1 && !self.property_names().contains(&&*key.name) {
                     return Some(("type", "put the whole text in single quotes, or write it as a text of several lines behind `|`".to_owned()));
                 }
@@ -333,6 +356,12 @@ impl Located<'_> {
         Some(("type", help))
     }
 
+    /// What stands between the parts of the text, if it has some.
+    fn separators(&self) -> Option<(char, &'static str)> {
+        let own = self.description()?;
+        [(',', "commas"), (' ', "blanks")].into_iter().find(|(_, signs)| own.contains(signs))
+    }
+
     /// What it may hold, if its schema shows that.
     fn example(&self) -> Option<String> {
         Some(value_example(self.schema)).filter(|example| example != "..." && example != "[...]")
@@ -342,7 +371,7 @@ impl Located<'_> {
     fn names(&self) -> Option<&'static str> {
         let list = self.parent.filter(|_| self.is_item).map(|(_, list)| Field::of(list).names);
         Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
-            Named::User => "the username",
+            Named::User => USERNAME,
             Named::Group | Named::Project => "the full path, as in `acme/team`",
         })
     }
@@ -407,8 +436,30 @@ impl Located<'_> {
             Some((_, at)) => format!("write `guard: {near}`, and `at: {at}`"),
             None => format!("did you mean `{near}`?"),
         });
+        let elsewhere = self.other_home().map(|scope| {
+            let rule = if scope == Scope::Project { BY_RULE } else { "" };
+            format!("only a {0} has it: declare it in the document of a {0}{rule}", scope.noun())
+        });
+        let whole = self.key.filter(|key| key.name == "ignore_layers").and_then(|_| {
+            let homes = homes(self.node.text()?, self.root, true);
+            let home = homes.first()?;
+            Some(format!("take it away: it is a field {home}, and `ignore_layers` takes whole sections; a value here outranks those of rules"))
+        });
+        let help = elsewhere.or(whole).or(help);
         let others = || if are_many { Some(format!("write {all}")) } else { self.description() };
         finding.with_help(instead().or(help).or_else(others))
+    }
+
+    /// The other scope whose documents take this word here.
+    pub(super) fn other_home(&self) -> Option<Scope> {
+        let (word, key) = (self.node.text()?, self.key?);
+        let takes =
+            |schema: &Json| schema["enum"].as_array()?.iter().find(|one| *one == word).map(|_| ());
+        let others = kinds::everywhere().filter(|of| of.section == self.section);
+        let takes_it =
+            |of: &Section| of.table().get(&key.name).and_then(|spec| takes(&spec.schema)).is_some();
+        let is_own = takes(self.schema).is_some() || self.schema.get("enum").is_none();
+        others.filter(|_| !is_own).find(takes_it).map(|of| of.home.scope)
     }
 
     /// The guard and the address, if they are written in one, as on the command line.
