@@ -200,9 +200,14 @@ impl Rules for Variables {
         let is_certain = value.is_some_and(|value| looks::credential(value).is_some());
         if let Some(flag) = named.filter(|_| is_written && !is_certain) {
             let message = format!("the value of a {flag} variable is written in plain text");
-            let help = format!(
-                "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-            );
+            let is_quoted = |value: &str| value.starts_with("{env:") || value.starts_with("{file:");
+            let help = if value.is_some_and(is_quoted) {
+                "take the quotes away: within them a reference is only text".to_owned()
+            } else {
+                format!(
+                    "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
+                )
+            };
             report(Fault::warning("literal-secret", "value", message, help));
         }
     }

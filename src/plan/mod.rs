@@ -57,9 +57,9 @@ use crate::{
     value::Json,
 };
 
-/// How many live states a plan keeps. Apply uses those that are younger than a minute, and changes
-/// no more groups and projects in that time.
-const MOST_LIVE: usize = 2_000;
+/// How many live states a plan keeps. Apply uses those that are younger than a minute, and hardly changes
+/// more groups and projects in that time.
+const MOST_LIVE: usize = 10_000;
 
 /// What a plan depends on in addition to declarations and live state.
 #[derive(Clone, Debug)]

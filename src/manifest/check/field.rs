@@ -169,6 +169,11 @@ impl Check<'_> {
 
     /// Warns of a deprecated field, also within a value. The field that replaces it must exist.
     fn deprecated(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+        let release = self.context.release;
+        if release.zip(spec.field.until).is_some_and(|(release, until)| release >= until) {
+            // An error already says so.
+            return;
+        }
         let modern = spec.field.replaced_by.as_deref().and_then(|name| of.table().get(name));
         let since = modern.and_then(|modern| modern.field.since).filter(|since| since.is_late());
         if let (Some(modern), Some(since)) = (modern, since) {

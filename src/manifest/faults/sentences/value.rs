@@ -240,6 +240,10 @@ impl Located<'_> {
         });
         let help = match (&self.node.data, self.entry_example(), self.list_example()) {
             _ if value.is_some() => value?.help(),
+            (Data::Map(entries), ..) if has_just(entries, "state") => format!(
+                "`state` belongs to an entry; leave `{}` out, and its entries stay as they are",
+                self.key?.name
+            ),
             (Data::Map(_), ..) if has_all(self.node, &self.schema["items"]) => {
                 let is_in_braces = self.node.entries()[0].0.span.start != self.node.span.start;
                 match is_in_braces {
@@ -340,6 +344,9 @@ impl Located<'_> {
                 }
                 if is_free && entries.len() > 1 && !self.property_names().contains(&&*key.name) {
                     return Some(("type", "put the whole text in single quotes, or write it as a text of several lines behind `|`".to_owned()));
+                }
+                if self.is_item && CHANGE.iter().any(|change| has_just(entries, change)) {
+                    return Some(("type", format!("write the mapping in place of the list, as in `{{{}: [...]}}`, without the brackets around it", key.name)));
                 }
                 let own = value.text().filter(|text| {
                     NAMES.contains(&key.name.as_str()) && is_name(&text.replace('/', "."))
@@ -654,4 +661,9 @@ fn in_words(kind: &str) -> &'static str {
 
 fn strings(options: &Json) -> Vec<String> {
     options.as_array().into_iter().flatten().map(crate::kind::plain_text).collect()
+}
+
+/// Whether a mapping has this one key.
+fn has_just(entries: &[(Key, Node)], name: &str) -> bool {
+    entries.len() == 1 && entries[0].0.name == name
 }
