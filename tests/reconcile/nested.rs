@@ -265,8 +265,8 @@ async fn an_unknown_schedule_is_a_problem() {
     assert_eq!(problem.message, "nothing in `pipeline_schedules` is called `nightlie`");
 }
 
-/// What is below a schedule that is removed goes with it, without a request; what is declared to be
-/// there does not.
+/// What is below a schedule that is removed goes with it, without a request; `check` refuses what is
+/// declared to be there.
 #[tokio::test]
 async fn a_schedule_that_is_removed_takes_its_variables_along() {
     let all: &[(&str, &[(&str, &str)])] = &[("nightly", &[("A", "1"), ("B", "2")])];
@@ -285,20 +285,6 @@ async fn a_schedule_that_is_removed_takes_its_variables_along() {
     let plan = own.converge("both").await;
     assert_eq!(steps(&plan), ["Delete acme/shop#pipeline_schedules/nightly"]);
     assert_eq!(writes_after(&own, before), ["DELETE /1"]);
-
-    // `check` refuses the same below an entry that is declared absent.
-    let world = world(all).await;
-    declare(
-        &world,
-        json!({
-            "pipeline_schedules": [],
-            "pipeline_schedule_variables": [variable("nightly", "A", "1")],
-            "unlisted": {"pipeline_schedules": "delete"},
-        }),
-    );
-    let plan = world.plan().await;
-    let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
-    assert_eq!(problems, ["the pipeline schedule `nightly` is removed, and this entry with it"]);
 }
 
 #[tokio::test]
