@@ -29,7 +29,7 @@ use crate::{
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
     report::{
-        canvas::{Canvas, Sink},
+        canvas::Sink,
         json::{Outcomes, Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -208,8 +208,7 @@ async fn with_session(
     let planned = Planned { saved_plan: saved, ..Planned::new(&session.run, &plan) };
     let planned = Content::Planned(&planned);
     let text = |sink: Sink<'_>| {
-        let canvas = Canvas::to(&mut *sink, style, secrets);
-        terminal::plan_on(canvas, &plan, &session.run, Title::Approval);
+        terminal::plan_to(&mut *sink, &plan, &session.run, Title::Approval, style, secrets);
         let since = saved.map(|saved| terminal::stale(saved, style, secrets));
         since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     };

@@ -35,7 +35,7 @@ use crate::{
     plan::{self, Extent, Plan},
     report::{
         Run,
-        canvas::{Canvas, Sink},
+        canvas::Sink,
         json::{Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -168,9 +168,7 @@ impl Session {
         cx: &Context,
     ) -> Done {
         let (style, secrets) = (cx.output.style, &*self.settings.secrets);
-        let text = |sink: Sink<'_>| {
-            terminal::plan_on(Canvas::to(sink, style, secrets), plan, &self.run, title);
-        };
+        let text = |sink: Sink<'_>| terminal::plan_to(sink, plan, &self.run, title, style, secrets);
         let planned = Planned::new(&self.run, plan);
         reports.finish(sort, exit, Content::Planned(&planned), text, None)
     }

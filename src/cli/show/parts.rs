@@ -18,7 +18,7 @@ use crate::{
     plan::Plan,
     report::{
         Run,
-        canvas::{Canvas, Sink},
+        canvas::Sink,
         json::{FORMAT_VERSION, Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -69,9 +69,7 @@ pub(super) fn show(
         if all_drift { (Sort::Drift, Title::Drift) } else { (Sort::Plan, Title::Plan) };
     let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
     let (style, secrets) = (cx.output.style, cx.output.secrets());
-    let text = |sink: Sink<'_>| {
-        terminal::plan_on(Canvas::to(sink, style, &secrets), &plan, &run, title);
-    };
+    let text = |sink: Sink<'_>| terminal::plan_to(sink, &plan, &run, title, style, &secrets);
     let planned = Planned::new(&run, &plan);
     Ok(reports.finish(sort, exit, Content::Planned(&planned), text, None))
 }

@@ -26,7 +26,7 @@ pub use saved::{saved, stale};
 
 use super::{
     Run, Style,
-    canvas::{Canvas, Line, Paint},
+    canvas::{Canvas, Line, Paint, Sink},
     model::summary,
 };
 use crate::{plan::Plan, secret::Secrets};
@@ -36,8 +36,20 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     plan_on(Canvas::new(style, secrets), plan, run, title)
 }
 
+/// The same for `sink`, in parts.
+pub fn plan_to(
+    sink: Sink<'_>,
+    plan: &Plan,
+    run: &Run,
+    title: Title,
+    style: Style,
+    secrets: &Secrets,
+) {
+    plan_on(Canvas::to(sink, style, secrets), plan, run, title);
+}
+
 /// `plan` on an empty `canvas`.
-pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
+fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
     heading(&mut canvas, title.word(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
     branch::steps(&mut canvas, plan, title);
