@@ -277,7 +277,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
         let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
         let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
-        name.is_some_and(|name| before.contains(&format!("&{name}")))
+        let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
+        let mut found = before.match_indices(&anchor);
+        found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(ends))
     }
 
     /// Whether what is at the byte `at` has the form of an alias, and not of a glob or a schedule.

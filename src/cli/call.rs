@@ -197,9 +197,10 @@ pub(super) fn configuration(
 ) -> Result<(PathBuf, Config), Failure> {
     let mut diagnostics = Diagnostics::default();
     let found = match path {
-        Some(path) => {
-            (PathBuf::from("."), config::read(path, &path.to_string_lossy(), &mut diagnostics))
-        }
+        Some(path) => (
+            PathBuf::from("."),
+            config::read(path, &path.to_string_lossy(), None, &mut diagnostics),
+        ),
         None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
     };
     cx.output.tell_faults(&diagnostics);

@@ -101,20 +101,7 @@ impl Desired {
     /// Without acknowledgements for undeclared addresses: those are meant for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
-        let mut by_path = GlobIndex::default();
-        let known = &self.acknowledgements;
-        known.iter().enumerate().for_each(|(at, known)| by_path.insert(at, known.at.over_paths()));
-        let mut is_idle = vec![true; known.len()];
-        for path in self.containers.iter().map(|container| container.path.to_lowercase()) {
-            let candidates = by_path.of(&path).into_iter();
-            for at in candidates
-                .filter(|at| is_idle[*at] && known[*at].at.touches(&path))
-                .collect::<Vec<_>>()
-            {
-                is_idle[at] = false;
-            }
-        }
-        let mut is_idle = is_idle.into_iter();
+        let mut is_idle = idle(&self.acknowledgements, &self.containers).into_iter();
         self.acknowledgements.retain(|_| !is_idle.next().unwrap_or_default());
         self
     }
@@ -122,6 +109,25 @@ impl Desired {
     fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
         self.containers.iter().flat_map(Container::named)
     }
+}
+
+/// Whether each of `acknowledged` is for none of `containers`.
+pub fn idle<'c>(
+    acknowledged: &[Acknowledgement],
+    containers: impl IntoIterator<Item = &'c Container>,
+) -> Vec<bool> {
+    let mut by_path = GlobIndex::default();
+    acknowledged
+        .iter()
+        .enumerate()
+        .for_each(|(at, known)| by_path.insert(at, known.at.over_paths()));
+    let mut is_idle = vec![true; acknowledged.len()];
+    for path in containers.into_iter().map(|container| container.path.to_lowercase()) {
+        for at in by_path.of(&path) {
+            is_idle[at] = is_idle[at] && !acknowledged[at].at.touches(&path);
+        }
+    }
+    is_idle
 }
 
 /// A declared group or project.

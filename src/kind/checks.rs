@@ -179,6 +179,9 @@ impl Section {
                 Secrecy::Open => {
                     "take it out, and revoke it: all who can read the repository know it"
                 }
+                _ if what == "a password" => {
+                    "write `{env: NAME}`, or `{env:NAME}` in its place in a `{text: ...}`, and use another one: all who can read the repository know it"
+                }
                 _ => {
                     "write `{env: NAME}` or `{file: PATH}`, and use another one: all who can read the repository know it"
                 }
@@ -267,7 +270,7 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     let near = time_zone::names()
         .find(|name| last(name).eq_ignore_ascii_case(city))
         .or_else(|| text::nearest(zone, time_zone::names()))
-        .filter(|near| strsim::osa_distance(last(near), city) <= 2);
+        .filter(|near| strsim::osa_distance(last(near), city) <= city.len() / 4);
     // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
     let is_offset = zone.contains(['+', '-']);
     let help = match near.filter(|_| !is_offset) {
@@ -276,7 +279,9 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
             "write a place in that zone, such as `Europe/Berlin`: it also has the summer time"
                 .to_owned()
         }
-        None => "write a name such as `Europe/Berlin` or `UTC`".to_owned(),
+        None => {
+            "write a name such as `Europe/Berlin` or `UTC`: most countries have one city".to_owned()
+        }
     };
     let message = format!("there is no time zone `{}`", text::escape(zone));
     Fault::error("time-zone", field, message, help)

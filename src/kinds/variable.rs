@@ -182,9 +182,9 @@ impl Rules for Variables {
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let flag = |name| declared.get(name).and_then(Value::flag).unwrap_or(false);
         let value = declared.get("value").and_then(Value::text);
-        if let Some(value) = value.filter(|_| flag("masked") || flag(HIDDEN))
-            && let Err(why) = maskable(value, flag("raw"))
-        {
+        let masked = value.filter(|_| flag("masked") || flag(HIDDEN));
+        let why = masked.and_then(|value| maskable(value, flag("raw")).err());
+        if let Some(why) = &why {
             let message = format!("a masked value {why}");
             let help = "change the value, or leave `masked` out: the service refuses it";
             report(Fault::error("masked-value", "value", message, help));
@@ -198,7 +198,8 @@ impl Rules for Variables {
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));
         let is_certain = value.is_some_and(|value| looks::credential(value).is_some());
-        if let Some(flag) = named.filter(|_| is_written && !is_certain) {
+        // One that cannot be masked is mended first, and may be no secret at all.
+        if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
             let message = format!("the value of a {flag} variable is written in plain text");
             let is_quoted = |value: &str| value.starts_with("{env:") || value.starts_with("{file:");
             let help = if value.is_some_and(is_quoted) {

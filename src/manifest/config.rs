@@ -119,6 +119,13 @@ impl Manages {
         self.all.iter().map(|managed| &*managed.path)
     }
 
+    /// Whether only an exception keeps the group or project at `path` out.
+    pub(super) fn excepts(&self, path: &str) -> bool {
+        let path = path.to_lowercase();
+        let is_in = |at: usize| self.globs[at].0.matches(&path);
+        self.holding(&path).is_empty() && self.by_path.of(&path).into_iter().any(is_in)
+    }
+
     /// The rules that allow the group or project at `path`.
     pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
@@ -217,17 +224,21 @@ pub fn find(
     diagnostics: &mut Diagnostics,
 ) -> (PathBuf, Config) {
     let root = Root::of(folder, around);
-    let config = load(&root, diagnostics);
+    let config = load(&root, None, diagnostics);
     (root.folder, config)
 }
 
 /// Reads the file of `root`, if there is one. It contains the guards, so an unreadable file is an
-/// error.
-pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
+/// error. `manifests` are the lower-case paths of all manifests, relative to the root, if they are known.
+pub(super) fn load(
+    root: &Root,
+    manifests: Option<&[String]>,
+    diagnostics: &mut Diagnostics,
+) -> Config {
     let path = root.folder.join(FILE);
     let name = root.name(&path);
     match files::irregular(&path) {
-        Ok(None) => read(&path, &name, diagnostics),
+        Ok(None) => read(&path, &name, manifests, diagnostics),
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
             let other = Diagnostic::error("unreadable", message).at(Place::file(name));
@@ -245,12 +256,17 @@ pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
             Config::default()
         }
         // Errors are reported when the file or the folder is read.
-        Err(_) => read(&path, &name, diagnostics),
+        Err(_) => read(&path, &name, manifests, diagnostics),
     }
 }
 
-/// Reads the file at `path`, which messages call `name`.
-pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
+/// Reads the file at `path`, which messages call `name`. `manifests` are as for [`load`].
+pub fn read(
+    path: &Path,
+    name: &str,
+    manifests: Option<&[String]>,
+    diagnostics: &mut Diagnostics,
+) -> Config {
     let name = FileName::from(name);
     let text = match files::read(path, &name) {
         Ok(text) => text,
@@ -279,7 +295,7 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
             old.help("correct it, or leave it out");
         }
         for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
-            lints::check(lint, &mut findings);
+            lints::check(lint, manifests, &mut findings);
         }
     } else if !parsed.is_broken {
         let second = parsed.documents.get(1).map_or(0..0, |second| second.span.clone());

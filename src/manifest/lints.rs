@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{config::FILE, faults::Findings};
+use super::{
+    config::FILE,
+    faults::{Finding, Findings},
+};
 use crate::{
     address::Glob,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Severity, codes},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
     text::nearest,
     yaml::Node,
 };
@@ -49,7 +52,7 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 17] = [
+const WARNINGS: [&str; 18] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -60,6 +63,7 @@ const WARNINGS: [&str; 17] = [
     "idle-rule",
     "literal-secret",
     "low-share",
+    "masked-value",
     "missing-file",
     "nearly-the-same",
     "no-effect",
@@ -101,9 +105,10 @@ pub(super) fn apply(
 }
 
 impl Warnings {
-    /// Whether one of them has this code.
-    pub(super) fn has(&self, code: &str) -> bool {
-        self.0.iter().any(|(warning, ..)| warning.code == code)
+    /// The place of the first one with this code.
+    pub(super) fn place_of(&self, code: &str) -> Option<Place> {
+        let found = self.0.iter().find(|(warning, ..)| warning.code == code);
+        found.and_then(|(warning, ..)| warning.place.clone())
     }
 
     /// Removes those that are not `wanted`.
@@ -148,14 +153,37 @@ fn at_level(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
     }
 }
 
-/// Checks one of `lints`.
-pub(super) fn check(lint: &Node, findings: &mut Findings) {
+/// A folder of `manifests` with the name of the last folder that `glob` names.
+fn folder_named_in<'m>(glob: &str, manifests: &'m [String]) -> Option<&'m str> {
+    let named = glob.split('/').rfind(|part| !part.contains(['*', '?', '[', '{', '.']))?;
+    let folders = manifests.iter().filter_map(|path| Some(path.rsplit_once('/')?.0));
+    let named = format!("/{}", named.to_lowercase());
+    folders.into_iter().find(|folder| format!("/{folder}").ends_with(&named))
+}
+
+/// Checks one of `lints`. `manifests` are the paths of all manifests, if they are known.
+pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Findings) {
     let under = |key| lint.get(key).and_then(|(_, node)| Some((node.text()?, node.span.clone())));
-    if let Some((files, span)) = under("in")
-        && let Err(why) = Glob::over_paths(files)
-    {
-        let wrong = findings.error("glob", format!("this is no glob over files: {why}"), span);
-        wrong.help("write a path in which `*` and `**` stand for something, such as `legacy/**`");
+    match under("in").map(|(files, span)| (Glob::over_paths(files), files, span)) {
+        Some((Err(why), _, span)) => {
+            let wrong = findings.error("glob", format!("this is no glob over files: {why}"), span);
+            wrong.help(
+                "write a path in which `*` and `**` stand for something, such as `legacy/**`",
+            );
+        }
+        Some((Ok(glob), files, span)) => {
+            let manifests = manifests.unwrap_or_default();
+            if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
+                let idle =
+                    findings.push(Finding::warning("idle-rule", "`in` matches no manifest", span));
+                let near = folder_named_in(files, manifests);
+                let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
+                idle.help(format!(
+                    "write a glob over files, which begins at the folder of this file{near}; it is no path on the service"
+                ));
+            }
+        }
+        None => {}
     }
     let Some((code, span)) = under("code") else { return };
     let is = |levels: &[&str]| under("level").is_some_and(|(level, _)| levels.contains(&level));

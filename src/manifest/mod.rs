@@ -131,7 +131,11 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     if let Some(instead) = options.instead {
         found = files::with(found, instead);
     }
-    let config = config::load(&root, &mut diagnostics);
+    let from_root = |file: &File| {
+        file.path.strip_prefix(&root.folder).unwrap_or(&file.path).to_string_lossy().to_lowercase()
+    };
+    let from_root: Vec<_> = found.iter().map(from_root).collect();
+    let config = config::load(&root, Some(&from_root), &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
         manages: config.manages.clone(),
@@ -147,21 +151,29 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
         through_the_parts(found, context, options.traced, &mut diagnostics);
-    let from_root = |path: &PathBuf| {
-        path.strip_prefix(&root.folder).unwrap_or(path).to_string_lossy().to_lowercase()
-    };
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
-        files.iter().cloned().zip(paths.iter().map(from_root)).collect()
+        files.iter().cloned().zip(from_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         // An empty result is probably a mistake, which "nothing to do" would hide.
-        let name = only.unwrap_or_else(empty);
         let message = "no manifest here declares a group or project";
-        let none = Diagnostic::error("no-manifests", message).at(Place::file(name));
-        diagnostics.push(none.help(match warnings.has("idle-rule") {
-            true => "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
-            false => "each document starts with `kind: Project` and `path: ...`",
-        }));
+        let none = Diagnostic::error("no-manifests", message);
+        let rule = warnings.place_of("idle-rule");
+        let (at, help) = match rule {
+            Some(rule) => (
+                rule,
+                "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
+            ),
+            None => (
+                Place::file(only.unwrap_or_else(empty)),
+                "each document starts with `kind: Project` and `path: ...`",
+            ),
+        };
+        // There is nothing that a rule could be about, whatever its glob.
+        let is_expression =
+            |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
+        diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
+        diagnostics.push(none.at(at).help(help));
     }
     Loaded {
         root_name,
@@ -287,7 +299,7 @@ fn through_the_parts(
     let mut traces = std::mem::take(&mut layered.traces);
     traces.retain(Trace::is_named);
     let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
-    let (desired, mut faults) = check::check(layered, &context);
+    let (desired, mut faults) = check::check(layered, &rules, &context);
     if is_partial {
         faults.without_consequences();
     }

@@ -189,10 +189,33 @@ impl Check<'_> {
         }
     }
 
+    /// Reports former identities that are those of other entries, which keep them.
+    fn former_of_others(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
+        if identities.iter().all(|identity| identity.keys.len() < 2) {
+            return;
+        }
+        let all = || entries.iter().zip(identities);
+        let current: HashMap<_, _> = all()
+            .filter(|(entry, own)| entry.state == desired::State::Present && own.keys.len() == 1)
+            .map(|(entry, own)| (&own.keys[0], entry))
+            .collect();
+        for (entry, own) in all() {
+            let mut former = own.keys.iter().skip(1);
+            let Some(other) = former.find_map(|former| current.get(former)) else { continue };
+            let message = format!("`previously` names a {} that is declared as it is", of.noun);
+            let twice = self.faults.error("previously", message, spot(entry, "previously"));
+            twice.related(Spot::key(&other.origin), "declared here").help(format!(
+                "take that one away if this {} takes its place, or `previously` if both are to exist",
+                of.noun
+            ));
+        }
+    }
+
     /// Reports two entries with one identity, at both places.
     pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
         self.same_values(of, entries);
         self.only_one(of, entries);
+        self.former_of_others(of, entries, &identities);
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut near: HashMap<String, usize> = HashMap::new();
         let is_url = of.identity.last().is_some_and(|name| of.field(name).compare == Compare::Url);

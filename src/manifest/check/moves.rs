@@ -111,9 +111,10 @@ fn still_former(container: &Container, moves: &Moves, formers: &Paths<'_>, fault
     for section in &container.sections {
         for entry in &section.entries {
             let named = forms::named_by(section.of, &entry.values());
-            for (field, _, name) in named.iter().filter(|(_, named, _)| *named == Named::Group) {
+            let is_path = |named| matches!(named, Named::Group | Named::Project);
+            for (field, of, name) in named.iter().filter(|(_, named, _)| is_path(*named)) {
                 if let Some((now, at)) = moves.now(name).zip(entry.fields.origin(field)) {
-                    let message = format!("the group `{name}` is declared to be `{now}`");
+                    let message = format!("the {} `{name}` is declared to be `{now}`", of.noun());
                     faults.error("previously", message, Spot::value(&at)).help(write(&now));
                 }
             }

@@ -2,8 +2,14 @@
 
 use std::path::{Component, Path};
 
-use super::Check;
-use crate::{desired::Container, manifest::faults::Spot, secret::Reference, value::Value};
+use super::{Check, found};
+use crate::{
+    desired::Container,
+    diagnostic::Severity,
+    manifest::faults::{Finding, Spot},
+    secret::Reference,
+    value::Value,
+};
 
 impl Check<'_> {
     /// Files to upload are in Git next to the manifests. An unreadable one is an error, so that it
@@ -31,6 +37,36 @@ impl Check<'_> {
                     false => "correct the path: it begins at the folder of the manifests",
                 });
             }
+        }
+        self.masked_files(container);
+    }
+
+    /// Warns of masked variables from files with something that cannot be masked, such as several
+    /// lines. The job that applies may put another file there.
+    fn masked_files(&mut self, container: &Container) {
+        let Some(files) = &self.context.files else { return };
+        let variables =
+            container.sections.iter().filter(|own| own.of.table().get("masked").is_some());
+        for (of, entry) in variables.flat_map(|own| own.entries.iter().map(|entry| (own.of, entry)))
+        {
+            let Some(value) = entry.fields.get("value") else { continue };
+            let Value::Secret(Reference::File(path)) = &value.value else { continue };
+            let Some(text) =
+                files.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
+            else {
+                continue;
+            };
+            let mut values = entry.values();
+            values.insert("value".to_owned(), text.strip_suffix('\n').unwrap_or(&text).into());
+            of.check(&values, false, &mut |fault| {
+                if fault.code == "masked-value" {
+                    let fault = Finding {
+                        severity: Severity::Warning,
+                        ..found(fault, Spot::key(&value.origin))
+                    };
+                    self.faults.push(fault).label("with what is in the file now");
+                }
+            });
         }
     }
 }

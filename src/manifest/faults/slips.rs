@@ -361,7 +361,7 @@ impl<'t> Around<'t> {
     fn lines_of_a_text(&self) -> Option<String> {
         let key = self.line(self.own).trim_end().strip_suffix(':')?;
         Some(format!(
-            "write one value; for a text of several lines, write `{}: |` above them",
+            "write one value, and for several an entry or document for each; for a text of several lines, write `{}: |` above them",
             key.trim_start_matches([' ', '-'])
         ))
     }

@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use super::{
-    rules::{Claim, Layers, ambiguous},
+    rules::{Claim, FEW, Layers, ambiguous},
     text::{Words, has_template, is_of_one},
 };
 use crate::{
@@ -240,6 +240,9 @@ impl<'m> Merging<'m> {
         for slot in slots.into_values() {
             self.differs(&slot.names.join("."), &slot.origin, slot.other.as_ref());
             let Slot { rank, names, value, below, origin, .. } = slot;
+            if origin.layer > Layer::Profile {
+                self.removes_nothing(of, &names[0], &value, below.as_ref(), &origin);
+            }
             let value = changed(of, &names[0], value, below);
             let Some((first, within)) = names.split_first() else { continue };
             match fields.get_mut(first) {
@@ -262,6 +265,33 @@ impl<'m> Merging<'m> {
             (name, field)
         };
         fields.into_iter().map(fill).collect()
+    }
+
+    /// Reports what a document takes out of a list that lower layers do not put there.
+    fn removes_nothing(
+        &mut self,
+        of: kind::Section,
+        name: &str,
+        value: &Value,
+        below: Option<&Value>,
+        origin: &Origin,
+    ) {
+        let Some([_, removed]) = change(of, name, value) else { return };
+        let below = match below.map(Value::plain) {
+            None => &[][..],
+            Some(Some(Json::Array(list))) => list,
+            Some(_) => return,
+        };
+        for text in removed.iter().filter(|item| !below.contains(item)).filter_map(Json::as_str) {
+            let message = format!("`{name}` has nothing of this to remove");
+            let known = below.iter().filter_map(Json::as_str);
+            let known: Vec<_> = known.take(FEW).collect();
+            let idle = self.faults.warning("no-effect", message, Spot::item(origin, text));
+            idle.help(match known.is_empty() {
+                true => format!("take it out: no lower layer sets `{name}`"),
+                false => format!("write it as lower layers do: {}", text::listed(&known)),
+            });
+        }
     }
 }
 

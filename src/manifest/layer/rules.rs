@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use super::Merged;
 use crate::{
     address::{Glob, GlobIndex, Globs},
     desired::PROJECTS,
@@ -128,9 +129,10 @@ impl Rules {
             let near = nearest(&name.value, known.iter().copied());
             wrong.help(match (Scope::ALL.into_iter().find(is_for), near) {
                 (Some(of), _) => format!(
-                    "that profile is for {}s; write another one with `for: {}`",
+                    "that profile is for {}s: write `for: {}` in it, or in another one for {}s",
                     of.noun(),
-                    scope.document()
+                    scope.document(),
+                    scope.noun()
                 ),
                 (None, Some(near)) => format!("did you mean `{near}`?"),
                 (None, None) if (1..=FEW).contains(&known.len()) => {
@@ -211,7 +213,9 @@ impl Rules {
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
         let rank = |rule: &Rule| match &rule.holds {
-            Holds::Where { paths, except } if rule.scope == scope => rank(&lower, paths, except),
+            Holds::Where { paths, except } if rule.scope == scope => {
+                rank(&lower, paths, except.as_ref())
+            }
             Holds::Where { .. } | Holds::Whoever { .. } => None,
         };
         let candidates = self.by_path.of(&lower).into_iter();
@@ -278,13 +282,13 @@ impl Rules {
     }
 
     /// All rules.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Rule> {
+    pub(in crate::manifest) fn all(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|known| &known.rule)
     }
 
     /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
     /// several, the one with the highest rank. Only named rules if `named`.
-    pub(super) fn including(
+    pub(in crate::manifest) fn including(
         &self,
         scope: Scope,
         path: &str,
@@ -294,7 +298,7 @@ impl Rules {
         let including = candidates
             .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
         let matched = including.filter_map(|rule| match &rule.holds {
-            Holds::Where { paths, except } => Some((best(path, paths, except)?, rule)),
+            Holds::Where { paths, except } => Some((best(path, paths, except.as_ref())?, rule)),
             Holds::Whoever { .. } => None,
         });
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
@@ -303,7 +307,7 @@ impl Rules {
 
     /// Whether `rule` applies to the lower-case `path`.
     pub(super) fn holds(&self, rule: &Rule, path: &str) -> bool {
-        matches!(&rule.holds, Holds::Where { paths, except } if rank(path, paths, except).is_some())
+        matches!(&rule.holds, Holds::Where { paths, except } if rank(path, paths, except.as_ref()).is_some())
     }
 
     /// Marks the rules that apply to the merged `body` as used.
@@ -316,14 +320,7 @@ impl Rules {
     }
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
-    pub(super) fn idle(&self, containers: &[super::Merged], faults: &mut Faults) {
-        let is_above = |glob: &Glob| {
-            let prefix = glob.written().strip_suffix('*').unwrap_or_default().to_lowercase();
-            let path = |container: &super::Merged| container.path.value.to_lowercase();
-            let at = containers.partition_point(|container| path(container) < prefix);
-            prefix.ends_with('/')
-                && containers.get(at).is_some_and(|next| path(next).starts_with(&prefix))
-        };
+    pub(super) fn idle(&self, containers: &[Merged], faults: &mut Faults) {
         for (at, Known { rule, is_used, declared }) in self.rules.iter().enumerate() {
             // Only the service knows what it includes; and of two profiles with one name, it is
             // unknown which one is used.
@@ -337,33 +334,11 @@ impl Rules {
                 continue;
             }
             if !is_used.load(Ordering::Relaxed) {
-                let noun = rule.scope.noun();
-                let (message, help) = match &rule.holds {
-                    Holds::Where { paths, .. } => (
-                        format!("this matches no declared {noun}"),
-                        match paths {
-                            _ if paths.iter().any(|glob| is_expression(glob.written())) => {
-                                NO_EXPRESSION
-                            }
-                            _ if paths.iter().any(is_above) => {
-                                "`*` stays within one part of a path, and `**` matches all below: write `/**`, or take the document away"
-                            }
-                            _ if paths
-                                .iter()
-                                .all(|glob| !glob.written().contains(['*', '?', '{'])) =>
-                            {
-                                "a path without `*` matches only itself: write `/**` behind it for all below, or take the document away"
-                            }
-                            _ => "correct `match`, or take the document away",
-                        },
-                    ),
-                    Holds::Whoever { name, .. } => (
-                        format!("no declared {noun} uses the profile `{name}`"),
-                        "name it in `uses`, or take the document away",
-                    ),
-                };
-                faults.warning("idle-rule", message, Spot::key(&rule.origin)).help(help);
+                idle_rule(rule, containers, faults);
                 continue;
+            }
+            if !rule.includes {
+                idle_exceptions(rule, containers, faults);
             }
             for (name, _) in declared.iter().filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
                 let message =
@@ -376,16 +351,89 @@ impl Rules {
     }
 }
 
+/// The first of `containers`, in order of their paths, of which the path starts with `prefix`.
+fn first_from<'c>(containers: &'c [Merged], prefix: &str) -> Option<&'c Merged> {
+    let (prefix, path) =
+        (prefix.to_lowercase(), |container: &Merged| container.path.value.to_lowercase());
+    let at = containers.partition_point(|container| path(container) < prefix);
+    containers.get(at).filter(|next| path(next).starts_with(&prefix))
+}
+
+/// Reports a rule without effect.
+fn idle_rule(rule: &Rule, containers: &[Merged], faults: &mut Faults) {
+    let noun = rule.scope.noun();
+    let (paths, except) = match &rule.holds {
+        Holds::Where { paths, except } => (paths, except),
+        Holds::Whoever { name, .. } => {
+            let message = format!("no declared {noun} uses the profile `{name}`");
+            let idle = faults.warning("idle-rule", message, Spot::key(&rule.origin));
+            idle.help("name it in `uses`, or take the document away");
+            return;
+        }
+    };
+    let matches =
+        |of: &Merged| of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase());
+    if let Some(except) = except.as_ref().filter(|_| containers.iter().any(matches)) {
+        let message = format!("`except` leaves out each {noun} that `path` matches");
+        let idle = faults.warning("idle-rule", message, Spot::key(&except.origin));
+        idle.help("take it out, write less in it, or take the document away");
+        return;
+    }
+    let is_above = |glob: &Glob| {
+        let prefix = glob.written().strip_suffix('*').unwrap_or_default();
+        prefix.ends_with('/') && first_from(containers, prefix).is_some()
+    };
+    let is_plain = |glob: &Glob| !glob.written().contains(['*', '?', '{']);
+    let help = match paths {
+        _ if paths.iter().any(|glob| is_expression(glob.written())) => NO_EXPRESSION,
+        _ if paths.iter().any(is_above) => {
+            "`*` stays within one part of a path, and `**` matches all below: write `/**`, or take the document away"
+        }
+        _ if paths.iter().all(is_plain) => {
+            "a path without `*` matches only itself: write `/**` behind it for all below, or take the document away"
+        }
+        _ => "correct `match`, or take the document away",
+    };
+    let first = paths.iter().next().map(Glob::written).unwrap_or_default();
+    let message = format!("this matches no declared {noun}");
+    faults.warning("idle-rule", message, Spot::item(&rule.origin, first)).help(help);
+}
+
+/// Reports paths in `except` that are not declared. Globs there may be for what comes later.
+fn idle_exceptions(rule: &Rule, containers: &[Merged], faults: &mut Faults) {
+    let Holds::Where { except: Some(except), .. } = &rule.holds else { return };
+    let paths = except.value.iter().map(Glob::written);
+    for path in paths.filter(|path| !path.contains(['*', '?', '[', '{'])) {
+        let is_it =
+            |of: &Merged| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
+        if first_from(containers, path).is_some_and(is_it) {
+            continue;
+        }
+        let message = format!("`except` names no declared {}", rule.scope.noun());
+        let idle = faults.warning("idle-rule", message, Spot::item(&except.origin, path));
+        idle.help(match first_from(containers, &format!("{path}/")) {
+            Some(_) => {
+                format!("a path without `*` is only itself: write `{path}/**` for all below")
+            }
+            None => "correct it, or take it out".to_owned(),
+        });
+    }
+}
+
 /// The precision of the best match for the lower-case `path` in `paths`, unless `except` matches.
-fn rank(path: &str, paths: &Globs, except: &Globs) -> Option<Rank> {
+fn rank(path: &str, paths: &Globs, except: Option<&Sourced<Globs>>) -> Option<Rank> {
     best(path, paths, except).map(|(rank, _)| rank)
 }
 
 /// The same, with the glob.
-fn best<'g>(path: &str, paths: &'g Globs, except: &Globs) -> Option<(Rank, &'g Glob)> {
+fn best<'g>(
+    path: &str,
+    paths: &'g Globs,
+    except: Option<&Sourced<Globs>>,
+) -> Option<(Rank, &'g Glob)> {
     let ranked = paths.matching(path).map(|glob| (literality(glob.written()), glob));
     let best = ranked.max_by_key(|(rank, _)| *rank)?;
-    (!except.matches(path)).then_some(best)
+    (!except.is_some_and(|except| except.value.matches(path))).then_some(best)
 }
 
 /// The precision of a glob.
@@ -534,7 +582,14 @@ mod tests {
             texts.iter().map(|text| Glob::over_paths(text).unwrap()).collect()
         };
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
-        let of = |path: &str| rank(path, &paths, &globs(&["acme/old/*"]));
+        let origin = Origin {
+            file: "rules.yaml".into(),
+            line: 1,
+            column: 1,
+            layer: crate::origin::Layer::Defaults,
+        };
+        let except = Sourced { value: globs(&["acme/old/*"]), origin };
+        let of = |path: &str| rank(path, &paths, Some(&except));
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");

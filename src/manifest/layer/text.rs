@@ -172,12 +172,14 @@ impl<'w> Words<'w> {
             Some(near) => format!("did you mean `{{{near}}}`?"),
             None => match likely(name, &BUILT_IN)[..] {
                 [near] => format!("did you mean `{{{near}}}`?"),
+                _ if name.contains('{') => "write `}` behind the first name, and `{{` for a brace that is part of the text".into(),
                 _ if !is_name(name) => "write `{{` and `}}` for braces that are part of the text".into(),
                 _ => "give it in `params:`; without them there are `{path}`, `{name}`, `{group}` and `{path_slug}`".into(),
             },
         };
         let message = match is_name(name) {
             true => format!("`{name}` is not a parameter of `{path}`"),
+            false if name.contains('{') => "a `{` that is never closed".to_owned(),
             false => format!("what stands between `{{` and `}}` is not a parameter of `{path}`"),
         };
         Unfilled { message, help, lacks: Some(name.to_owned()) }

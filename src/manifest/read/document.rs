@@ -61,7 +61,7 @@ pub(in crate::manifest) struct Rule {
 #[derive(Debug)]
 pub(in crate::manifest) enum Holds {
     /// `Defaults`: those whose path matches one of the first globs and none of the others.
-    Where { paths: Globs, except: Globs },
+    Where { paths: Globs, except: Option<Sourced<Globs>> },
     /// `Profile`: those that use it. Each must set the parameters that it needs.
     Whoever { name: Arc<str>, needs: Vec<Sourced<Arc<str>>> },
 }

@@ -32,7 +32,11 @@ impl Reader<'_, '_> {
     ) -> Option<Document> {
         let (key, matches) = document.get("match")?;
         let paths = self.globs(matches.get("path")?.1);
-        let except = matches.get("except").map(|(_, node)| self.globs(node)).unwrap_or_default();
+        let except = matches.get("except");
+        let except = except.map(|(key, node)| Sourced {
+            value: self.globs(node),
+            origin: self.origin(key, Layer::Defaults),
+        });
         let origin = self.origin(key, Layer::Defaults);
         let body = self.body(scope, Layer::Defaults, document, refused);
         let includes =

@@ -219,6 +219,9 @@ const EACH_ITS_OWN: &str = "write each as a document of its own, with a line `--
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
+/// The help for a mapping of paths.
+const EACH_PATH: &str = "write a document for each path, with `kind: Project` or `Group`, `path:` and the sections, and a line `---` in between; for `*` write `kind: Defaults` with `match`; or move it out of the folder";
+
 /// First keys of documents of other tools, with the tool.
 const STRANGERS: [(&str, &str); 16] = [
     ("apiVersion", "an object of Kubernetes"),
@@ -264,7 +267,10 @@ fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)>
         Some(("a seed of the sandbox", help))
     } else {
         let known = STRANGERS.iter().find(|(key, _)| document.get(key).is_some());
-        known.map(|(_, what)| (*what, MOVE))
+        known.map(|(key, what)| match *key {
+            "projects_and_groups" => (*what, EACH_PATH),
+            _ => (*what, MOVE),
+        })
     }
 }
 

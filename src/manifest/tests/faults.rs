@@ -260,8 +260,11 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             Some(now) => fs::write(&path, now).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
-        let (_, faults) =
-            check::check(layer::merge(read::text(&file, text).documents, &[]), &context);
+        let (_, faults) = check::check(
+            layer::merge(read::text(&file, text).documents, &[]),
+            &layer::Rules::default(),
+            &context,
+        );
         let files =
             [File { name: file.name.clone(), path: path.clone(), is_named: true, instead: None }];
         let diagnostics = locate::place(faults, locate::Counts::new(), &files);
