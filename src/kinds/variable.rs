@@ -200,15 +200,16 @@ impl Rules for Variables {
         let is_certain = value.is_some_and(|value| looks::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            let message = format!("the value of a {flag} variable is written in plain text");
             let is_quoted = |value: &str| value.starts_with("{env:") || value.starts_with("{file:");
-            let help = if value.is_some_and(is_quoted) {
-                "take the quotes away: within them a reference is only text".to_owned()
+            let (is, help) = if value.is_some_and(is_quoted) {
+                ("a reference in quotes, which is text", "take the quotes away".to_owned())
             } else {
-                format!(
+                let help = format!(
                     "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-                )
+                );
+                ("written in plain text", help)
             };
+            let message = format!("the value of a {flag} variable is {is}");
             report(Fault::warning("literal-secret", "value", message, help));
         }
     }

@@ -267,6 +267,9 @@ impl Check<'_> {
                 .error("duplicate-entry", message, at)
                 .related(other, "first declared here")
                 .help(match identity.as_slice() {
+                    _ if entry.state != entries[first].state => {
+                        "keep one of them: one must be there, and the other must not".to_owned()
+                    }
                     [name, ..] if is_other => format!("give one of them another `{name}`"),
                     [name] if of.field(name).compare == Compare::PublicKey => {
                         "keep one of them: the comment behind a key does not tell it from another"

@@ -251,13 +251,18 @@ impl Rules {
                 );
                 layers.missed.insert(need.value.clone());
                 let few = layers.params.keys().take(FEW).map(|name| &**name);
-                let near = nearest(&need.value, few);
-                let near = near.map(|near| format!(", in the place of `{near}`"));
-                let help = format!("give it with `params: {{{}: ...}}`", need.value);
+                let near =
+                    nearest(&need.value, few).map(|near| (near, &layers.params[near].origin));
+                let at = near.map_or(&name.origin, |(_, origin)| origin);
                 faults
-                    .error("params", message, Spot::key(&name.origin))
+                    .error("params", message, Spot::key(at))
                     .related(Spot::key(&need.origin), "needed here")
-                    .help(help + &near.unwrap_or_default());
+                    .help(match near {
+                        Some((near, _)) => {
+                            format!("write `{}` in the place of `{near}`", need.value)
+                        }
+                        None => format!("give it with `params: {{{}: ...}}`", need.value),
+                    });
             }
         }
         layers

@@ -166,13 +166,16 @@ impl<'w> Words<'w> {
             let message = format!("`{{group}}` stands for nothing in `{path}`");
             return Unfilled::new(message, "there is no group above it".into());
         }
-        let known = BUILT_IN.into_iter().chain(self.params.keys().take(FEW).map(|name| &**name));
-        let help = match nearest(name, known) {
+        let params = self.params.keys().take(FEW).map(|name| &**name);
+        let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
+        let help = match nearest(name, known.iter().copied()) {
+            _ if name.contains('{') => {
+                "write `}` behind the first name, and `{{` for a brace that is part of the text".into()
+            }
             _ if name.starts_with("env") => "write `{env:NAME}` for an environment variable".into(),
             Some(near) => format!("did you mean `{{{near}}}`?"),
-            None => match likely(name, &BUILT_IN)[..] {
+            None => match likely(name, &known)[..] {
                 [near] => format!("did you mean `{{{near}}}`?"),
-                _ if name.contains('{') => "write `}` behind the first name, and `{{` for a brace that is part of the text".into(),
                 _ if !is_name(name) => "write `{{` and `}}` for braces that are part of the text".into(),
                 _ => "give it in `params:`; without them there are `{path}`, `{name}`, `{group}` and `{path_slug}`".into(),
             },

@@ -231,7 +231,11 @@ fn folders_have_limits() {
 #[test]
 fn faults_of_all_parts_count_together() {
     let schema = |i| format!("  - {{key: A{i}, value: 1}}\n");
-    let check = |i| format!("  - {{key: B{i}, value: short, masked: true, raw: false}}\n");
+    let check = |i| {
+        format!(
+            "  - {{key: B{i}, value: short, masked: true}}\n  - {{key: C{i}, value: a, protected: true}}\n"
+        )
+    };
     let entries: String = (0..60).map(schema).chain((0..60).map(check)).collect();
     let text = format!("kind: Project\npath: a/b\nvariables:\n{entries}");
     let loaded = load_files(&[("a.yaml", &text), ("b.yaml", "kind: Project\npath: a/c\nx: 1\n")]);

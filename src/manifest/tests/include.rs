@@ -54,7 +54,11 @@ fn including_rules_are_checked_offline() {
     let none = [""; 0];
     assert_eq!(said(&[("a.yaml", RULES)]), none, "what they bring in uses what they name");
     let without = RULES.replace("undeclared: include\n", "");
-    assert_eq!(said(&[("a.yaml", &without)]).len(), 4, "no project at all, and three idle rules");
+    assert_eq!(
+        said(&[("a.yaml", &without)]).len(),
+        1,
+        "no project at all: three idle rules are no news"
+    );
     for (rule, expected) in [
         ("uses: [other]", "unknown-profile: there is no profile `other`"),
         ("settings: {description: {text: '{port}'}}", "template: "),

@@ -209,7 +209,10 @@ impl Located<'_> {
                     let is_switch = self.schema["properties"][name]["type"] == "boolean";
                     match count.or(is_switch.then(|| "true".to_owned())) {
                         Some(value) => format!("write `{{{name}: {value}}}`"),
-                        None => format!("write its fields: `{name}` and others"),
+                        None => match self.entry_example() {
+                            Some(entry) => fields(entry),
+                            None => format!("write its fields: `{name}` and others"),
+                        },
                     }
                 }
                 meant => meant.help(),
@@ -401,7 +404,14 @@ impl Located<'_> {
         let entries = self.node.entries();
         let is_change = |name: &str| CHANGE.contains(&name) || CONDITION.contains(&name);
         let is_for_list = crate::kind::is_list(self.schema) && !entries.is_empty();
-        if !is_for_list || !entries.iter().all(|(key, _)| is_change(&key.name)) {
+        let other = entries.iter().find(|(key, _)| is_for_list && !is_change(&key.name));
+        if let Some((key, _)) = other {
+            let meant = words::meant(&["change"], &key.name)?.field()?;
+            let message = format!("unknown key `{}` in place of a list", key.name);
+            let finding = Finding::error("unknown-field", message, key.span.clone());
+            return Some(finding.with_help(Some(format!("write `{{{meant}: [...]}}`"))));
+        }
+        if !is_for_list {
             return None;
         }
         let odd = entries.iter().find(|(_, list)| list.items().is_empty());
@@ -448,7 +458,9 @@ impl Located<'_> {
             format!("only a {0} has it: declare it in the document of a {0}{rule}", scope.noun())
         });
         let whole = self.key.filter(|key| key.name == "ignore_layers").and_then(|_| {
-            let homes = homes(self.node.text()?, self.root, true);
+            let written = self.node.text()?;
+            let name = written.rsplit(['.', '/']).next().unwrap_or(written);
+            let homes = homes(name, self.root, true);
             let home = homes.first()?;
             Some(format!("take it away: it is a field {home}, and `ignore_layers` takes whole sections; a value here outranks those of rules"))
         });
