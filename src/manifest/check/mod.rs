@@ -6,7 +6,7 @@
 //! manifest (the texts are gone) and knows no live state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -17,17 +17,14 @@ use super::{
     faults::{Faults, Finding, Spot},
     layer::{Included, Layered, Merged, Rules},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Part, Section, Sound, State, identity},
+    read::document::{Body, Part, Section, Sound, State},
 };
 use crate::{
-    desired::{
-        self, Acknowledgement, Container, Creation, DeclaredSection, Desired, Guard, Life,
-        PROJECTS, Unlisted,
-    },
-    field::{Codec, Named, Scope, Tier},
+    desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
+    field::{Codec, Scope, Tier},
     kind::{self, Fault, Shape, refs::overlap},
-    kinds::{self, approval_rule, group_limits::OnLimit},
-    level::{DEVELOPER, Level, MINIMAL},
+    kinds::{self, approval_rule},
+    level::{Level, MINIMAL},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -35,6 +32,9 @@ use crate::{
     value::{Json, Value},
 };
 
+mod access;
+mod acknowledgements;
+mod between;
 mod entry;
 mod field;
 mod moves;
@@ -80,14 +80,16 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
         faults.0.extend(found.0);
     }
     let by_path = containers.iter().map(|known| (known.path.to_lowercase(), known)).collect();
-    above(&by_path, context, &mut faults);
-    of_another_scope(&containers, &by_path, &mut faults);
+    between::above(&by_path, context, &mut faults);
+    between::of_another_scope(&containers, &by_path, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
-    let acknowledgements: Vec<_> =
-        acknowledged.into_iter().filter_map(|of| acknowledge(of, context, &mut faults)).collect();
-    inside_projects(&acknowledgements, &containers, &mut faults);
-    in_vain(&acknowledgements, &by_path, rules, &mut faults);
-    shared(&containers, &mut faults);
+    let acknowledgements: Vec<_> = acknowledged
+        .into_iter()
+        .filter_map(|of| acknowledgements::read(of, context, &mut faults))
+        .collect();
+    acknowledgements::inside_projects(&acknowledgements, &containers, &mut faults);
+    acknowledgements::in_vain(&acknowledgements, &by_path, rules, &mut faults);
+    between::shared(&containers, &mut faults);
     let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
@@ -95,143 +97,6 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
 
 /// All containers by their paths in lower case.
 type ByPath<'c> = BTreeMap<String, &'c Container>;
-
-/// Reports what a declared group above does not allow, and a project above.
-fn above(all: &ByPath<'_>, context: &Context, faults: &mut Faults) {
-    for (path, container) in all.iter().filter(|(_, container)| context.manages(&container.path)) {
-        for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
-            if above.scope == Scope::Project {
-                let message = format!("`{}` is a project, which contains no other", above.path);
-                let within = faults.error("path", message, Spot::value(&container.origin));
-                within.related(Spot::value(&above.origin), "declared as a project here");
-                within.help("correct one of the paths, or declare the outer one as a group");
-                continue;
-            }
-            bounds(container, above, faults);
-            taken(container, above, faults);
-            below_inherited(container, above, faults);
-        }
-    }
-}
-
-/// Reports fields that name a declared group where a project must be, or the other way round.
-fn of_another_scope(containers: &[Container], by_path: &ByPath<'_>, faults: &mut Faults) {
-    for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.of.table().specs() {
-            let scope = match spec.field.names {
-                Some(Named::Group) => Scope::Group,
-                Some(Named::Project) => Scope::Project,
-                _ => continue,
-            };
-            for field in section.entries.iter().filter_map(|entry| entry.fields.get(&spec.name)) {
-                let path = field.value.text().unwrap_or_default();
-                let Some(other) = by_path.get(&path.to_lowercase()) else { continue };
-                if other.scope != scope {
-                    let (needed, is) = (scope.noun(), other.scope.noun());
-                    let message =
-                        format!("`{}` must name a {needed}, and `{path}` is a {is}", spec.name);
-                    let wrong = faults.error("path", message, Spot::value(&field.origin));
-                    wrong.related(Spot::value(&other.origin), "declared here");
-                    wrong.help(match section.of.section {
-                        "job_token_allowlist" => {
-                            format!("write it as `job_token_groups_allowlist: [{{group: {path}}}]`")
-                        }
-                        "job_token_groups_allowlist" => {
-                            format!("write it as `job_token_allowlist: [{{project: {path}}}]`")
-                        }
-                        _ => format!("name a {needed}, or correct the other document"),
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// Reports entries of `container` whose names an entry of `group`, above it, has.
-fn taken(container: &Container, group: &Container, faults: &mut Faults) {
-    for own in &container.sections {
-        let is_shared = own.of.identity.iter().any(|name| own.of.field(name).unique_above);
-        let Some(other) = group.section(own.of.section).filter(|_| is_shared) else { continue };
-        let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
-        for entry in own.entries.iter().filter(present) {
-            let same = |other: &&desired::Entry| other.key == entry.key;
-            let Some(first) = other.entries.iter().filter(present).find(same) else { continue };
-            let message =
-                format!("the group `{}` has a {} with this name", group.path, own.of.noun);
-            // Both may be there: the one of the group may have come later.
-            let twice = faults.warning("duplicate-entry", message, Spot::key(&entry.origin));
-            twice.related(Spot::key(&first.origin), "declared here");
-            twice.help("take one of them away: the service refuses to create it below the other, which counts there too");
-        }
-    }
-}
-
-/// Reports members of `container` with a lower level than `group`, above it, gives them.
-fn below_inherited(container: &Container, group: &Container, faults: &mut Faults) {
-    let members = |of| Container::section(of, "members");
-    let (Some(own), Some(above)) = (members(container), members(group)) else { return };
-    let level = |entry: &desired::Entry| {
-        let field = entry.fields.get("access_level")?;
-        Some((Level::parse(field.value.plain()?)?, field.origin))
-    };
-    let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
-    if container.is_watched || group.is_watched {
-        return;
-    }
-    for entry in own.entries.iter().filter(present) {
-        let other = above.entries.binary_search_by(|other| other.key.cmp(&entry.key)).ok();
-        let other = other.map(|at| &above.entries[at]).filter(present);
-        let Some(((own, at), (higher, other))) = level(entry).zip(other.and_then(level)) else {
-            continue;
-        };
-        if own.number < higher.number {
-            let message =
-                format!("the group `{}` above makes this user {}", group.path, higher.word);
-            let below = faults.error("inherited-access", message, Spot::value(&at));
-            below.related(Spot::value(&other), "declared here");
-            below.help(format!(
-                "write `access_level: {}` or more, or take the entry away: the service refuses a lower level",
-                higher.word
-            ));
-        }
-    }
-}
-
-/// Reports settings of `container` that `group`, above it, does not allow.
-fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
-    let settings = |container| {
-        let section = Container::section(container, kinds::settings::KIND.section)?;
-        section.entries.first()
-    };
-    let (Some(own), Some(above)) = (settings(container), settings(group)) else { return };
-    let of = kinds::settings::KIND.in_scope(container.scope);
-    for (name, field) in own.fields.iter() {
-        let by = of.and_then(|of| of.field(name).bounded_by.as_deref());
-        let Some((by, says)) = by.and_then(|by| Some((by, above.fields.get(by)?))) else {
-            continue;
-        };
-        let (Some(value), Some(says)) = (field.value.plain(), says.value.plain()) else { continue };
-        let Some(comes) = kinds::group_limits::outranks(name, value, says) else { continue };
-        let at = Spot::value(&field.origin);
-        let fault = match comes {
-            OnLimit::Refused => {
-                let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
-                let most =
-                    says.as_str().map(|says| if value.is_boolean() { "false" } else { says });
-                let help =
-                    most.map(|most| format!("write `{most}`, or raise `{by}` of the group first"));
-                faults.push(Finding::error("too-visible", message, at).with_help(help))
-            }
-            OnLimit::Shown => {
-                let message = format!("`{name}` has no effect: `{}` has `{by}` off", group.path);
-                faults.warning("no-effect", message, at)
-            }
-        };
-        if let Some(other) = above.fields.origin(by) {
-            fault.related(Spot::value(&other), "which decides");
-        }
-    }
-}
 
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
@@ -258,244 +123,8 @@ pub(super) fn included(included: Included, context: &Context) -> (Container, Fau
 fn one(merged: Merged, context: &Context) -> (Container, Faults) {
     let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
     let container = check.container(merged);
-    low_shares(&container, &mut check.faults);
-    keys_that_only_read(&container, &mut check.faults);
+    access::rows(&container, &mut check.faults);
     (container, check.faults)
-}
-
-/// Reports rows that name a group with which `container` is declared to be shared at a level that
-/// the service refuses in them, or a group or user whose access is declared to end.
-fn low_shares(container: &Container, faults: &mut Faults) {
-    let is_present = |entry: &&desired::Entry| entry.state == desired::State::Present;
-    let mut low = BTreeMap::new();
-    for access in &container.sections {
-        let names = |name: &&str| access.of.field(name).names;
-        let part = match access.of.identity.first().and_then(names) {
-            Some(Named::Group) => "group",
-            Some(Named::User) => "user",
-            _ => continue,
-        };
-        let level = access.of.table().specs().iter().find(|spec| spec.field.codec == Codec::Level);
-        for entry in &access.entries {
-            let key = (part, entry.key.to_lowercase());
-            if !is_present(&entry) {
-                low.insert(key, (None, entry.origin.clone()));
-                continue;
-            }
-            let level = level.filter(|_| part == "group");
-            let Some(field) = level.and_then(|level| entry.fields.get(&level.name)) else {
-                continue;
-            };
-            let level = field.value.plain().and_then(Level::parse);
-            if let Some(level) = level.filter(|level| level.number < DEVELOPER) {
-                low.insert(key, (Some(level.word), field.origin));
-            }
-        }
-    }
-    if low.is_empty() {
-        return;
-    }
-    let noun = container.scope.noun();
-    for section in &container.sections {
-        for entry in section.entries.iter().filter(is_present) {
-            for spec in section.of.table().specs() {
-                let Some(field) = entry.fields.get(&spec.name) else { continue };
-                let rows = field.value.plain().and_then(Json::as_array).into_iter().flatten();
-                let named = rows.flat_map(|row| {
-                    ["group", "user"]
-                        .into_iter()
-                        .filter_map(|part| Some((part, row.get(part)?.as_str()?)))
-                });
-                for (part, name) in named {
-                    let Some((level, origin)) = low.get(&(part, name.to_lowercase())) else {
-                        continue;
-                    };
-                    let at = Spot::item(&field.origin, name);
-                    // One who is removed may still have access by a group above.
-                    let (refused, help) = match (level, part) {
-                        (Some(level), _) => (
-                            Finding::error(
-                                "low-share",
-                                format!("the {noun} is shared with `{name}` as {level} only"),
-                                at,
-                            ),
-                            "write `group_access: developer` or more there, or take the group out of this rule",
-                        ),
-                        (None, "group") => (
-                            Finding::warning(
-                                "low-share",
-                                format!("the share with `{name}` is removed"),
-                                at,
-                            ),
-                            "write a group here that has access, or keep the share",
-                        ),
-                        (None, _) => (
-                            Finding::warning(
-                                "low-share",
-                                format!("`{name}` is removed from the members"),
-                                at,
-                            ),
-                            "name another user here, or take this out: only members can be named",
-                        ),
-                    };
-                    faults.push(refused).related(Spot::value(origin), "declared here").help(help);
-                }
-            }
-        }
-    }
-}
-
-/// Reports rows that let a deploy key push which is declared as one that only reads.
-fn keys_that_only_read(container: &Container, faults: &mut Faults) {
-    let Some(keys) = container.section("deploy_keys") else { return };
-    let only_reads = |entry: &&desired::Entry| {
-        let can_push = entry.fields.get("can_push").and_then(|field| field.value.flag());
-        entry.state == desired::State::Present && can_push == Some(false)
-    };
-    let only_read = keys.entries.iter().filter(only_reads);
-    let titled = only_read
-        .filter_map(|entry| Some((entry.fields.get("title")?.value.text()?.to_owned(), entry)));
-    let keys: BTreeMap<_, _> = titled.collect();
-    let entries =
-        container.sections.iter().flat_map(|own| own.entries.iter().map(move |e| (own.of, e)));
-    for (of, entry) in entries.filter(|_| !keys.is_empty()) {
-        for spec in
-            of.table().specs().iter().filter(|spec| spec.parts.iter().any(|(part, _)| part == KEY))
-        {
-            let Some(field) = entry.fields.get(&spec.name) else { continue };
-            let rows = field.value.plain().and_then(Json::as_array).into_iter().flatten();
-            for title in rows.filter_map(|row| row.get(KEY)?.as_str()) {
-                let Some(key) = keys.get(title) else { continue };
-                let message = "this deploy key only reads";
-                let reads = faults.error("low-share", message, Spot::item(&field.origin, title));
-                let at = key.fields.origin("can_push").unwrap_or_else(|| key.origin.clone());
-                reads.related(Spot::value(&at), "declared here");
-                reads.help("write `can_push: true` there, or take the key out of this rule");
-            }
-        }
-    }
-}
-
-/// The part of a row that names a deploy key.
-const KEY: &str = "deploy_key";
-
-/// An expired acknowledgement must not stop a run. Planning ignores it.
-fn acknowledge(
-    document: Acknowledge,
-    context: &Context,
-    faults: &mut Faults,
-) -> Option<Acknowledgement> {
-    if let Some(until) = document.until.filter(|until| until.value < context.today) {
-        faults
-            .warning("date", "`until` is in the past", Spot::value(&until.origin))
-            .help("take the document away, or write a later day");
-    }
-    document.known
-}
-
-/// Reports acknowledgements that name nothing, and those of what the declarations cannot do to the very
-/// project or group that is named.
-fn in_vain(all: &[Acknowledgement], by_path: &ByPath<'_>, rules: &Rules, faults: &mut Faults) {
-    for (known, is_idle) in all.iter().zip(desired::idle(all, by_path.values().copied())) {
-        let Some(origin) = &known.origin else { continue };
-        if is_idle {
-            names_nothing(known, Spot::value(origin), by_path, rules, faults);
-        }
-        let Some(container) = by_path.get(&known.at.written().to_lowercase()) else { continue };
-        let (what, needed) = match known.guard {
-            Guard::Deletion if container.life.absent().is_none() => ("deletes", "state: absent"),
-            Guard::Transfer if container.life.previously.is_empty() => {
-                ("moves", "previously: [FORMER/PATH]")
-            }
-            _ => continue,
-        };
-        let noun = container.scope.noun();
-        let message = format!("nothing {what} the {noun} that this is for");
-        let vain = faults.warning("acknowledgement", message, Spot::value(origin));
-        vain.related(Spot::value(&container.origin), "declared here");
-        vain.help(format!("take the acknowledgement away; only `{needed}` {what} a {noun}"));
-    }
-}
-
-/// Reports an acknowledgement of which the path is neither declared nor one that a rule includes.
-fn names_nothing(
-    known: &Acknowledgement,
-    at: Spot,
-    by_path: &ByPath<'_>,
-    rules: &Rules,
-    faults: &mut Faults,
-) {
-    let (written, path) = (known.at.written(), known.at.over_paths().to_lowercase());
-    let is_included = match path.contains(['*', '?', '[', '{']) {
-        true => rules.all().any(|rule| rule.includes),
-        false => Scope::ALL.iter().any(|of| rules.including(*of, &path, false).is_some()),
-    };
-    // A path inside a project has a message of its own.
-    let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
-    let is_project =
-        |end| by_path.get(&path[..end]).is_some_and(|outer| outer.scope == Scope::Project);
-    if is_included || ends.any(is_project) {
-        return;
-    }
-    let name = |path: &str| path.rsplit('/').next().map(str::to_lowercase);
-    let is_meant = |container: &&&Container| match known.guard {
-        Guard::Deletion => container.life.absent().is_some(),
-        Guard::Transfer => !container.life.previously.is_empty(),
-        _ => true,
-    };
-    let meant = || by_path.values().filter(is_meant).map(|container| &*container.path);
-    let near = nearest(&path, meant()).or_else(|| meant().find(|of| name(of) == name(&path)));
-    let rest = written.get(path.len()..).unwrap_or_default();
-    let message = "this acknowledges nothing: no group or project with this path is declared";
-    faults.warning("acknowledgement", message, at).help(match near {
-        Some(near) => format!("did you mean `{near}{rest}`?"),
-        None => "correct `at`, or take the document away".to_owned(),
-    });
-}
-
-/// Reports values that differ although they belong to one object of several projects, at both places.
-fn shared(containers: &[Container], faults: &mut Faults) {
-    let mut seen = HashMap::new();
-    for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.of.table().specs().iter().filter(|spec| spec.field.shared) {
-            let mut own = BTreeSet::new();
-            for entry in &section.entries {
-                let Some(field) = entry.fields.get(&spec.name) else { continue };
-                let id = identity(section.of, entry.values()).keys;
-                // Two entries of one project are another fault.
-                if !own.insert(id.clone()) {
-                    continue;
-                }
-                let first = seen.entry((id, &spec.name)).or_insert_with(|| field.clone());
-                if first.value != field.value {
-                    let (name, noun) = (&spec.name, section.of.noun);
-                    let message = format!("this {noun} has another `{name}` elsewhere");
-                    let other =
-                        faults.error("duplicate-entry", message, Spot::value(&field.origin));
-                    other.related(Spot::value(&first.origin), "the other one");
-                    other.help(format!(
-                        "write the same: all projects with the {noun} share its `{name}`"
-                    ));
-                }
-            }
-        }
-    }
-}
-
-/// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
-fn inside_projects(all: &[Acknowledgement], containers: &[Container], faults: &mut Faults) {
-    let projects = containers.iter().filter(|known| known.scope == Scope::Project);
-    let projects: BTreeSet<_> = projects.map(|project| project.path.to_lowercase()).collect();
-    for known in all {
-        let (at, path) = (known.at.written(), known.at.over_paths().to_lowercase());
-        let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
-        let inner = ends.find(|end| !projects.contains(&path) && projects.contains(&path[..*end]));
-        let (Some(end), Some(origin)) = (inner, &known.origin) else { continue };
-        let message = "`at` names something inside a project as if it were a path";
-        let inside = faults.warning("acknowledgement", message, Spot::value(origin));
-        let rest = at.get(end + 1..).unwrap_or_default().replace('.', "/");
-        inside.help(format!("write `{}#{rest}`", &at[..end]));
-    }
 }
 
 /// A fault of a kind with its place.

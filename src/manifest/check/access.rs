@@ -1,0 +1,110 @@
+//! Checks that the groups, users and deploy keys that rules name have access, as far as the same
+//! document declares it.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    desired::{Container, DeclaredSection, Entry, State},
+    diagnostic::Severity,
+    field::{Codec, Named, Scope},
+    level::{DEVELOPER, Level},
+    manifest::faults::{Faults, Finding, Spot},
+    origin::Origin,
+    value::Json,
+};
+
+/// Why the service refuses a row that names someone, or will.
+struct Low {
+    severity: Severity,
+    why: String,
+    help: &'static str,
+    /// The declaration of the access.
+    origin: Origin,
+}
+
+/// Reports rows that name a group with which `container` is declared to be shared at a level that
+/// the service refuses in them, a deploy key that only reads, or someone whose access is declared to
+/// end.
+pub(super) fn rows(container: &Container, faults: &mut Faults) {
+    let low: BTreeMap<_, _> =
+        container.sections.iter().flat_map(|access| low(container.scope, access)).collect();
+    if low.is_empty() {
+        return;
+    }
+    for section in &container.sections {
+        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
+            for spec in section.of.table().specs() {
+                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let rows = field.value.plain().and_then(Json::as_array).into_iter().flatten();
+                for (part, name) in rows.filter_map(Json::as_object).flatten() {
+                    let Some(name) = name.as_str() else { continue };
+                    let Some(low) = low.get(&(part.as_str(), name.to_lowercase())) else {
+                        continue;
+                    };
+                    let at = Spot::item(&field.origin, name);
+                    let refused = Finding::error("low-share", &*low.why, at);
+                    let refused = faults.push(Finding { severity: low.severity, ..refused });
+                    refused.related(Spot::value(&low.origin), "declared here").help(low.help);
+                }
+            }
+        }
+    }
+}
+
+/// What the entries of `access` let rows do less than those need, by the key of the row and the name in
+/// lower case.
+fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), Low)> {
+    let of = access.of;
+    let part = match of.identity.first().map(|name| of.field(name).names) {
+        Some(Some(Named::Group)) => "group",
+        Some(Some(Named::User)) => "user",
+        _ if of.section == "deploy_keys" => "deploy_key",
+        _ => return Vec::new(),
+    };
+    let level = of.table().specs().iter().find(|spec| spec.field.codec == Codec::Level);
+    let low = |entry: &Entry| {
+        let title = entry.fields.get("title").filter(|_| part == "deploy_key");
+        let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
+        let low = match (entry.state, part) {
+            // By a group above, they may still have access.
+            (State::Absent, "group") => Low {
+                severity: Severity::Warning,
+                why: format!("the share with `{name}` is removed"),
+                help: "write a group here that has access, or keep the share",
+                origin: entry.origin.clone(),
+            },
+            (State::Absent, "user") => Low {
+                severity: Severity::Warning,
+                why: format!("`{name}` is removed from the members"),
+                help: "name another user here, or take this out: only members can be named",
+                origin: entry.origin.clone(),
+            },
+            (State::Present, "group") => {
+                let field = entry.fields.get(&level?.name)?;
+                let level = field.value.plain().and_then(Level::parse)?;
+                Low {
+                    severity: (level.number < DEVELOPER).then_some(Severity::Error)?,
+                    why: format!(
+                        "the {} is shared with `{name}` as {} only",
+                        scope.noun(),
+                        level.word
+                    ),
+                    help: "write `group_access: developer` or more there, or take the group out of this rule",
+                    origin: field.origin,
+                }
+            }
+            (State::Present, "deploy_key") => {
+                let field = entry.fields.get("can_push")?;
+                Low {
+                    severity: (field.value.flag() == Some(false)).then_some(Severity::Error)?,
+                    why: "this deploy key only reads".to_owned(),
+                    help: "write `can_push: true` there, or take the key out of this rule",
+                    origin: field.origin,
+                }
+            }
+            _ => return None,
+        };
+        Some(((part, name.to_lowercase()), low))
+    };
+    access.entries.iter().filter_map(low).collect()
+}

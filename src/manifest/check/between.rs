@@ -1,0 +1,185 @@
+//! Checks of what several groups and projects declare together.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{ByPath, Context};
+use crate::{
+    desired::{self, Container},
+    field::{Named, Scope},
+    kinds::{self, group_limits::OnLimit},
+    level::Level,
+    manifest::{
+        faults::{Faults, Finding, Spot},
+        read::document::identity,
+    },
+};
+
+/// Reports what a declared group above does not allow, and a project above.
+pub(super) fn above(all: &ByPath<'_>, context: &Context, faults: &mut Faults) {
+    for (path, container) in all.iter().filter(|(_, container)| context.manages(&container.path)) {
+        for above in path.match_indices('/').filter_map(|(at, _)| all.get(&path[..at])) {
+            if above.scope == Scope::Project {
+                let message = format!("`{}` is a project, which contains no other", above.path);
+                let within = faults.error("path", message, Spot::value(&container.origin));
+                within.related(Spot::value(&above.origin), "declared as a project here");
+                within.help("correct one of the paths, or declare the outer one as a group");
+                continue;
+            }
+            bounds(container, above, faults);
+            taken(container, above, faults);
+            below_inherited(container, above, faults);
+        }
+    }
+}
+
+/// Reports entries of `container` whose names an entry of `group`, above it, has.
+fn taken(container: &Container, group: &Container, faults: &mut Faults) {
+    for own in &container.sections {
+        let is_shared = own.of.identity.iter().any(|name| own.of.field(name).unique_above);
+        let Some(other) = group.section(own.of.section).filter(|_| is_shared) else { continue };
+        let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
+        for entry in own.entries.iter().filter(present) {
+            let same = |other: &&desired::Entry| other.key == entry.key;
+            let Some(first) = other.entries.iter().filter(present).find(same) else { continue };
+            let message =
+                format!("the group `{}` has a {} with this name", group.path, own.of.noun);
+            // Both may be there: the one of the group may have come later.
+            let twice = faults.warning("duplicate-entry", message, Spot::key(&entry.origin));
+            twice.related(Spot::key(&first.origin), "declared here");
+            twice.help("take one of them away: the service refuses to create it below the other, which counts there too");
+        }
+    }
+}
+
+/// Reports members of `container` with a lower level than `group`, above it, gives them.
+fn below_inherited(container: &Container, group: &Container, faults: &mut Faults) {
+    let members = |of| Container::section(of, "members");
+    let (Some(own), Some(above)) = (members(container), members(group)) else { return };
+    let level = |entry: &desired::Entry| {
+        let field = entry.fields.get("access_level")?;
+        Some((Level::parse(field.value.plain()?)?, field.origin))
+    };
+    let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
+    if container.is_watched || group.is_watched {
+        return;
+    }
+    for entry in own.entries.iter().filter(present) {
+        let other = above.entries.binary_search_by(|other| other.key.cmp(&entry.key)).ok();
+        let other = other.map(|at| &above.entries[at]).filter(present);
+        let Some(((own, at), (higher, other))) = level(entry).zip(other.and_then(level)) else {
+            continue;
+        };
+        if own.number < higher.number {
+            let message =
+                format!("the group `{}` above makes this user {}", group.path, higher.word);
+            let below = faults.error("inherited-access", message, Spot::value(&at));
+            below.related(Spot::value(&other), "declared here");
+            below.help(format!(
+                "write `access_level: {}` or more, or take the entry away: the service refuses a lower level",
+                higher.word
+            ));
+        }
+    }
+}
+
+/// Reports settings of `container` that `group`, above it, does not allow.
+fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
+    let settings = |container| {
+        let section = Container::section(container, kinds::settings::KIND.section)?;
+        section.entries.first()
+    };
+    let (Some(own), Some(above)) = (settings(container), settings(group)) else { return };
+    let of = kinds::settings::KIND.in_scope(container.scope);
+    for (name, field) in own.fields.iter() {
+        let by = of.and_then(|of| of.field(name).bounded_by.as_deref());
+        let Some((by, says)) = by.and_then(|by| Some((by, above.fields.get(by)?))) else {
+            continue;
+        };
+        let (Some(value), Some(says)) = (field.value.plain(), says.value.plain()) else { continue };
+        let Some(comes) = kinds::group_limits::outranks(name, value, says) else { continue };
+        let at = Spot::value(&field.origin);
+        let fault = match comes {
+            OnLimit::Refused => {
+                let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
+                let most =
+                    says.as_str().map(|says| if value.is_boolean() { "false" } else { says });
+                let help =
+                    most.map(|most| format!("write `{most}`, or raise `{by}` of the group first"));
+                faults.push(Finding::error("too-visible", message, at).with_help(help))
+            }
+            OnLimit::Shown => {
+                let message = format!("`{name}` has no effect: `{}` has `{by}` off", group.path);
+                faults.warning("no-effect", message, at)
+            }
+        };
+        if let Some(other) = above.fields.origin(by) {
+            fault.related(Spot::value(&other), "which decides");
+        }
+    }
+}
+
+/// Reports fields that name a declared group where a project must be, or the other way round.
+pub(super) fn of_another_scope(
+    containers: &[Container],
+    by_path: &ByPath<'_>,
+    faults: &mut Faults,
+) {
+    for section in containers.iter().flat_map(|container| &container.sections) {
+        for spec in section.of.table().specs() {
+            let scope = match spec.field.names {
+                Some(Named::Group) => Scope::Group,
+                Some(Named::Project) => Scope::Project,
+                _ => continue,
+            };
+            for field in section.entries.iter().filter_map(|entry| entry.fields.get(&spec.name)) {
+                let path = field.value.text().unwrap_or_default();
+                let Some(other) = by_path.get(&path.to_lowercase()) else { continue };
+                if other.scope != scope {
+                    let (needed, is) = (scope.noun(), other.scope.noun());
+                    let message =
+                        format!("`{}` must name a {needed}, and `{path}` is a {is}", spec.name);
+                    let wrong = faults.error("path", message, Spot::value(&field.origin));
+                    wrong.related(Spot::value(&other.origin), "declared here");
+                    wrong.help(match section.of.section {
+                        "job_token_allowlist" => {
+                            format!("write it as `job_token_groups_allowlist: [{{group: {path}}}]`")
+                        }
+                        "job_token_groups_allowlist" => {
+                            format!("write it as `job_token_allowlist: [{{project: {path}}}]`")
+                        }
+                        _ => format!("name a {needed}, or correct the other document"),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Reports values that differ although they belong to one object of several projects, at both places.
+pub(super) fn shared(containers: &[Container], faults: &mut Faults) {
+    let mut seen = HashMap::new();
+    for section in containers.iter().flat_map(|container| &container.sections) {
+        for spec in section.of.table().specs().iter().filter(|spec| spec.field.shared) {
+            let mut own = BTreeSet::new();
+            for entry in &section.entries {
+                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let id = identity(section.of, entry.values()).keys;
+                // Two entries of one project are another fault.
+                if !own.insert(id.clone()) {
+                    continue;
+                }
+                let first = seen.entry((id, &spec.name)).or_insert_with(|| field.clone());
+                if first.value != field.value {
+                    let (name, noun) = (&spec.name, section.of.noun);
+                    let message = format!("this {noun} has another `{name}` elsewhere");
+                    let other =
+                        faults.error("duplicate-entry", message, Spot::value(&field.origin));
+                    other.related(Spot::value(&first.origin), "the other one");
+                    other.help(format!(
+                        "write the same: all projects with the {noun} share its `{name}`"
+                    ));
+                }
+            }
+        }
+    }
+}
