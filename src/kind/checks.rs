@@ -315,7 +315,11 @@ fn fault(text: &str) -> Option<(String, Severity)> {
     let error = Parser::new().parse(text).err()?;
     let is_certain = is_certain(&error) && !text.contains("\\Q");
     let severity = if is_certain { Severity::Error } else { Severity::Warning };
-    Some((error.kind().to_string(), severity))
+    let why = match error.span().start.column {
+        1 => error.kind().to_string(),
+        at => format!("{} (character {at})", error.kind()),
+    };
+    Some((why, severity))
 }
 
 /// Whether RE2 also refuses it.

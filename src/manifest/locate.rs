@@ -46,7 +46,19 @@ fn limited(faults: Faults, counts: &mut Counts) -> Vec<Finding<Spot>> {
         (fault.at.clone(), fault.severity, fault.code, fault.message.clone())
     };
     faults.sort_by_cached_key(key);
-    faults.dedup_by(|next, fault| key(next) == key(fault));
+    let mut faults = faults.into_iter().peekable();
+    let mut found = Vec::new();
+    while let Some(mut fault) = faults.next() {
+        let mut labels = BTreeSet::from([fault.label.clone()]);
+        while let Some(next) = faults.next_if(|next| key(next) == key(&fault)) {
+            labels.insert(next.label);
+        }
+        if let (Some(label), others @ 1..) = (&mut fault.label, labels.len() - 1) {
+            *label += &format!(" and {others} more");
+        }
+        found.push(fault);
+    }
+    let mut faults = found;
     faults.retain(|fault| {
         let (shown, more) = counts.entry(fault.at.origin.file.clone()).or_default();
         let has_room = *shown < MOST;

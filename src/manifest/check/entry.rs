@@ -48,11 +48,8 @@ impl Check<'_> {
     /// Whether two entries are the fields of one, each with a `- ` in front; that is reported.
     pub(super) fn is_split(&mut self, of: Section, parts: &[Part]) -> bool {
         let schema = &of.table().schema;
-        let defaults = |name: &str| {
-            of.table().get(name).is_some_and(|spec| spec.schema.get("default").is_some())
-        };
         let only = |part: &Part| {
-            let mut names = part.fields.iter().map(|(name, _)| name).filter(|name| !defaults(name));
+            let mut names = part.fields.keys().filter(|name| !has_default(of, name));
             names.next().filter(|_| names.next().is_none()).map(str::to_owned)
         };
         let is_needed = |name: &&str| {
@@ -77,6 +74,10 @@ impl Check<'_> {
     fn required(&mut self, of: Section, part: &Part) -> bool {
         if of.shape != Shape::List && part.state == State::Absent {
             return true;
+        }
+        // Its fields are those of something else, which is reported.
+        if part.sound == Sound::Not && part.fields.keys().all(|name| has_default(of, name)) {
+            return false;
         }
         let schema = &of.table().schema;
         let names = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
@@ -256,6 +257,12 @@ impl Check<'_> {
             let is_other = is_named && !on_service && url(entry) != url(&entries[first]);
             let message = format!("a {} that is declared twice", of.noun);
             let spots = |entry: &Entry| identity.first().map(|name| spot(entry, name));
+            let spelled = |entry: &Entry| {
+                let names = identity.iter().filter_map(|name| entry.fields.get(name));
+                let texts = names.filter_map(|name| name.value.text().map(str::to_owned));
+                let texts: Vec<_> = texts.collect();
+                (texts.join("/").to_lowercase() == entry.key.to_lowercase()).then_some(texts)
+            };
             let (mut at, mut other) = (spots(entry), spots(&entries[first]));
             if at == other {
                 // What is merged into both.
@@ -270,6 +277,9 @@ impl Check<'_> {
                     _ if entry.state != entries[first].state => {
                         "keep one of them: one must be there, and the other must not".to_owned()
                     }
+                    _ if spelled(entry) != spelled(&entries[first]) => {
+                        "keep one of them: upper and lower case make no difference here".to_owned()
+                    }
                     [name, ..] if is_other => format!("give one of them another `{name}`"),
                     [name] if of.field(name).compare == Compare::PublicKey => {
                         "keep one of them: the comment behind a key does not tell it from another"
@@ -283,6 +293,11 @@ impl Check<'_> {
                 });
         }
     }
+}
+
+/// Whether the field `name` has a value that nobody has to write.
+fn has_default(of: Section, name: &str) -> bool {
+    of.table().get(name).is_some_and(|spec| spec.schema.get("default").is_some())
 }
 
 /// The place of the field `name` of an entry, or else of its start.

@@ -48,6 +48,13 @@ impl Check<'_> {
         // A section that the tier lacks is reported once.
         if spec.field.tier > of.tier() {
             self.lacks(&spec.name, spec.field.tier, &field.origin);
+            return;
+        }
+        let rows = || field.value.list().into_iter().flatten();
+        for (part, needed) in spec.parts.iter().map(|(part, of)| (part, of.tier)) {
+            if needed > of.tier() && rows().any(|row| row.get(part).is_some()) {
+                self.lacks(part, needed, &field.origin);
+            }
         }
     }
 

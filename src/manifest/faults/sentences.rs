@@ -57,6 +57,15 @@ pub(super) fn explain(
         }
         return;
     }
+    if let Some(section) = spot.has_fields_of() {
+        if is_new {
+            let message = format!("these are the fields of an entry of `{section}`");
+            let help = format!("write it below `{section}:`: is that line missing, or a comment?");
+            findings
+                .push(Finding::error("unknown-field", message, spot.span()).with_help(Some(help)));
+        }
+        return;
+    }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
             let is_foreign = |name: &&String| matches!(spot.meant(name), Some(Meaning::Foreign(_)));
@@ -153,6 +162,17 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
 }
 
 impl Located<'_> {
+    /// The section whose fields the entry has, if it has none of its own section.
+    fn has_fields_of(&self) -> Option<&str> {
+        let own = |(key, _): &(Key, Node)| {
+            self.schema["properties"].get(&key.name).is_some() || self.meant(&key.name).is_some()
+        };
+        let is_strange = self.is_item && self.depth == 2 && !self.node.entries().iter().any(own);
+        let section = self.section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
+        let of = kinds::everywhere().find(|of| of.section == section)?;
+        of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
+    }
+
     fn secret(&self) -> Finding {
         let form = "`{env: NAME}` or `{file: PATH}`";
         let keys = self.node.entries().iter().map(|(key, _)| key.name.to_lowercase());
@@ -168,7 +188,13 @@ impl Located<'_> {
             Data::Bool(_) | Data::Number(_) => ("quote", "must be text"),
             _ => ("reference", "must be text or a reference to a secret"),
         };
+        let stray = self.node.entries().iter().map(|(key, _)| key.name.as_str()).find(|key| {
+            self.parent.is_some_and(|(_, schema)| schema["properties"].get(key).is_some())
+        });
         let help = match code {
+            _ if is_tried && stray.is_some() => {
+                format!("write `{}` beside it, outside of its braces", stray.unwrap_or_default())
+            }
             "null" => format!("write `''` for an empty text, or a reference to a secret: {form}"),
             "quote" => value::QUOTE.to_owned(),
             _ if matches!(self.node.data, Data::List(_)) => {

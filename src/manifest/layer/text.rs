@@ -161,9 +161,8 @@ impl<'w> Words<'w> {
     }
 
     fn unknown(&self, name: &str) -> Unfilled {
-        let path = self.path;
         if name == "group" {
-            let message = format!("`{{group}}` stands for nothing in `{path}`");
+            let message = "`{group}` stands for nothing".to_owned();
             return Unfilled::new(message, "there is no group above it".into());
         }
         let params = self.params.keys().take(FEW).map(|name| &**name);
@@ -181,9 +180,9 @@ impl<'w> Words<'w> {
             },
         };
         let message = match is_name(name) {
-            true => format!("`{name}` is not a parameter of `{path}`"),
+            true => format!("there is no parameter `{name}`"),
             false if name.contains('{') => "a `{` that is never closed".to_owned(),
-            false => format!("what stands between `{{` and `}}` is not a parameter of `{path}`"),
+            false => "what stands between `{` and `}` is no parameter".to_owned(),
         };
         Unfilled { message, help, lacks: Some(name.to_owned()) }
     }
@@ -466,8 +465,8 @@ mod tests {
             ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
             ("{Name}", "`Name` is not a parameter of `acme`"),
             ("{group}", "`{group}` stands for nothing in `acme`"),
-            ("{a b}", "what stands between `{` and `}` is not a parameter of `acme`"),
-            ("{}", "what stands between `{` and `}` is not a parameter of `acme`"),
+            ("{a b}", "what stands between `{` and `}` is no parameter"),
+            ("{}", "what stands between `{` and `}` is no parameter"),
             ("{open", "a `{` that is never closed"),
             ("shut}", "a `}` that stands for nothing"),
             ("{{x}", "a `}` that stands for nothing"),

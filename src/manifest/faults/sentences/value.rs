@@ -392,7 +392,7 @@ impl Located<'_> {
     }
 
     /// The section that has `items` for its entries, if this mapping has not their fields.
-    fn section_of(&self, items: &[Node]) -> Option<&str> {
+    pub(super) fn section_of(&self, items: &[Node]) -> Option<&str> {
         let first = items.first().filter(|first| !has_all(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
         let found = sections.find(|(_, section)| has_all(first, &section["items"]));
