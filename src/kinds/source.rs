@@ -204,10 +204,10 @@ pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn F
     let sources: Vec<_> =
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
-        let ((_, first), (field, second)) = (pair[0], pair[1]);
+        let ((other, first), (field, second)) = (pair[0], pair[1]);
         let message = format!("a project is not created both {second} and {first}");
         let help = "keep one source of its contents";
-        report(Fault::error("create-conflict", field, message, help));
+        report(Fault::error("create-conflict", field, message, help).with(other));
     }
 }
 

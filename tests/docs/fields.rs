@@ -28,8 +28,8 @@ fn the_page_of_fields_is_up_to_date() {
     let [keys, values] = schema::shared();
     let mut page = format!(
         "{INTRODUCTION}\n# In any document but `kind: Acknowledge`\n\n{}\n# In any entry or value\n\n\
-         An entry of a list may also say `state: absent` (it must not exist) or `state: unmanaged` (others\n\
-         manage it).\n\n{}",
+         An entry of a list may also say `state: absent` (it must not exist), `state: unmanaged` (others\n\
+         manage it) or `state: present`, which is what an entry without `state` says.\n\n{}",
         table("key", &keys),
         table("key", &values)
     );

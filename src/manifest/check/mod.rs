@@ -273,9 +273,13 @@ impl Check<'_> {
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         own.check(&declared, true, &mut |fault| {
-            let field = parts.iter().find_map(|part| part.fields.origin(fault.field));
-            let origin = field.unwrap_or_else(|| parts[0].origin.clone());
-            self.faults.push(found(fault, Spot::key(&origin)));
+            let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
+            let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
+            let other = fault.other.and_then(origin);
+            let fault = self.faults.push(found(fault, Spot::key(&at)));
+            if let Some(other) = other {
+                fault.related(Spot::key(&other), "the other one");
+            }
         });
     }
 

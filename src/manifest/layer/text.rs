@@ -168,6 +168,9 @@ impl<'w> Words<'w> {
         let params = self.params.keys().take(FEW).map(|name| &**name);
         let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
         let help = match nearest(name, known.iter().copied()) {
+            _ if name.trim_start().starts_with(['"', '\'']) => {
+                "write `{{` and `}}` for the braces of JSON".into()
+            }
             _ if name.contains('{') => {
                 "write `}` behind the first name, and `{{` for a brace that is part of the text".into()
             }
@@ -461,10 +464,10 @@ mod tests {
         let path = path("acme");
         let words = Words::new(&path, &layers);
         for (template, message) in [
-            ("{port}", "`port` is not a parameter of `acme`"),
+            ("{port}", "there is no parameter `port`"),
             ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
-            ("{Name}", "`Name` is not a parameter of `acme`"),
-            ("{group}", "`{group}` stands for nothing in `acme`"),
+            ("{Name}", "there is no parameter `Name`"),
+            ("{group}", "`{group}` stands for nothing"),
             ("{a b}", "what stands between `{` and `}` is no parameter"),
             ("{}", "what stands between `{` and `}` is no parameter"),
             ("{open", "a `{` that is never closed"),
