@@ -167,6 +167,7 @@ impl Check<'_> {
         self.itself(&path.value, &sections);
         self.outside_itself(&path.value, &sections);
         self.top_level(&path.value, &sections);
+        self.idle_allowlists(&sections);
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
@@ -459,6 +460,20 @@ impl Check<'_> {
                     break;
                 }
             }
+        }
+    }
+
+    /// Who may use a job's token, where everybody may.
+    fn idle_allowlists(&mut self, sections: &[DeclaredSection]) {
+        let scope = sections.iter().find(|own| own.of.section == "job_token_scope");
+        let scope = scope.and_then(|own| own.entries.first()?.fields.get("inbound_enabled"));
+        let Some(scope) = scope.filter(|field| field.value.flag() == Some(false)) else { return };
+        let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
+        for list in sections.iter().filter(|own| lists.contains(&own.of.section)) {
+            let message = format!("`{}` has no effect as long as everybody may", list.of.section);
+            let idle = self.faults.warning("no-effect", message, Spot::key(&list.origin));
+            idle.related(Spot::value(&scope.origin), "which lets everybody");
+            idle.help("write `inbound_enabled: true`, or leave the list out");
         }
     }
 
