@@ -15,9 +15,9 @@ use jiff::civil::Date;
 use super::{
     config::{self, Manages},
     faults::{Faults, Finding, Spot},
-    layer::{Included, Layered, Merged},
+    layer::{Included, Layered},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Part, Section, Sound, State, identity},
+    read::document::{self, Acknowledge, Body, Part, Section, Sound, State, identity},
 };
 use crate::{
     desired::{
@@ -67,18 +67,14 @@ impl Context {
 /// Checks everything. The named containers become [`Desired`].
 pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
-    let checked = for_each(containers, |merged| {
-        let is_named = merged.is_named;
-        let (container, faults) = one(merged, context);
-        (container, is_named, faults)
-    });
+    let mut named = containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
+    let checked = for_each(containers, |merged| one(merged, context));
     self::invented(invented, context, &mut faults);
-    let (mut containers, mut named) = (Vec::new(), Vec::new());
-    for (container, is_named, found) in checked {
-        containers.push(container);
-        named.push(is_named);
+    let container = |(container, found): (_, Faults)| {
         faults.0.extend(found.0);
-    }
+        container
+    };
+    let mut containers: Vec<_> = checked.into_iter().map(container).collect();
     above(&containers, context, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> =
@@ -86,7 +82,6 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     inside_projects(&acknowledgements, &containers, &mut faults);
     in_vain(&acknowledgements, &containers, &mut faults);
     shared(&containers, &mut faults);
-    let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
 }
@@ -168,7 +163,7 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
 
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
-fn invented(invented: Vec<(Merged, Faults)>, context: &Context, faults: &mut Faults) {
+fn invented(invented: Vec<(Box<document::Container>, Faults)>, context: &Context, faults: &mut Faults) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
     let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
     // Rules never include containers outside of `manages`.
@@ -188,7 +183,7 @@ pub(super) fn included(included: Included, context: &Context) -> (Container, Fau
     (Container { brought_in: Some(included.by), ..container }, faults)
 }
 
-fn one(merged: Merged, context: &Context) -> (Container, Faults) {
+fn one(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
     let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
     let container = check.container(merged);
     low_shares(&container, &mut check.faults);
@@ -348,8 +343,8 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
-    fn container(&mut self, merged: Merged) -> Container {
-        let Merged { scope, path, mut life, body, .. } = merged;
+    fn container(&mut self, merged: Box<document::Container>) -> Container {
+        let document::Container { scope, path, mut life, body, .. } = *merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
         self.absent_container(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);

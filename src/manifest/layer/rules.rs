@@ -15,7 +15,7 @@ use crate::{
     manifest::{
         config::{NO_EXPRESSION, is_expression},
         faults::{Faults, Spot},
-        read::document::{Body, Holds, Rule, Uses},
+        read::document::{Body, Container, Holds, Rule, Uses},
     },
     origin::{Origin, Sourced},
     text::{alternatives, nearest},
@@ -316,10 +316,10 @@ impl Rules {
     }
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
-    pub(super) fn idle(&self, containers: &[super::Merged], faults: &mut Faults) {
+    pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_above = |glob: &Glob| {
             let prefix = glob.written().strip_suffix('*').unwrap_or_default().to_lowercase();
-            let path = |container: &super::Merged| container.path.value.to_lowercase();
+            let path = |container: &Container| container.path.value.to_lowercase();
             let at = containers.partition_point(|container| path(container) < prefix);
             prefix.ends_with('/')
                 && containers.get(at).is_some_and(|next| path(next).starts_with(&prefix))
