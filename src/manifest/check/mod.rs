@@ -163,7 +163,11 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
 
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
-fn invented(invented: Vec<(Box<document::Container>, Faults)>, context: &Context, faults: &mut Faults) {
+fn invented(
+    invented: Vec<(Box<document::Container>, Faults)>,
+    context: &Context,
+    faults: &mut Faults,
+) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
     let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
     // Rules never include containers outside of `manages`.

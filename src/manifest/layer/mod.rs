@@ -14,14 +14,14 @@
 //! Containers that a rule includes (`undeclared: include`) have no document of their own. Only the
 //! service knows their paths; offline, the rules are checked at invented ones ([`include`]).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::{
     faults::{Faults, Spot},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Container, Document},
+    read::document::{Acknowledge, Container, Document},
 };
-use crate::{address::Glob, desired::Life, field::Scope, origin::Sourced};
+use crate::address::Glob;
 
 mod include;
 mod merge;
@@ -136,9 +136,8 @@ fn shared_variables(containers: &[Box<Container>], faults: &mut Faults) {
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
 fn duplicates(containers: &[Box<Container>], faults: &mut Faults) {
-    let same =
-        |a: &Container, b: &Container| a.path.value.to_lowercase() == b.path.value.to_lowercase();
-    for declared in containers.chunk_by(same) {
+    let path = |container: &Container| container.path.value.to_lowercase();
+    for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
         let help = if others.iter().all(|other| other.scope == first.scope) {
             format!("write both into one document: there is one for each {}", first.scope.noun())
