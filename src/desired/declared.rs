@@ -1,6 +1,6 @@
 //! The fields of one entry, packed: a large organisation declares millions of them.
 
-use std::{fmt, sync::Arc};
+use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
 
 use super::packed::{self, Packer, Unpacker};
 use crate::{
@@ -17,9 +17,15 @@ use crate::{
 pub struct Declared {
     /// The file and layer of the first field; nearly always those of all fields.
     within: Option<Arc<Within>>,
-    /// For each field: its name, its layer and file if they are different, its line, its column, and
-    /// its value.
+    /// The name of each field.
+    names: Arc<Vec<u8>>,
+    /// For each field: its layer and file if they are different, its line, its column, and its value.
     packed: Box<[u8]>,
+}
+
+thread_local! {
+    /// The names of the entries that this thread packed. Most entries have those of many others.
+    static NAMES: RefCell<HashSet<Arc<Vec<u8>>>> = RefCell::default();
 }
 
 impl Declared {
@@ -64,9 +70,9 @@ impl Declared {
     }
 
     fn each(&self) -> impl Iterator<Item = Packed<'_>> {
-        let mut rest = Unpacker::new(&self.packed);
-        let all = std::iter::from_fn(move || (!rest.is_at_end()).then(|| Packed::next(&mut rest)));
-        all.inspect(|_| steps::step())
+        let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
+        let next = move || (!rest.is_at_end()).then(|| Packed::next(names.text(), &mut rest));
+        std::iter::from_fn(next).inspect(|_| steps::step())
     }
 }
 
@@ -79,9 +85,9 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
         let within = fields.first().map(|(_, field)| field.origin.within.clone());
-        let mut packer = Packer::default();
+        let (mut names, mut packer) = (Packer::default(), Packer::default());
         for (name, Sourced { value, origin }) in &fields {
-            packer.text(name.as_ref());
+            names.text(name.as_ref());
             if within.as_ref() == Some(&origin.within) {
                 packer.byte(0);
             } else {
@@ -92,7 +98,14 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
             packer.number(origin.column.into());
             packer.value(value);
         }
-        Self { within, packed: packer.finish() }
+        let names = NAMES.with_borrow_mut(|known| {
+            known.get(&names.0).cloned().unwrap_or_else(|| {
+                let new = Arc::new(names.0);
+                known.insert(Arc::clone(&new));
+                new
+            })
+        });
+        Self { within, names, packed: packer.0.into() }
     }
 }
 
@@ -113,9 +126,9 @@ struct Packed<'d> {
 }
 
 impl<'d> Packed<'d> {
-    fn next(fields: &mut Unpacker<'d>) -> Self {
+    fn next(name: &'d str, fields: &mut Unpacker<'d>) -> Self {
         Self {
-            name: fields.text(),
+            name,
             other: match fields.byte() {
                 0 => None,
                 layer => Some((Layer::ALL[usize::from(layer) - 1], fields.text())),

@@ -14,14 +14,9 @@ const TEXT: u8 = 5;
 
 /// Packs values one after another.
 #[derive(Default)]
-pub(super) struct Packer(Vec<u8>);
+pub(super) struct Packer(pub(super) Vec<u8>);
 
 impl Packer {
-    /// The packed bytes.
-    pub(super) fn finish(self) -> Box<[u8]> {
-        self.0.into()
-    }
-
     pub(super) fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
@@ -186,7 +181,7 @@ mod tests {
     fn there_and_back(values: &[Value]) {
         let mut packer = Packer::default();
         values.iter().for_each(|value| packer.value(value));
-        let packed = packer.finish();
+        let packed = packer.0;
         let mut unpacker = Unpacker::new(&packed);
         for value in values {
             let packed = unpacker.value();
