@@ -167,8 +167,8 @@ impl Reader<'_, '_> {
                 key: OnceLock::new(),
             })
         };
-        let mut entries: Vec<_> = list.items().iter().enumerate().filter_map(entry).collect();
-        entries.shrink_to_fit();
+        let mut entries = Vec::with_capacity(list.items().len());
+        entries.extend(list.items().iter().enumerate().filter_map(entry));
         entries
     }
 
