@@ -2,7 +2,7 @@
 //!
 //! An origin follows every field into the plan, into messages and into reports.
 
-use std::{fmt, sync::Arc};
+use std::{cmp::Ordering, fmt, ops::Deref, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,17 +23,91 @@ pub enum Layer {
     Project,
 }
 
-/// A place in a manifest.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+impl Layer {
+    /// Every layer, in their order.
+    pub const ALL: [Self; 4] = [Self::Defaults, Self::Profile, Self::Group, Self::Project];
+}
+
+/// A place in a manifest. Those of one file and layer share these two: a run has millions.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Written", into = "Written")]
 pub struct Origin {
-    /// The file as seen from the working directory, with `/` between its parts.
-    pub file: Arc<str>,
+    /// The file and the layer.
+    pub within: Arc<Within>,
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
+}
+
+/// The values of a layer in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The file as seen from the working directory, with `/` between its parts.
+    pub file: Arc<str>,
     /// The layer.
     pub layer: Layer,
+}
+
+/// The form of an origin in reports and saved plans.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Origin")]
+struct Written {
+    /// The file as seen from the working directory, with `/` between its parts.
+    file: Arc<str>,
+    /// The line, from 1.
+    line: u32,
+    /// The column in characters, from 1.
+    column: u32,
+    /// The layer.
+    layer: Layer,
+}
+
+impl From<Written> for Origin {
+    fn from(Written { file, line, column, layer }: Written) -> Self {
+        Self::new(file, line, column, layer)
+    }
+}
+
+impl From<Origin> for Written {
+    fn from(Origin { within, line, column }: Origin) -> Self {
+        Self { file: within.file.clone(), line, column, layer: within.layer }
+    }
+}
+
+impl Origin {
+    /// A place in `file`.
+    pub fn new(file: impl Into<Arc<str>>, line: u32, column: u32, layer: Layer) -> Self {
+        Self { within: Arc::new(Within { file: file.into(), layer }), line, column }
+    }
+}
+
+impl Deref for Origin {
+    type Target = Within;
+
+    fn deref(&self) -> &Within {
+        &self.within
+    }
+}
+
+/// By file, line, column and layer.
+impl Ord for Origin {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |origin: &Self| (origin.line, origin.column, origin.layer);
+        self.file.cmp(&other.file).then_with(|| key(self).cmp(&key(other)))
+    }
+}
+
+impl PartialOrd for Origin {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({:?})", self.layer)
+    }
 }
 
 impl fmt::Display for Origin {

@@ -1,10 +1,10 @@
 //! The fields of one entry, packed: a large organisation declares millions of them.
 
-use std::{fmt, sync::Arc};
+use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
 
-use super::packed::{Packer, Unpacker};
+use super::packed::{self, Packer, Unpacker};
 use crate::{
-    origin::{Layer, Origin, Sourced},
+    origin::{Layer, Origin, Sourced, Within},
     steps,
     value::{Fields, Value},
 };
@@ -12,14 +12,20 @@ use crate::{
 /// Named values with their origins, in the order of their names.
 ///
 /// Packed into one piece of memory, and unpacked on access. Unpacked, `true` needs 72 bytes and its
-/// origin 32, which would be half a gigabyte for the fields of 100,000 projects.
+/// origin 16, which would be half a gigabyte for the fields of 100,000 projects.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Declared {
-    /// The file of the first field; nearly always that of all fields.
-    file: Option<Arc<str>>,
-    /// For each field: its name, its layer, its file if different, its line, its column, and its
-    /// value.
+    /// The file and layer of the first field; nearly always those of all fields.
+    within: Option<Arc<Within>>,
+    /// The name of each field.
+    names: Arc<Vec<u8>>,
+    /// For each field: its layer and file if they are different, its line, its column, and its value.
     packed: Box<[u8]>,
+}
+
+thread_local! {
+    /// The names of the entries that this thread packed. Most entries have those of many others.
+    static NAMES: RefCell<HashSet<Arc<Vec<u8>>>> = RefCell::default();
 }
 
 impl Declared {
@@ -45,7 +51,7 @@ impl Declared {
 
     /// The secrets and files among the values, with their origins.
     pub fn named(&self) -> impl Iterator<Item = Sourced<Value>> {
-        let named = self.each().filter(|field| !Unpacker::new(field.value).is_plain());
+        let named = self.each().filter(|field| !field.value.is_plain());
         named.map(|field| field.unpack(self))
     }
 
@@ -56,7 +62,7 @@ impl Declared {
 
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
-        self.each().map(|field| (field.name.to_owned(), field.value())).collect()
+        self.each().map(|field| (field.name.to_owned(), field.value.unpack())).collect()
     }
 
     fn packed(&self, name: &str) -> Option<Packed<'_>> {
@@ -64,9 +70,9 @@ impl Declared {
     }
 
     fn each(&self) -> impl Iterator<Item = Packed<'_>> {
-        let mut rest = Unpacker::new(&self.packed);
-        let all = std::iter::from_fn(move || (!rest.is_at_end()).then(|| Packed::next(&mut rest)));
-        all.inspect(|_| steps::step())
+        let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
+        let next = move || (!rest.is_at_end()).then(|| Packed::next(names.text(), &mut rest));
+        std::iter::from_fn(next).inspect(|_| steps::step())
     }
 }
 
@@ -78,20 +84,29 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
-        let file = fields.first().map(|(_, field)| field.origin.file.clone());
-        let mut packer = Packer::default();
+        let within = fields.first().map(|(_, field)| field.origin.within.clone());
+        let (mut names, mut packer) = (Packer::default(), Packer::default());
         for (name, Sourced { value, origin }) in &fields {
-            let other = Some(&origin.file).filter(|other| file.as_ref() != Some(other));
-            packer.text(name.as_ref());
-            packer.byte(origin.layer as u8);
-            packer.text(other.map_or("", |file| file));
+            names.text(name.as_ref());
+            if within.as_ref() == Some(&origin.within) {
+                packer.byte(0);
+            } else {
+                packer.byte(origin.layer as u8 + 1);
+                packer.text(&origin.file);
+            }
             packer.number(origin.line.into());
             packer.number(origin.column.into());
-            let mut packed = Packer::default();
-            packed.value(value);
-            packer.bytes(&packed.finish());
+            packer.value(value);
         }
-        Self { file, packed: packer.finish() }
+        let names = NAMES.with_borrow_mut(|known| {
+            known.get(&names.0).cloned().unwrap_or_else(|| {
+                let new = Arc::new(names.0);
+                known.insert(Arc::clone(&new));
+                new
+            })
+        });
+        // A copy, because the allocator leaves what it shrinks by less than half in its place.
+        Self { within, names, packed: packer.0.as_slice().into() }
     }
 }
 
@@ -104,41 +119,40 @@ impl fmt::Debug for Declared {
 /// A field whose value is still packed.
 struct Packed<'d> {
     name: &'d str,
-    layer: u8,
-    /// Empty for the file of the first field.
-    file: &'d str,
+    /// Its layer and file, if they are not those of the first field.
+    other: Option<(Layer, &'d str)>,
     line: u32,
     column: u32,
-    value: &'d [u8],
+    value: packed::Packed<'d>,
 }
 
 impl<'d> Packed<'d> {
-    fn next(fields: &mut Unpacker<'d>) -> Self {
+    fn next(name: &'d str, fields: &mut Unpacker<'d>) -> Self {
         Self {
-            name: fields.text(),
-            layer: fields.byte(),
-            file: fields.text(),
+            name,
+            other: match fields.byte() {
+                0 => None,
+                layer => Some((Layer::ALL[usize::from(layer) - 1], fields.text())),
+            },
             line: fields.number() as u32,
             column: fields.number() as u32,
-            value: fields.bytes(),
+            value: fields.value(),
         }
     }
 
-    fn value(&self) -> Value {
-        Unpacker::new(self.value).value()
-    }
-
     fn origin(&self, of: &Declared) -> Origin {
-        let file = of.file.clone().filter(|_| self.file.is_empty());
-        let lower = [Layer::Defaults, Layer::Profile, Layer::Group];
-        let layer = lower.into_iter().find(|layer| *layer as u8 == self.layer);
-        let layer = layer.unwrap_or(Layer::Project);
-        let file = file.unwrap_or_else(|| self.file.into());
-        Origin { file, line: self.line, column: self.column, layer }
+        let within = match (&of.within, self.other) {
+            (Some(within), None) => within.clone(),
+            (_, other) => {
+                let (layer, file) = other.unwrap_or((Layer::Project, ""));
+                Arc::new(Within { file: file.into(), layer })
+            }
+        };
+        Origin { within, line: self.line, column: self.column }
     }
 
     fn unpack(&self, of: &Declared) -> Sourced<Value> {
-        Sourced { value: self.value(), origin: self.origin(of) }
+        Sourced { value: self.value.unpack(), origin: self.origin(of) }
     }
 }
 
@@ -149,7 +163,7 @@ mod tests {
     use super::*;
 
     fn field(value: Value, file: &str, line: u32, layer: Layer) -> Sourced<Value> {
-        Sourced { value, origin: Origin { file: file.into(), line, column: 200, layer } }
+        Sourced { value, origin: Origin::new(file, line, 200, layer) }
     }
 
     #[test]

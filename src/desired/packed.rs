@@ -1,23 +1,22 @@
 //! Values as bytes: a tag and its data. They never leave the process.
 
-use crate::{secret::Reference, value::Value};
+use crate::{
+    secret::Reference,
+    value::{Json, Value},
+};
 
 const PLAIN: u8 = 0;
 const SECRET_ENV: u8 = 1;
 const SECRET_TEXT: u8 = 4;
 const SECRET_FILE: u8 = 2;
 const FILE: u8 = 3;
+const TEXT: u8 = 5;
 
 /// Packs values one after another.
 #[derive(Default)]
-pub(super) struct Packer(Vec<u8>);
+pub(super) struct Packer(pub(super) Vec<u8>);
 
 impl Packer {
-    /// The packed bytes.
-    pub(super) fn finish(self) -> Box<[u8]> {
-        self.0.into()
-    }
-
     pub(super) fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
@@ -47,6 +46,7 @@ impl Packer {
 
     pub(super) fn value(&mut self, value: &Value) {
         match value {
+            Value::Plain(Json::String(text)) => self.tagged(TEXT, text),
             Value::Plain(json) => self.tagged(PLAIN, &json.to_string()),
             Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
             Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
@@ -93,7 +93,7 @@ impl<'p> Unpacker<'p> {
     }
 
     pub(super) fn text(&mut self) -> &'p str {
-        str::from_utf8(self.bytes()).expect("what was packed as text is text")
+        text(self.bytes())
     }
 
     fn take(&mut self, length: usize) -> &'p [u8] {
@@ -102,13 +102,26 @@ impl<'p> Unpacker<'p> {
         taken
     }
 
-    /// Whether the next value is neither a secret nor a file.
-    pub(super) fn is_plain(&self) -> bool {
-        !matches!(self.0, [SECRET_ENV | SECRET_FILE | SECRET_TEXT | FILE, ..])
+    pub(super) fn value(&mut self) -> Packed<'p> {
+        Packed { tag: self.byte(), data: self.bytes() }
+    }
+}
+
+/// A value that is still packed.
+pub(super) struct Packed<'p> {
+    tag: u8,
+    data: &'p [u8],
+}
+
+impl Packed<'_> {
+    /// Whether it is neither a secret nor a file.
+    pub(super) const fn is_plain(&self) -> bool {
+        matches!(self.tag, PLAIN | TEXT)
     }
 
-    pub(super) fn value(&mut self) -> Value {
-        match (self.byte(), self.text()) {
+    pub(super) fn unpack(&self) -> Value {
+        match (self.tag, text(self.data)) {
+            (TEXT, text) => Value::from(text),
             (SECRET_ENV, name) => Value::Secret(Reference::Env(name.to_owned())),
             (SECRET_FILE, path) => Value::Secret(Reference::File(path.to_owned())),
             (SECRET_TEXT, json) => Value::Secret(
@@ -122,13 +135,17 @@ impl<'p> Unpacker<'p> {
     }
 }
 
+fn text(packed: &[u8]) -> &str {
+    str::from_utf8(packed).expect("what was packed as text is text")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::{secret::Piece, value::Json};
+    use crate::secret::Piece;
 
     fn json() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![
@@ -164,11 +181,12 @@ mod tests {
     fn there_and_back(values: &[Value]) {
         let mut packer = Packer::default();
         values.iter().for_each(|value| packer.value(value));
-        let packed = packer.finish();
+        let packed = packer.0;
         let mut unpacker = Unpacker::new(&packed);
         for value in values {
-            assert_eq!(unpacker.is_plain(), value.plain().is_some());
-            let unpacked = unpacker.value();
+            let packed = unpacker.value();
+            assert_eq!(packed.is_plain(), value.plain().is_some());
+            let unpacked = packed.unpack();
             // As text, because the order of keys must be equal too.
             assert_eq!(format!("{unpacked:?}"), format!("{value:?}"));
         }

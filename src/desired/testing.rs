@@ -14,7 +14,7 @@ use crate::{
 
 /// A line of `shop.yaml`.
 pub(crate) fn origin(line: u32) -> Origin {
-    Origin { file: "shop.yaml".into(), line, column: 1, layer: Layer::Project }
+    Origin::new("shop.yaml", line, 1, Layer::Project)
 }
 
 /// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything

@@ -7,7 +7,7 @@ use std::{cell::Cell, fmt, ops::Range, sync::Arc};
 
 use super::FileName;
 use crate::{
-    origin::{Layer, Origin},
+    origin::{Layer, Origin, Within},
     text::{self, MASK},
 };
 
@@ -74,6 +74,8 @@ impl From<&Origin> for Place {
 pub struct Source<'t> {
     /// The name of the file.
     pub name: FileName,
+    /// What the origins of each layer share.
+    within: [Arc<Within>; Layer::ALL.len()],
     text: &'t str,
     /// The start of each line.
     lines: Vec<usize>,
@@ -89,10 +91,13 @@ pub struct Source<'t> {
 impl<'t> Source<'t> {
     /// The text of the file `name`.
     pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
+        let name = name.into();
+        let within = |layer| Arc::new(Within { file: FileName::clone(&name), layer });
         let lines =
             std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self {
-            name: name.into(),
+            within: Layer::ALL.map(within),
+            name,
             text,
             lines,
             hidden: text::url_secrets(text),
@@ -138,7 +143,7 @@ impl<'t> Source<'t> {
     /// The origin of a value at the byte `at`.
     pub fn origin(&self, at: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(at);
-        Origin { file: Arc::clone(&self.name), line, column, layer }
+        Origin { within: Arc::clone(&self.within[layer as usize]), line, column }
     }
 
     /// The place of `span`, with its first line.

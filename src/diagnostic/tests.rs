@@ -78,7 +78,7 @@ fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
 
 #[test]
 fn a_place_without_text_is_shown_too() {
-    let origin = Origin { file: "a.yaml".into(), line: 3, column: 4, layer: Layer::Project };
+    let origin = Origin::new("a.yaml", 3, 4, Layer::Project);
     let diagnostic = |place| Diagnostic::error("type", "wrong").at(place).to_text();
     assert!(diagnostic(Place::from(&origin)).contains("a.yaml:3:4"));
     assert!(diagnostic(Place::file("a.yaml")).contains("--> a.yaml"));

@@ -15,7 +15,7 @@ use crate::{
 /// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
 /// it.
 pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
-    let origin = Origin { file: "".into(), line: 0, column: 0, layer: Layer::Project };
+    let origin = Origin::new("", 0, 0, Layer::Project);
     let section = |of: Section| {
         let specs = of.table().specs().iter();
         let readable = specs.filter(|spec| {

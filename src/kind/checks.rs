@@ -35,9 +35,9 @@ impl Section {
     /// [rules](super::Rules::check) of its kind. The function is long because it lists checks that
     /// do not depend on each other.
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
-        for spec in self.table().specs() {
-            let Some(value) = declared.get(&spec.name) else { continue };
-            let field = spec.name.as_str();
+        for (name, value) in declared {
+            let Some(spec) = self.table().get(name) else { continue };
+            let (field, format) = (spec.name.as_str(), &spec.schema["format"]);
             if written {
                 expressions(spec, value, &mut |within, text, message, severity| {
                     let negative = field.replace("_regex", "_negative_regex");
@@ -54,14 +54,16 @@ impl Section {
                     report(Fault { severity, within, ..fault });
                 });
             }
-            if spec.schema["format"] == TIME_ZONE
+            if format == TIME_ZONE
                 && let Some(zone) =
                     value.text().map(str::trim).filter(|zone| !time_zone::is_known(zone))
             {
                 report(unknown_zone(field, zone));
             }
             let text = value.text().unwrap_or_default();
-            if let Some(why) = cron(text).filter(|_| spec.schema["format"] == CRON) {
+            if format == CRON
+                && let Some(why) = cron(text)
+            {
                 let help = match text.contains(['–', '—', '−']) {
                     true => "write `-` (U+002D) in its place",
                     false => {
@@ -171,10 +173,9 @@ impl Section {
 
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
     fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
-        for spec in self.table().specs().iter().filter(|spec| reported != Some(&spec.name)) {
-            let found =
-                declared.get(&spec.name).and_then(Value::plain).and_then(super::forms::credential);
-            let Some(what) = found else { continue };
+        for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
+            let Some(spec) = self.table().get(name) else { continue };
+            let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
             let help = match spec.field.secrecy {
                 Secrecy::Open => {
                     "take it out, and revoke it: all who can read the repository know it"
@@ -203,10 +204,12 @@ const PLACEHOLDERS: &str = "all_commits approved_by branch_name co_authored_by d
 fn placeholder(field: &str, text: &str) -> Option<&'static str> {
     let is_template =
         ["merge_commit_template", "squash_commit_template", "suggestion_commit_message"];
+    if !is_template.contains(&field) {
+        return None;
+    }
     let names = text.split("%{").skip(1).filter_map(|rest| rest.split('}').next());
     let known = || PLACEHOLDERS.split(' ');
-    let mut unknown =
-        names.filter(|name| is_template.contains(&field) && !known().any(|own| own == *name));
+    let mut unknown = names.filter(|name| !known().any(|own| own == *name));
     unknown.find_map(|name| text::nearest(name, known()))
 }
 

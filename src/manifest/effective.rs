@@ -185,7 +185,7 @@ impl Trace {
 
     /// The place of a value: file and line, and the rule if it comes from one.
     fn place(&self, origin: &Origin) -> String {
-        let Origin { file, line, .. } = origin;
+        let (file, line) = (&origin.file, origin.line);
         match self.rule_at(origin) {
             Some(rule) => format!("{file}:{line} {}", rule.name),
             None => format!("{file}:{line}"),

@@ -14,26 +14,30 @@ pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
     if threads < 2 {
         return items.into_iter().map(work).collect();
     }
-    let results = Mutex::new(Vec::with_capacity(items.len()));
-    let items = Mutex::new(items.into_iter().enumerate());
-    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let results: Vec<_> = items.iter().map(|_| None).collect();
+    let work_list = Mutex::new((items.into_iter().enumerate(), results));
+    let next = |done: Option<(usize, R)>| {
+        let mut list = work_list.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, result)) = done {
+            list.1[at] = Some(result);
+        }
+        list.0.next()
+    };
     let taken = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut own = Vec::new();
-                while let Some((at, item)) = next() {
-                    own.push((at, work(item)));
+                let mut left = next(None);
+                while let Some((at, item)) = left {
+                    left = next(Some((at, work(item))));
                 }
-                results.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
                 taken.fetch_add(steps::so_far(), Ordering::Relaxed);
             });
         }
     });
     steps::add(taken.into_inner());
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+    let (_, results) = work_list.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_at_the_edge_below_or_omitted() {
-        let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
+        let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
         let at = |width, crowded| {
             let secrets = Secrets::default();
             let mut canvas = Canvas::new(Style { width, ..Style::default() }, &secrets);
@@ -459,7 +459,7 @@ mod tests {
 
     #[test]
     fn an_origin_stands_at_the_edge_beside_a_struck_secret_too() {
-        let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
+        let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
         let secrets = known("hunter2hunter2hunter2");
         let mut canvas = Canvas::new(narrow(40), &secrets);
         canvas.line_from(

@@ -296,13 +296,13 @@ mod tests {
     fn failures_of_one_rule_are_one_finding_at_its_line() {
         let mut world = World::new();
         let mut like = world.plan.steps.remove(0);
-        let rule = Origin { file: "rules.yaml".into(), line: 7, ..like.origin.clone() };
+        let rule = Origin::new("rules.yaml", 7, like.origin.column, like.origin.layer);
         like.changes.truncate(1);
         like.changes[0].origin = Some(rule);
         let at = |(line, path): (u32, &str)| {
             let mut step = like.clone();
             step.address.path = path.into();
-            step.origin = Origin { file: "projects.yaml".into(), line, ..step.origin };
+            step.origin = Origin::new("projects.yaml", line, 1, like.origin.layer);
             step
         };
         world.plan.steps = [(1, "acme/a"), (2, "acme/b"), (3, "acme/c")].map(at).into();

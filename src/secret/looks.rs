@@ -10,6 +10,8 @@ const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL 
 /// The beginnings of tokens of well-known services. Ordinary text does not start like this.
 const TOKENS: &str = "AKIA AIza dop_v1_ ghp_ gho_ ghs_ github_pat_ glcbt- gldt- glft- glpat- \
     glptt- glrt- xoxb- xoxp- xoxs-";
+/// The minimum length of a token. Its beginning has at least 4 characters.
+const SHORTEST: usize = 16;
 /// The word for a password in a URL.
 pub const PASSWORD: &str = "a password";
 /// Other beginnings of secrets.
@@ -52,7 +54,12 @@ fn goes_on(word: &str, beginning: &str, least: usize) -> bool {
 
 /// The sort of certain credential in `value`, as the end of a sentence that starts with "it has".
 pub fn credential(value: &str) -> Option<&'static str> {
-    let is_token = |word: &str| TOKENS.split(' ').any(|beginning| goes_on(word, beginning, 12));
+    // Most values are too short: of the shorter ones, only a URL can have a password.
+    if value.len() < SHORTEST && !value.contains(':') {
+        return None;
+    }
+    let is_token =
+        |word: &str| TOKENS.split(' ').any(|beginning| goes_on(word, beginning, SHORTEST - 4));
     let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());
     let is_secret = |name: &str, value: &str| {
         is_named_like_secret(name) && value.len() >= 8 && value.chars().all(is_of_token)

@@ -275,11 +275,7 @@ impl Check<'_> {
 
     /// A group or project must be named by its path.
     fn named(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let mut paths = Vec::new();
-        if let Some(value) = field.value.plain() {
-            named_paths(&spec.schema, value, &mut paths);
-        }
-        if paths.iter().any(|path| path.contains([' ', ':', '@']) || path.starts_with('/')) {
+        if field.value.plain().is_some_and(|value| has_wrong_path(&spec.schema, value)) {
             let message = format!("`{}` must be a full path, as in `acme/team`", spec.name);
             let wrong = self.faults.error("path", message, Spot::value(&field.origin));
             wrong.help("leave the address of the service and an `@` away, and write the path in addresses, not the name");
@@ -325,21 +321,23 @@ fn deprecated_in(
     }
 }
 
-/// The paths of groups and projects in `value`.
-fn named_paths<'v>(schema: &Json, value: &'v Json, paths: &mut Vec<&'v str>) {
-    let is_path = matches!(Field::of(schema).names, Some(Named::Group | Named::Project));
+/// Whether `value` names a group or project by something else than its full path.
+fn has_wrong_path(schema: &Json, value: &Json) -> bool {
+    // It takes long to read this out of the schema.
+    let is_path = || matches!(Field::of(schema).names, Some(Named::Group | Named::Project));
     match value {
-        Json::String(path) if is_path => paths.push(path),
+        Json::String(path) => {
+            (path.contains([' ', ':', '@']) || path.starts_with('/')) && is_path()
+        }
         Json::Array(items) => {
-            let schema = if is_path { schema } else { &schema["items"] };
-            items.iter().for_each(|item| named_paths(schema, item, paths));
+            let schema = if is_path() { schema } else { &schema["items"] };
+            items.iter().any(|item| has_wrong_path(schema, item))
         }
         Json::Object(fields) => {
-            fields
-                .iter()
-                .for_each(|(name, value)| named_paths(&schema["properties"][name], value, paths));
+            let mut fields = fields.iter();
+            fields.any(|(name, value)| has_wrong_path(&schema["properties"][name], value))
         }
-        _ => {}
+        _ => false,
     }
 }
 

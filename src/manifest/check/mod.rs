@@ -15,9 +15,9 @@ use jiff::civil::Date;
 use super::{
     config::{self, Manages},
     faults::{Faults, Finding, Spot},
-    layer::{Included, Layered, Merged, Rules},
+    layer::{Included, Layered, Rules},
     parallel::for_each,
-    read::document::{Body, Part, Section, Sound, State},
+    read::document::{self, Body, Part, Section, Sound, State},
 };
 use crate::{
     desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
@@ -67,18 +67,14 @@ impl Context {
 /// Checks everything. The named containers become [`Desired`].
 pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desired, Faults) {
     let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
-    let checked = for_each(containers, |merged| {
-        let is_named = merged.is_named;
-        let (container, faults) = one(merged, context);
-        (container, is_named, faults)
-    });
+    let mut named = containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
+    let checked = for_each(containers, |merged| one(merged, context));
     self::invented(invented, context, &mut faults);
-    let (mut containers, mut named) = (Vec::new(), Vec::new());
-    for (container, is_named, found) in checked {
-        containers.push(container);
-        named.push(is_named);
+    let container = |(container, found): (_, Faults)| {
         faults.0.extend(found.0);
-    }
+        container
+    };
+    let mut containers: Vec<_> = checked.into_iter().map(container).collect();
     let by_path = containers.iter().map(|known| (known.path.to_lowercase(), known)).collect();
     between::above(&by_path, context, &mut faults);
     between::of_another_scope(&containers, &by_path, &mut faults);
@@ -90,7 +86,6 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
     acknowledgements::inside_projects(&acknowledgements, &containers, &mut faults);
     acknowledgements::in_vain(&acknowledgements, &by_path, rules, &mut faults);
     between::shared(&containers, &mut faults);
-    let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
 }
@@ -100,7 +95,11 @@ type ByPath<'c> = BTreeMap<String, &'c Container>;
 
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
-fn invented(invented: Vec<(Merged, Faults)>, context: &Context, faults: &mut Faults) {
+fn invented(
+    invented: Vec<(Box<document::Container>, Faults)>,
+    context: &Context,
+    faults: &mut Faults,
+) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
     let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
     // Rules never include containers outside of `manages`.
@@ -120,7 +119,7 @@ pub(super) fn included(included: Included, context: &Context) -> (Container, Fau
     (Container { brought_in: Some(included.by), ..container }, faults)
 }
 
-fn one(merged: Merged, context: &Context) -> (Container, Faults) {
+fn one(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
     let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
     let container = check.container(merged);
     access::rows(&container, &mut check.faults);
@@ -141,8 +140,8 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
-    fn container(&mut self, merged: Merged) -> Container {
-        let Merged { scope, path, mut life, body, .. } = merged;
+    fn container(&mut self, merged: Box<document::Container>) -> Container {
+        let document::Container { scope, path, mut life, body, .. } = *merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
         self.absent_container(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);

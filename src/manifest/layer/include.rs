@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Layered, Merged, Rules, one};
+use super::{Layered, Rules, one};
 use crate::{
     address::Glob,
     desired::Life,
@@ -23,7 +23,7 @@ use crate::{
 /// A container that a rule includes.
 #[derive(Debug)]
 pub(in crate::manifest) struct Included {
-    pub(in crate::manifest) merged: Merged,
+    pub(in crate::manifest) merged: Box<Container>,
     /// The glob of the rule.
     pub(in crate::manifest) by: Arc<str>,
 }
@@ -64,7 +64,7 @@ impl Rules {
 }
 
 /// The merged rules for the container at `path`, which `rule` includes.
-fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Merged, Faults) {
+fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Container>, Faults) {
     let container = Container {
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
@@ -72,7 +72,7 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Merged, 
         life: Life::default(),
         body: Body::default(),
     };
-    let (mut merged, _, faults) = one(container, rules, &[]);
+    let (mut merged, _, faults) = one(Box::new(container), rules, &[]);
     let (own, _) = kinds::container(scope);
     merged.body.sections.retain(|section| section.of.section != own.section);
     (merged, faults)

@@ -1,7 +1,7 @@
 //! The second part of loading: merges documents into groups and projects.
 //!
-//! The input is the documents of all files. The output is one [`Merged`] for each group and project:
-//! the `Defaults` that match its path, the `Profile`s that it uses, and its own document, merged.
+//! The input is the documents of all files. The output is one [`Container`] for each group and
+//! project: the `Defaults` that match its path, the `Profile`s that it uses, and its own document, merged.
 //! Every field keeps the origin of its document. `rules` orders the layers, `merge` merges them, and
 //! `text` fills in templates. The result is checked later.
 //!
@@ -14,14 +14,14 @@
 //! Containers that a rule includes (`undeclared: include`) have no document of their own. Only the
 //! service knows their paths; offline, the rules are checked at invented ones ([`include`]).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::{
     faults::{Faults, Spot},
     parallel::for_each,
-    read::document::{Acknowledge, Body, Container, Document},
+    read::document::{Acknowledge, Container, Document},
 };
-use crate::{address::Glob, desired::Life, field::Scope, origin::Sourced};
+use crate::address::Glob;
 
 mod include;
 mod merge;
@@ -33,29 +33,15 @@ pub(super) use include::Included;
 pub(super) use rules::Rules;
 pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 
-/// A group or project, merged from all documents that apply to it.
-#[derive(Clone, Debug)]
-pub(super) struct Merged {
-    pub(super) scope: Scope,
-    /// The full path, with its place in the document that declares it.
-    pub(super) path: Sourced<Arc<str>>,
-    /// Whether the file that declares it was named.
-    pub(super) is_named: bool,
-    /// The changes of the whole container in its own document.
-    pub(super) life: Life,
-    /// The merged layers.
-    pub(super) body: Body,
-}
-
 /// The result of merging all documents.
 #[derive(Debug, Default)]
 pub(super) struct Layered {
     /// The groups and projects, ordered by their path in lower case. If one is declared twice, both
     /// are here, because each may have other faults.
-    pub(super) containers: Vec<Merged>,
+    pub(super) containers: Vec<Box<Container>>,
     /// Containers at invented paths that rules would include, only to check them, and the faults of
     /// their layers.
-    pub(super) invented: Vec<(Merged, Faults)>,
+    pub(super) invented: Vec<(Box<Container>, Faults)>,
     /// All rules, to include undeclared containers later.
     pub(super) rules: Rules,
     /// The acknowledgements, in order of their content.
@@ -72,23 +58,24 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     let (mut containers, mut rules) = (Vec::new(), Vec::new());
     for document in documents {
         match document {
-            Document::Container(container) => containers.push(*container),
+            Document::Container(container) => containers.push(container),
             Document::Rule(rule) => rules.push(*rule),
             Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }
     }
-    let key = |container: &Container| {
+    let key = |container: &Box<Container>| {
         (container.path.value.to_lowercase(), container.path.origin.clone())
     };
     containers.sort_by_cached_key(key);
     duplicates(&containers, &mut layered.faults);
     let rules = Rules::new(rules, &mut layered.faults);
     let merged = for_each(containers, |container| one(container, &rules, traced));
-    for (merged, trace, faults) in merged {
-        layered.containers.push(merged);
+    let container = |(container, trace, faults): (_, _, Faults)| {
         layered.traces.extend(trace);
         layered.faults.0.extend(faults.0);
-    }
+        container
+    };
+    layered.containers = merged.into_iter().map(container).collect();
     shared_variables(&layered.containers, &mut layered.faults);
     include::invented(&rules, &mut layered);
     rules.idle(&layered.containers, &mut layered.faults);
@@ -103,27 +90,28 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
 }
 
 /// Merges one group or project.
-fn one(container: Container, rules: &Rules, traced: &[Glob]) -> (Merged, Option<Trace>, Faults) {
+fn one(
+    mut container: Box<Container>,
+    rules: &Rules,
+    traced: &[Glob],
+) -> (Box<Container>, Option<Trace>, Faults) {
     let mut faults = Faults::default();
-    let Container { scope, path, is_named, life, body } = container;
-    let layers = rules.of(scope, &path, &body, &mut faults);
+    let Container { scope, path, life, body, .. } = &mut *container;
+    let layers = rules.of(*scope, path, body, &mut faults);
     let lower = path.value.to_lowercase();
     let own = traced.iter().any(|glob| glob.matches(&lower)).then(|| body.clone());
     // Nothing else may be declared for an absent container.
-    let body = if life.absent().is_some() || (layers.is_empty() && body.is_closed()) {
-        body
-    } else {
-        merge::merge(&path, &layers, &body, &mut faults)
-    };
-    rules.count(&layers, &body);
-    let merged = Merged { scope, path, is_named, life, body };
-    let trace = own.map(|own| Trace::new(&layers, &own, merged.clone()));
-    (merged, trace, faults)
+    if life.absent().is_none() && !(layers.is_empty() && body.is_closed()) {
+        *body = merge::merge(path, &layers, body, &mut faults);
+    }
+    rules.count(&layers, body);
+    let trace = own.map(|own| Trace::new(&layers, &own, container.clone()));
+    (container, trace, faults)
 }
 
 /// Reports environment variables that are named after two groups or projects.
-fn shared_variables(containers: &[Merged], faults: &mut Faults) {
-    let mut named: BTreeMap<&str, &Merged> = BTreeMap::new();
+fn shared_variables(containers: &[Box<Container>], faults: &mut Faults) {
+    let mut named: BTreeMap<&str, &Container> = BTreeMap::new();
     for container in containers {
         for (variable, origin) in &container.body.variables {
             let first = *named.entry(variable).or_insert(container);
@@ -147,10 +135,9 @@ fn shared_variables(containers: &[Merged], faults: &mut Faults) {
 
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
-fn duplicates(containers: &[Container], faults: &mut Faults) {
-    let same =
-        |a: &Container, b: &Container| a.path.value.to_lowercase() == b.path.value.to_lowercase();
-    for declared in containers.chunk_by(same) {
+fn duplicates(containers: &[Box<Container>], faults: &mut Faults) {
+    let path = |container: &Container| container.path.value.to_lowercase();
+    for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
         let help = if others.iter().all(|other| other.scope == first.scope) {
             format!("write both into one document: there is one for each {}", first.scope.noun())

@@ -8,7 +8,6 @@ use std::{
     },
 };
 
-use super::Merged;
 use crate::{
     address::{Glob, GlobIndex, Globs},
     desired::PROJECTS,
@@ -16,7 +15,7 @@ use crate::{
     manifest::{
         config::{NO_EXPRESSION, is_expression},
         faults::{Faults, Spot},
-        read::document::{Body, Holds, Rule, Uses},
+        read::document::{Body, Container, Holds, Rule, Uses},
     },
     origin::{Origin, Sourced},
     text::{alternatives, nearest},
@@ -325,7 +324,7 @@ impl Rules {
     }
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
-    pub(super) fn idle(&self, containers: &[Merged], faults: &mut Faults) {
+    pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         for (at, Known { rule, is_used, declared }) in self.rules.iter().enumerate() {
             // Only the service knows what it includes; and of two profiles with one name, it is
             // unknown which one is used.
@@ -357,15 +356,15 @@ impl Rules {
 }
 
 /// The first of `containers`, in order of their paths, of which the path starts with `prefix`.
-fn first_from<'c>(containers: &'c [Merged], prefix: &str) -> Option<&'c Merged> {
+fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
     let (prefix, path) =
-        (prefix.to_lowercase(), |container: &Merged| container.path.value.to_lowercase());
+        (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
     let at = containers.partition_point(|container| path(container) < prefix);
-    containers.get(at).filter(|next| path(next).starts_with(&prefix))
+    containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
 }
 
 /// Reports a rule without effect.
-fn idle_rule(rule: &Rule, containers: &[Merged], faults: &mut Faults) {
+fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
     let noun = rule.scope.noun();
     let (paths, except) = match &rule.holds {
         Holds::Where { paths, except } => (paths, except),
@@ -377,8 +376,8 @@ fn idle_rule(rule: &Rule, containers: &[Merged], faults: &mut Faults) {
         }
     };
     let matches =
-        |of: &Merged| of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase());
-    if let Some(except) = except.as_ref().filter(|_| containers.iter().any(matches)) {
+        |of: &Container| of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase());
+    if let Some(except) = except.as_ref().filter(|_| containers.iter().any(|own| matches(own))) {
         let message = format!("`except` leaves out each {noun} that `path` matches");
         let idle = faults.warning("idle-rule", message, Spot::key(&except.origin));
         idle.help("take it out, write less in it, or take the document away");
@@ -405,12 +404,12 @@ fn idle_rule(rule: &Rule, containers: &[Merged], faults: &mut Faults) {
 }
 
 /// Reports paths in `except` that are not declared. Globs there may be for what comes later.
-fn idle_exceptions(rule: &Rule, containers: &[Merged], faults: &mut Faults) {
+fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
     let Holds::Where { except: Some(except), .. } = &rule.holds else { return };
     let paths = except.value.iter().map(Glob::written);
     for path in paths.filter(|path| !path.contains(['*', '?', '[', '{'])) {
         let is_it =
-            |of: &Merged| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
+            |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
         if first_from(containers, path).is_some_and(is_it) {
             continue;
         }
@@ -587,12 +586,7 @@ mod tests {
             texts.iter().map(|text| Glob::over_paths(text).unwrap()).collect()
         };
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
-        let origin = Origin {
-            file: "rules.yaml".into(),
-            line: 1,
-            column: 1,
-            layer: crate::origin::Layer::Defaults,
-        };
+        let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
         let except = Sourced { value: globs(&["acme/old/*"]), origin };
         let of = |path: &str| rank(path, &paths, Some(&except));
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));

@@ -400,12 +400,12 @@ mod tests {
     use crate::origin::{Layer, Origin};
 
     fn path(written: &str) -> Sourced<Arc<str>> {
-        let origin = Origin { file: "a.yaml".into(), line: 1, column: 1, layer: Layer::Project };
+        let origin = Origin::new("a.yaml", 1, 1, Layer::Project);
         Sourced { value: written.into(), origin }
     }
 
     fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Value>> {
-        let origin = || Origin { file: "a.yaml".into(), line: 1, column: 1, layer: Layer::Project };
+        let origin = || Origin::new("a.yaml", 1, 1, Layer::Project);
         let param = |(name, value): &(&str, &str)| {
             ((*name).into(), Sourced { value: (*value).into(), origin: origin() })
         };

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use super::{
-    Merged,
     merge::{self, WITHIN},
     rules::Layers,
     text::Words,
@@ -19,7 +18,7 @@ use crate::{
     kind::Section,
     manifest::{
         faults::Faults,
-        read::document::{Body, Holds, Rule, State},
+        read::document::{Body, Container, Holds, Rule, State},
     },
     origin::{Origin, Sourced},
     value::Value,
@@ -31,7 +30,7 @@ pub struct Trace {
     /// The layers, lowest first. The last one is its own document.
     pub layers: Vec<Layer>,
     /// The result.
-    pub(in crate::manifest) merged: Merged,
+    pub(in crate::manifest) merged: Box<Container>,
 }
 
 /// One layer.
@@ -111,7 +110,7 @@ pub enum Content {
 
 impl Trace {
     /// The values of `layers` and of the document `own`, with the result.
-    pub(super) fn new(layers: &Layers<'_>, own: &Body, merged: Merged) -> Self {
+    pub(super) fn new(layers: &Layers<'_>, own: &Body, merged: Box<Container>) -> Self {
         let words = Words::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);

@@ -167,8 +167,8 @@ impl Reader<'_, '_> {
                 key: OnceLock::new(),
             })
         };
-        let mut entries: Vec<_> = list.items().iter().enumerate().filter_map(entry).collect();
-        entries.shrink_to_fit();
+        let mut entries = Vec::with_capacity(list.items().len());
+        entries.extend(list.items().iter().enumerate().filter_map(entry));
         entries
     }
 
@@ -262,7 +262,9 @@ impl Reader<'_, '_> {
     fn unfilled(&mut self, of: kind::Section, node: &Node) {
         let has_parameter = |text: &str| {
             let mut names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
-            names.any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
+            text.contains('{')
+                && names
+                    .any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
         };
         for (key, value) in node.entries() {
             let is_known = of.table().get(&key.name).is_some();

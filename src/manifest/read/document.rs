@@ -30,8 +30,8 @@ pub(in crate::manifest) enum Document {
     Acknowledge(Box<Acknowledge>),
 }
 
-/// The declaration of a group or project in one document.
-#[derive(Debug)]
+/// The declaration of a group or project in one document, or merged from all that apply to it.
+#[derive(Clone, Debug)]
 pub(in crate::manifest) struct Container {
     pub(in crate::manifest) scope: Scope,
     /// The full path as written, and the position of its key.

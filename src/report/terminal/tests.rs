@@ -140,7 +140,7 @@ pub(in crate::report) fn shop_plan() -> Plan {
 }
 
 fn origin(line: u32) -> Origin {
-    Origin { file: "shop.yaml".into(), line, column: 3, layer: Layer::Project }
+    Origin::new("shop.yaml", line, 3, Layer::Project)
 }
 
 /// A plan with problems, refusals and other parts in addition to steps and notes.
@@ -406,8 +406,7 @@ fn a_narrow_plan_has_the_line_of_the_rule() {
     let mut planned = planned(&manifests, |project| {
         live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
     });
-    planned.steps[0].changes[0].origin =
-        Some(Origin { file: "rules.yaml".into(), line: 3, column: 1, layer: Layer::Project });
+    planned.steps[0].changes[0].origin = Some(Origin::new("rules.yaml", 3, 1, Layer::Project));
     let style = Style { width: Some(60), ..Style::default() };
     insta::assert_snapshot!(plan(&planned, &run(), Title::Plan, style), @r"
     plan for https://gitlab.example.org as alice
@@ -666,7 +665,7 @@ pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
     blocked.problems[0].help = Some(text.to_owned());
     blocked.refusals[0].reason = text.to_owned();
     blocked.refusals[0].acknowledgement = text.to_owned();
-    blocked.refusals[0].origin.file = text.into();
+    blocked.refusals[0].origin = Origin::new(text, 1, 1, Layer::Project);
     blocked.incomplete[0].reason = text.to_owned().into();
     blocked.incomplete[0].address.path = text.into();
     planned.problems = blocked.findings.problems;
