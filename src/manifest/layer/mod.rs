@@ -1,9 +1,9 @@
 //! The second part of loading: merges documents into groups and projects.
 //!
 //! The input is the documents of all files. The output is one [`Container`] for each group and
-//! project: the `Defaults` that match its path, the `Profile`s that it uses, and its own document, merged.
-//! Every field keeps the origin of its document. `rules` orders the layers, `merge` merges them, and
-//! `text` fills in templates. The result is checked later.
+//! project: the `Defaults` that match its path, the `Profile`s that it uses, and its own document,
+//! merged. Every field keeps the origin of its document. `rules` orders the layers, `merge` merges
+//! them, and `text` fills in templates. The result is checked later.
 //!
 //! | layer | outranks | among each other |
 //! |---|---|---|
