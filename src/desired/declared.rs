@@ -12,7 +12,7 @@ use crate::{
 /// Named values with their origins, in the order of their names.
 ///
 /// Packed into one piece of memory, and unpacked on access. Unpacked, `true` needs 72 bytes and its
-/// origin 16, which would be half a gigabyte for the fields of 100,000 projects.
+/// origin 16, which would be a third of a gigabyte for the fields of 100,000 projects.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Declared {
     /// The file and layer of the first field; nearly always those of all fields.

@@ -1,9 +1,9 @@
 //! The second part of loading: merges documents into groups and projects.
 //!
 //! The input is the documents of all files. The output is one [`Container`] for each group and
-//! project: the `Defaults` that match its path, the `Profile`s that it uses, and its own document, merged.
-//! Every field keeps the origin of its document. `rules` orders the layers, `merge` merges them, and
-//! `text` fills in templates. The result is checked later.
+//! project: the `Defaults` that match its path, the `Profile`s that it uses, and its own document,
+//! merged. Every field keeps the origin of its document. `rules` orders the layers, `merge` merges
+//! them, and `text` fills in templates. The result is checked later.
 //!
 //! | layer | outranks | among each other |
 //! |---|---|---|
@@ -38,6 +38,7 @@ pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 pub(super) struct Layered {
     /// The groups and projects, ordered by their path in lower case. If one is declared twice, both
     /// are here, because each may have other faults.
+    #[expect(clippy::vec_box, reason = "each is freed as soon as it is checked")]
     pub(super) containers: Vec<Box<Container>>,
     /// Containers at invented paths that rules would include, only to check them, and the faults of
     /// their layers.
@@ -63,10 +64,9 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
             Document::Acknowledge(document) => layered.acknowledged.push(*document),
         }
     }
-    let key = |container: &Box<Container>| {
+    containers.sort_by_cached_key(|container| {
         (container.path.value.to_lowercase(), container.path.origin.clone())
-    };
-    containers.sort_by_cached_key(key);
+    });
     duplicates(&containers, &mut layered.faults);
     let rules = Rules::new(rules, &mut layered.faults);
     let merged = for_each(containers, |container| one(container, &rules, traced));
