@@ -574,6 +574,11 @@ impl Field {
         Self { with_every_edit: true, ..self }
     }
 
+    /// With this value if a new entry, or row, does not have it.
+    pub fn preset(self, value: impl Into<Json>) -> Self {
+        Self { preset: Some(value.into()), ..self }
+    }
+
     /// Reset by the service when `other` changes.
     pub fn reset_by(self, other: &'static str) -> Self {
         Self { reset_by: Some(other.into()), ..self }

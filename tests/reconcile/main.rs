@@ -11,6 +11,7 @@ mod base;
 mod comment;
 mod convergence;
 mod economy;
+mod environments;
 mod export;
 mod faults;
 mod fuzz;

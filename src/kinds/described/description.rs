@@ -109,6 +109,8 @@ pub enum Weakens {
     WhenChanged,
     /// More people get a grant. All entries for the same thing are judged together.
     WhenWider,
+    /// Fewer approvals are required, or more people can give one.
+    WhenFewer,
 }
 
 impl From<&Field> for Stake {
@@ -116,7 +118,7 @@ impl From<&Field> for Stake {
         let words = || field.words.iter().map(|word| word.word.clone().into()).collect();
         Self::Weakens(match field.weakens {
             Weakens::Never => return Self::Nothing,
-            Weakens::WhenWider => return Self::ByKind,
+            Weakens::WhenWider | Weakens::WhenFewer => return Self::ByKind,
             Weakens::WhenOff => When::Off,
             Weakens::WhenOn => When::On,
             Weakens::WhenLower => When::Lower,
@@ -307,7 +309,7 @@ pub struct Field {
     pub example: Option<Scalar>,
     /// Another example. Tests change the field to it.
     pub another_example: Option<Scalar>,
-    /// What `grants` allow, as a verb.
+    /// What `grants` allow, and `approvals` are needed for, as a verb.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<String>,
     /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
@@ -432,4 +434,7 @@ pub enum Value {
     Address,
     /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
     Grants,
+    /// Who must approve something: likewise, each with a number of approvals. A removal also names
+    /// the level, user or group. Only for entries with `grants`.
+    Approvals,
 }

@@ -292,14 +292,49 @@ pub(super) fn changed(
         if let Some(id) = integer(&format!("{list}[id]"), &change["id"])? {
             let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
             match flag("_destroy", &change["_destroy"])? == Some(true) {
+                // Rules of approval must name themselves again.
+                true if list == RULES => {
+                    named_once(list, change)?;
+                    all.remove(at);
+                }
                 true => drop(all.remove(at)),
-                false => all[at] = row(id, change)?.unwrap_or_default(),
+                false => {
+                    let row = row(id, change)?.unwrap_or_default();
+                    let is_other = |name: &str| row[name].is_null() != all[at][name].is_null();
+                    let is_of_environments = [LEVELS, RULES].contains(&list);
+                    refuse_if(is_of_environments && WHO.into_iter().any(is_other), || {
+                        invalid_row(list, EXACTLY_ONE)
+                    })?;
+                    all[at] = row;
+                }
             }
         } else {
             all.extend(row(0, change)?);
         }
     }
     Ok(all)
+}
+
+/// What a row names.
+const WHO: [&str; 3] = ["access_level", "user_id", "group_id"];
+
+const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
+
+/// Refuses an element that does not name exactly one thing.
+fn named_once(list: &str, sent: &Value) -> Result<()> {
+    match WHO.iter().filter(|name| !sent[**name].is_null()).count() {
+        1 => Ok(()),
+        0 if list == RULES => {
+            let names = WHO.map(|name| format!("{list}[{name}]"));
+            Err(Failure::parameter(&names.join(", "), NONE_SENT))
+        }
+        _ => Err(invalid_row(list, EXACTLY_ONE)),
+    }
+}
+
+fn invalid_row(list: &str, words: &str) -> Failure {
+    let noun = if list == RULES { "Approval rules" } else { "Deploy access levels" };
+    Failure::invalid_record(vec![format!("{noun} {words}")])
 }
 
 /// One element of a list of grants; `None` if its user or group has no access: in a project the ways
@@ -312,6 +347,7 @@ fn grant(
     sent: &Value,
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
+    named_once(list, sent)?;
     let (user, named) = (read("user_id")?, read("group_id")?);
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
@@ -323,13 +359,8 @@ fn grant(
         (_, Some(id), _) if takes_part(call, group, id)? => {
             Namespace::by_id(call.db, id)?.map(|group| group.name)
         }
-        (Some(_), ..) | (_, Some(_), _) => None,
-        (.., Some(level)) => Some(grants::describe(level).to_owned()),
-        _ => {
-            let names =
-                ["access_level", "user_id", "group_id"].map(|name| format!("{list}[{name}]"));
-            return Err(Failure::parameter(&names.join(", "), NONE_SENT));
-        }
+        (None, None, Some(level)) => Some(grants::describe(level).to_owned()),
+        _ => None,
     };
     let Some(description) = description else { return Ok(None) };
     let id = if id == 0 { next_grant(call)? } else { id };
@@ -342,7 +373,11 @@ fn grant(
         "group_inheritance_type": read("group_inheritance_type")?.unwrap_or(0),
     });
     if list == RULES {
-        body["required_approvals"] = read("required_approvals")?.unwrap_or(1).into();
+        let count = read("required_approvals")?.unwrap_or(1);
+        refuse_if(count < 1, || {
+            invalid_row(list, "required approvals must be greater than or equal to 1")
+        })?;
+        body["required_approvals"] = count.into();
     }
     Ok(Some(body))
 }

@@ -139,6 +139,7 @@ async fn environments_stop_before_they_go() {
     let world = at(OBSERVED).await;
     let rule = fact("environments");
     let protected = fact("protected-environments");
+    let approvals = fact("protected-approvals");
     let levels = json!([{"access_level": 40}]);
     let one =
         json!({"name": "live", "deploy_access_levels": levels, "approval_rules": [{"user_id": 4}]});
@@ -163,6 +164,13 @@ async fn environments_stop_before_they_go() {
             (protected, "mia", "GET", below("protected_environments/live"), NO, 200, shown),
             (protected, "mia", "PUT", below("protected_environments/live"), swap, 200, json!({"deploy_access_levels": [{"id": 3, "access_level": 30}], "approval_rules": [{"id": 2}]})),
             (protected, "mia", "PUT", below("protected_environments/live"), json!({"deploy_access_levels": [{"id": 3, "_destroy": true}]}), 422, NO),
+            (protected, "mia", "PUT", below("protected_environments/live"), json!({"deploy_access_levels": [{"access_level": 30, "user_id": 4}]}), 422, json!({"message": ["Deploy access levels Exactly one of access_level, group_id, user_id must be present"]})),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "_destroy": true}]}), 400, NO),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 0}]}), 422, NO),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 3}]}), 200, json!({"approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 3}]})),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "user_id": 4}]}), 200, json!({"approval_rules": [{"id": 2, "required_approvals": 1}]})),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "access_level": 30}]}), 422, NO),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "_destroy": true, "user_id": 4}]}), 200, json!({"approval_rules": []})),
             (fact("approval-count"), "mia", "PUT", below("protected_environments/live"), json!({"required_approval_count": 2}), 422, NO),
             (protected, "dan", "GET", below("protected_environments"), NO, 403, NO),
             (protected, "mia", "DELETE", below("protected_environments/live"), NO, 204, NO),
