@@ -31,6 +31,7 @@ mod random;
 mod reached;
 mod releases;
 mod roster;
+mod runners;
 mod saved;
 mod schedules;
 mod shown;

@@ -323,6 +323,7 @@ impl Setup {
             Some(Named::User) => {
                 return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
             }
+            Some(Named::Runner) => return Err("needs a runner".to_owned()),
             Some(Named::Group) => return Ok(format!("{}/{PEER}", self.root).into()),
             Some(Named::Project) => {
                 return Ok(format!("{}/{}", self.root, Scope::Project.noun()).into());

@@ -301,8 +301,8 @@ pub struct Field {
     pub minimum: Option<i64>,
     /// The highest allowed integer.
     pub maximum: Option<i64>,
-    /// What its value names: a user by username, or a group or project by path. Requests contain
-    /// the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
+    /// What its value names: a user by username, a group or project by path, or a runner by its
+    /// description or id. Requests contain the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
     /// name, or the URL of the page of a group.
     pub names: Option<Named>,
     /// An example.

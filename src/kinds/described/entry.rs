@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::description::{Description, Field, Home, Value};
 use crate::{
-    field::{self, Accepted, Codec, Compare, KEYWORD, Limits, Readback, Scope, Secrecy, Stake},
+    field::{
+        self, Accepted, Codec, Compare, KEYWORD, Limits, Named, Readback, Scope, Secrecy, Stake,
+    },
     kind::{CRON, TIME_ZONE},
     kinds::protected_branch::{Approval, Grant, PushGrant},
     level::Level,
@@ -49,6 +51,9 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
         Value::Secret => schema::of::<Reference>().to_value(),
         Value::Address => schema::of::<TextOrSecret>().to_value(),
         Value::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
+        Value::Text if field.names == Some(Named::Runner) => {
+            json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
+        }
         Value::Text | Value::Word => json!({"type": "string"}),
         Value::Cron => json!({"type": "string", "format": CRON}),
         Value::TimeZone => json!({"type": "string", "format": TIME_ZONE}),

@@ -11,7 +11,7 @@ use super::{
     entry,
 };
 use crate::{
-    field::Scope,
+    field::{Named, Scope},
     kind::{
         Capability, Change, Create, Effect, Fault, Handle, HandlePlace, Home, Identity, Job, Kind,
         Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
@@ -229,8 +229,10 @@ fn of_scope(
         home.inherited_unless.iter().map(|own| (keep(&own.field), own.value.0.clone()));
     let inherited_unless: &'static [_] = inherited_unless.collect::<Vec<_>>().leak();
     // A row of the list must have these fields; without them it counts as not read.
+    // A runner may have no description.
     let is_needed = |spec: &&Spec| {
-        (description.always_named().any(|name| *name == spec.name)
+        (spec.field.names != Some(Named::Runner)
+            && description.always_named().any(|name| *name == spec.name)
             && parent.is_none_or(|parent| parent.field != spec.name))
             || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
     };
