@@ -7,7 +7,7 @@ use super::{
     entry, make,
 };
 use crate::{
-    field::Compare,
+    field::{Compare, Named},
     kind::{Kind, Removal},
     kinds::{Registry, words},
     level::Level,
@@ -494,7 +494,8 @@ impl Check<'_> {
     /// Paths that descriptions must not, or need not, describe.
     fn home(&mut self, path: &str, below: &SubPath, operations: &[&Operation]) {
         let has = |names: &[&str]| below.segments().any(|own| names.contains(&own));
-        if has(&SHOWN_ONCE) {
+        let names_runners = |field: &Field| field.names == Some(Named::Runner);
+        if has(&SHOWN_ONCE) && !self.description.fields.iter().any(names_runners) {
             let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }

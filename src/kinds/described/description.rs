@@ -80,6 +80,9 @@ pub struct Description {
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
+    /// Fields of responses that manifests do not have. `export` names those that are set.
+    #[serde(default)]
+    pub unmanaged: Vec<String>,
     /// Parameters of the edit request that are not fields of manifests, such as a new name. Only
     /// `undrift call` sends them.
     #[serde(default)]

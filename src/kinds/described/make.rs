@@ -278,6 +278,12 @@ fn of_scope(
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         lists_itself: home.lists_itself,
         called_by: description.called_by.as_deref().map(keep),
+        unmanaged: description
+            .unmanaged
+            .iter()
+            .map(|name| (keep(name), ""))
+            .collect::<Vec<_>>()
+            .leak(),
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,
         ..Home::PLAIN

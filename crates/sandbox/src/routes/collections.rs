@@ -667,17 +667,10 @@ const ALLOWED: Collection = Collection {
         let is_listed = is_listed(of, &itself, &of.stored(call, scope)?);
         Ok(if is_listed { Vec::new() } else { vec![itself] })
     },
-    settle: |of, call, row, stored| settle_allowed(of, call, row, stored, "project"),
+    settle: settle_allowed,
     rows: Records("job_token_allowlist"),
     missing: || Failure::refused("Target project is not in the job token scope"),
-    json: |of, call, scope, row| {
-        if call.writes {
-            return Ok(allowed(of, scope, row));
-        }
-        let project = Project::by_id(call.db, row.value(PROJECT).as_i64().unwrap_or_default())?;
-        let (project, wanted) = (project.ok_or_else(Failure::no_record)?, Extras::of(call)?);
-        view::value(|text| view::simple(call, &project, wanted, text))
-    },
+    json: allowed,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
 
@@ -690,24 +683,26 @@ const ALLOWED_GROUPS: Collection = Collection {
     required: &[GROUP],
     fields: &[Field::new(GROUP, Form::Named(Named::Group))],
     inherited: |_, _, _| Ok(Vec::new()),
-    settle: |of, call, row, stored| settle_allowed(of, call, row, stored, "group"),
     rows: Records("job_token_groups_allowlist"),
     missing: || Failure::refused("Target group is not in the job token scope"),
-    json: |of, call, scope, row| {
-        if call.writes {
-            return Ok(allowed(of, scope, row));
-        }
-        let group = Namespace::by_id(call.db, row.value(GROUP).as_i64().unwrap_or_default())?;
-        let group = group.ok_or_else(Failure::no_record)?;
-        let url = group.web_url(&call.base);
-        Ok(json!({ "id": group.id, "web_url": url, "name": group.name }))
-    },
     ..ALLOWED
 };
 
-/// What a POST to a list of allowed ones answers.
-fn allowed(of: &Collection, scope: &Scope, row: &Record) -> Value {
-    json!({ "source_project_id": scope.id(), of.key: row.value(of.key) })
+/// What a list of allowed ones shows; a POST answers with ids.
+fn allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
+    let named = row.value(of.key);
+    if call.writes {
+        return Ok(json!({ "source_project_id": scope.id(), of.key: named }));
+    }
+    let id = named.as_i64().unwrap_or_default();
+    if of.key == GROUP {
+        let group = Namespace::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+        let url = group.web_url(&call.base);
+        return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
+    }
+    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+    let wanted = Extras::of(call)?;
+    view::value(|text| view::simple(call, &project, wanted, text))
 }
 
 fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
@@ -717,10 +712,10 @@ fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
 fn settle_allowed(
     of: &Collection,
     call: &Call<'_>,
-    row: &Record,
+    row: &mut Record,
     stored: &[Record],
-    noun: &str,
 ) -> Result<()> {
+    let noun = if of.key == GROUP { "group" } else { "project" };
     let unknown = format!("{} not found", of.key);
     refuse_if(!of.is_known(call, row)?, || Failure::not_found(&unknown))?;
     let again = format!("This {noun} is already in the job token allowlist.");
