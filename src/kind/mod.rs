@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Codec, Field, Readback, Scope, Tier},
+    field::{Accepted, Codec, Field, Named, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
@@ -490,6 +490,10 @@ impl Section {
         }
         if spec.has_rows() {
             return value.is_array();
+        }
+        // Manifests may have an id in place of it.
+        if spec.field.names == Some(Named::Runner) {
+            return value.is_string();
         }
         let is_of = |kind: &Json| match kind.as_str() {
             Some("string") => value.is_string(),

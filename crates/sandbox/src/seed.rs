@@ -331,7 +331,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 37);
+        assert_eq!(fields, 42);
     }
 
     #[test]

@@ -552,3 +552,49 @@ async fn links_to_a_directory_are_addressed_by_what_they_link() {
         ])
         .await;
 }
+
+#[tokio::test]
+async fn runners_are_added_to_projects_and_stay_with_their_owner() {
+    let mut seed = usual_seed();
+    seed["runners"] = json!([
+        {"description": "own", "projects": ["acme/shop"]},
+        {"description": "all"},
+        {"description": "of the group", "group": "acme"},
+        {"description": "of another", "projects": ["mia/own"]},
+        {"description": "locked", "projects": ["mia/own"], "locked": true},
+    ]);
+    seed["projects"].as_array_mut().expect("projects").push(json!({"path": "mia/own"}));
+    let (world, rule) = (World::with(seed).await, fact("runners"));
+    let (list, add) = (below("runners"), |id: u8| json!({"runner_id": id}));
+    let one = |id: u8| below(&format!("runners/{id}"));
+    let own = json!({"id": 1, "description": "own", "runner_type": "project_type"});
+    let says = |text: &str| json!({"message": text});
+    let taken = "Validation failed: Runner projects runner has already been taken - runner_error";
+    let kept = "You cannot unassign a runner from the owner project. Delete the runner instead";
+    world
+        .check(vec![
+            (rule, "mia", "GET", list, NO, 200, json!([{"id": 1}, {"id": 2}, {"id": 3}])),
+            (rule, "mia", "GET", below("runners?type=project_type"), NO, 200, json!([own])),
+            (rule, "dan", "GET", list, NO, 403, NO),
+            (
+                rule,
+                "mia",
+                "GET",
+                "/runners?type=project_type",
+                NO,
+                200,
+                json!([{"id": 1}, {"id": 4}, {"id": 5}]),
+            ),
+            (rule, "mia", "GET", "/runners/all", NO, 403, NO),
+            (rule, "mia", "POST", list, add(1), 400, says(taken)),
+            (rule, "mia", "POST", list, add(2), 500, NO),
+            (rule, "mia", "POST", list, add(3), 403, says("Runner is a group runner")),
+            (rule, "mia", "POST", list, add(5), 403, says("Runner is locked")),
+            (rule, "mia", "POST", list, add(9), 404, NO),
+            (rule, "mia", "POST", list, add(4), 201, json!({"id": 4})),
+            (rule, "mia", "DELETE", one(4), NO, 204, NO),
+            (rule, "mia", "DELETE", one(4), NO, 404, says("404 Runner Not Found")),
+            (rule, "mia", "DELETE", one(1), NO, 403, says(kept)),
+        ])
+        .await;
+}
