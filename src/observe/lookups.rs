@@ -54,7 +54,7 @@ impl Observer {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,
             Named::Project => self.project(name).await,
-            Named::Runner => Ok(match called(&*self.runners().await?, name)[..] {
+            Named::Runner => Ok(match called(&self.runners().await?, name)[..] {
                 [id] => Some(id),
                 _ => None,
             }),

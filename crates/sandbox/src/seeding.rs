@@ -170,7 +170,7 @@ fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<(), SeedError> {
     let projects = projects.map_err(refused(&place))?;
     let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose();
     let group = group.map_err(refused(&place))?.map(|group| group.id);
-    Runner::new(call, seed.description.clone(), seed.locked, group, &projects)
+    Runner::create(call, seed.description.clone(), seed.locked, group, &projects)
         .map_err(refused(&place))
 }
 

@@ -334,7 +334,7 @@ impl Rules for DescribedRules {
             report(Fault::error("missing-field", first, message, "add one of them"));
         }
         for (list, _) in self.approves {
-            let rows = declared.get(*list).and_then(value::Value::list).into_iter().flatten();
+            let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
             let has_one =
                 |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
             if !rows.clone().all(has_one) {

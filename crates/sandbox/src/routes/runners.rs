@@ -28,7 +28,7 @@ stored!(Runner: runners r, id, description, runner_type, locked, group_id);
 
 impl Runner {
     /// Stores a new runner of a group, of projects, or of the instance. The first project owns it.
-    pub(crate) fn new(
+    pub(crate) fn create(
         call: &Call<'_>,
         description: Option<String>,
         locked: bool,
