@@ -254,18 +254,23 @@ pub enum Named {
     Group,
     /// A project, by its full path.
     Project,
+    /// A runner of projects, by its description or its id.
+    Runner,
 }
 
 impl Named {
     /// The noun.
     pub fn noun(self) -> &'static str {
-        self.scope().map_or("user", Scope::noun)
+        match self {
+            Self::Runner => "runner",
+            _ => self.scope().map_or("user", Scope::noun),
+        }
     }
 
-    /// The scope whose documents declare it; users have none.
+    /// The scope whose documents declare it; users and runners have none.
     pub const fn scope(self) -> Option<Scope> {
         match self {
-            Self::User => None,
+            Self::User | Self::Runner => None,
             Self::Group => Some(Scope::Group),
             Self::Project => Some(Scope::Project),
         }
@@ -572,6 +577,11 @@ impl Field {
     /// In every edit, because the service resets fields that an edit lacks.
     pub fn with_every_edit(self) -> Self {
         Self { with_every_edit: true, ..self }
+    }
+
+    /// With this value if a new entry, or row, does not have it.
+    pub fn preset(self, value: impl Into<Json>) -> Self {
+        Self { preset: Some(value.into()), ..self }
     }
 
     /// Reset by the service when `other` changes.

@@ -329,6 +329,9 @@ impl ApiError {
             403 if refusal.message.starts_with("insufficient_scope") => {
                 "the token needs the scope `api`"
             }
+            403 if refusal.message.contains("from the owner project") => {
+                "declare the runner in this project, or write `state: unmanaged` for it"
+            }
             403 if !refusal.is_bare() => return None,
             403 if removes_member(self.0.operation) => {
                 "the bot of an access token is removed only with that token: revoke it, or write `state: unmanaged` for the bot; for other members, the token needs a higher role"

@@ -682,6 +682,7 @@ mod tests {
             "job_token_allowlist.project",
             "job_token_groups_allowlist.group",
             "pipeline_schedule_variables.schedule",
+            "runners.runner",
         ];
         assert_eq!(found, steering);
     }

@@ -123,6 +123,7 @@ pub(super) fn declare(
         is_personal: facts.personal_owner.is_some(),
         tier: Tier::Free,
         hidden: Vec::new(),
+        unmanaged: BTreeMap::new(),
         ignored: Vec::new(),
         secrets: Vec::new(),
     };
@@ -316,6 +317,13 @@ impl Declaring<'_> {
                     left_out.push(format!("{} not exported: {why}", spec.name));
                     entry.unknown.push(spec.name.clone());
                 }
+            }
+        }
+        for (name, usual) in of.home.unmanaged {
+            let value = live.fields.get(*name).unwrap_or(&Json::Null);
+            if !is_nothing(value) && *value != false && value != usual {
+                let name = format!("{}.{name}", of.section);
+                *self.document.unmanaged.entry(name).or_default() += 1;
             }
         }
         // No answer shows a secret without which the service refuses the entry.

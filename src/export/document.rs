@@ -2,7 +2,7 @@
 //!
 //! A dot in a field's name separates the keys of a mapping: `container_expiration_policy.enabled`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     field::{Scope, Tier},
@@ -37,6 +37,8 @@ pub(super) struct Document {
     pub(super) tier: Tier,
     /// The fields that the service does not show, as `section.field`.
     pub(super) hidden: Vec<String>,
+    /// The number of entries in which a field is set that manifests do not have, by `section.field`.
+    pub(super) unmanaged: BTreeMap<String, usize>,
     /// The sections that ignore rules.
     pub(super) ignored: Vec<&'static str>,
     /// The values of its references.

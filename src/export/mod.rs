@@ -297,7 +297,19 @@ impl Estate {
         };
         let never = never_shown(self.documents.iter().flat_map(|document| &document.parts));
         let hidden = self.documents.iter().flat_map(|document| &document.hidden);
+        let mut unmanaged = BTreeMap::new();
+        for (name, entries) in self.documents.iter().flat_map(|document| &document.unmanaged) {
+            *unmanaged.entry(name).or_insert(0) += entries;
+        }
+        let unmanaged: Vec<_> = unmanaged
+            .iter()
+            .map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")))
+            .collect();
         let notes = [
+            (!unmanaged.is_empty()).then(|| {
+                let all = unmanaged.join(", ");
+                format!("set, but left out, because manifests have no such field: {all}")
+            }),
             say(
                 "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),

@@ -73,19 +73,30 @@ pub enum Unable {
 }
 
 impl Unable {
-    /// A user, group or project that does not exist.
+    /// A user, group, project or runner that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
         let (code, noun) = match named {
             Named::User => ("unknown-user", named.noun()),
             Named::Group => ("unknown-group", named.noun()),
             Named::Project => ("unknown-project", named.noun()),
+            Named::Runner => ("unknown-runner", named.noun()),
         };
         let help = match named {
             Named::User => "correct the username, or create the user first; only administrators find blocked users".to_owned(),
+            Named::Runner => "correct the description, write the id, or use a token of a maintainer of a project that has the runner".to_owned(),
             _ => format!("correct the path, create the {noun} first, or use a token that sees it"),
         };
         let message = format!("the service has no {noun} `{}`", text::escape(name));
         Self::Because { code, message, help, field: field.to_owned() }
+    }
+
+    /// Several things with one name.
+    pub fn several(named: Named, name: &str, ids: &[u64], field: &str) -> Self {
+        let (nouns, name) = (text::plural(named.noun()), text::escape(name));
+        let all = ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let message = format!("several {nouns} are called `{name}`, with the ids {all}");
+        let help = format!("name one of them by its id, as in `{field}: {}`", ids[0]);
+        Self::Because { code: "ambiguous-runner", message, help, field: field.to_owned() }
     }
 
     /// An entry of another section that is neither live nor declared.

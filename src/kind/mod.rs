@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Codec, Field, Readback, Scope, Tier},
+    field::{Accepted, Codec, Field, Named, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
@@ -153,6 +153,9 @@ pub struct Home {
     pub called_by: Option<&'static str>,
     /// A field that another list shows. That list is read only if the field is declared.
     pub side_list: Option<&'static SideList>,
+    /// Fields of the response that manifests do not have, each with its usual text. An export names
+    /// those that are set.
+    pub unmanaged: &'static [(&'static str, &'static str)],
     /// Fields of the response that [`Rules`] and [`SideList::value`] read and that are not in the
     /// table.
     pub response_fields: &'static [&'static str],
@@ -185,6 +188,7 @@ impl Home {
         lists_itself: false,
         called_by: None,
         side_list: None,
+        unmanaged: &[],
         response_fields: &[],
     };
 
@@ -486,6 +490,10 @@ impl Section {
         }
         if spec.has_rows() {
             return value.is_array();
+        }
+        // Manifests may have an id in place of it.
+        if spec.field.names == Some(Named::Runner) {
+            return value.is_string();
         }
         let is_of = |kind: &Json| match kind.as_str() {
             Some("string") => value.is_string(),

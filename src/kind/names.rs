@@ -19,6 +19,8 @@ pub struct Names {
     by_id: BTreeMap<(Named, u64), String>,
     /// Names that were looked up by id.
     looked_up: BTreeMap<(Named, u64), String>,
+    /// The ids of things that share a name, which therefore means none of them.
+    several: BTreeMap<(Named, String), Vec<u64>>,
     /// The ids of entries in other sections of the same container, by section and name, or why a
     /// section could not be read.
     entries: BTreeMap<String, Result<Entries, Cause>>,
@@ -120,6 +122,20 @@ impl Names {
         self.found.insert((named, name), id);
     }
 
+    /// Stores the ids of all things called `name`.
+    pub fn insert_all(&mut self, named: Named, name: &str, ids: Vec<u64>) {
+        match ids[..] {
+            [] => self.insert(named, name, None),
+            [id] => self.insert(named, name, Some(id)),
+            _ => drop(self.several.insert((named, name.to_lowercase()), ids)),
+        }
+    }
+
+    /// The ids of the things called `name`, if there are several.
+    pub(super) fn several(&self, named: Named, name: &str) -> Option<&[u64]> {
+        self.several.get(&(named, name.to_lowercase())).map(Vec::as_slice)
+    }
+
     /// Stores the name of the thing with `id`.
     pub fn insert_name(&mut self, named: Named, id: u64, name: &str) {
         self.looked_up.insert((named, id), name.to_owned());
@@ -138,6 +154,7 @@ impl Names {
         self.found.extend(others.found);
         self.by_id.extend(others.by_id);
         self.looked_up.extend(others.looked_up);
+        self.several.extend(others.several);
         self.entries.extend(others.entries);
         self.first.extend(others.first);
     }

@@ -127,6 +127,7 @@ pub static KIND: Kind = Kind {
             delete: Some(operation::HOOK_DELETE),
             handle: &[Handle::path("id", "hook_id")],
             rows: Rows::with_id(&["url"]),
+            unmanaged: UNMANAGED,
             ..Home::PLAIN
         },
         Home {
@@ -139,11 +140,19 @@ pub static KIND: Kind = Kind {
             handle: &[Handle::path("id", "hook_id")],
             rows: Rows::with_id(&["url"]),
             seen_from: OWNER,
+            unmanaged: UNMANAGED,
             ..Home::PLAIN
         },
     ],
     rules: &Hooks,
 };
+
+const UNMANAGED: &[(&str, &str)] = &[
+    ("branch_filter_strategy", "wildcard"),
+    ("custom_headers", ""),
+    ("member_events", ""),
+    ("url_variables", ""),
+];
 
 struct Hooks;
 

@@ -58,18 +58,27 @@ pub struct Grant {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct PushGrant {
-    /// Everybody with this level in the project or a higher one.
-    #[schemars(transform = field().level().by_kind())]
-    pub access_level: Option<RuleLevel>,
-    /// A user, who must be a member of the project.
-    #[schemars(transform = field().names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
-    pub user: Option<String>,
-    /// A group. The project must be shared with it directly, as developer or higher.
-    #[schemars(transform = field().names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
-    pub group: Option<String>,
+    /// As for other permissions.
+    #[schemars(flatten)]
+    pub grant: Grant,
     /// A deploy key of the project, by its title. It must be able to push (`can_push`).
     #[schemars(transform = field().names_entries("deploy_keys", "deploy_key_id").since(17, 5).by_kind(), length(min = 1), example = &"deployment")]
     pub deploy_key: Option<String>,
+}
+
+/// Who must approve something: everybody with a level, a user, or a group.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 3))]
+pub struct Approval {
+    /// As for permissions.
+    #[schemars(flatten)]
+    pub grant: Grant,
+    /// How many of them must approve (default: 1).
+    #[schemars(transform = field().preset(1).by_kind(), range(min = 1))]
+    pub required_approvals: Option<u32>,
+    /// Whether only direct members of a group count (0, the default), or also those that it inherits (1).
+    #[schemars(transform = field().preset(0).by_kind(), range(min = 0, max = 1))]
+    pub group_inheritance_type: Option<u32>,
 }
 
 /// A branch, or a pattern for branches, in all projects of a top-level group, and who may do what.

@@ -5,19 +5,22 @@
 //! redirect; former paths of groups are forgotten at once (beyond: groups, A.6). This module also
 //! lists the projects below a group, declared or not.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures_util::FutureExt as _;
 
 use super::{
     Observer, exist,
     find::{Found, Parsed, same},
-    or_cause,
+    lookups, or_cause,
 };
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Container, DeclaredSection, Move, renamed},
+    desired::{Container, DeclaredSection, Move, State, renamed},
     field::{Named, Scope},
     kind::{Former, LiveEntry, Names, Target, unmarked_path},
     kinds,
@@ -374,29 +377,51 @@ impl Observer {
         Ok(seen)
     }
 
-    /// `collection` with the declared names of the groups in its entries, where the service uses
-    /// their live paths.
+    /// `collection` with the declared names of the groups or runners in its entries: the service uses
+    /// live paths of groups, and no names of runners. Other runners are called by their descriptions if
+    /// one means only one of all `runners`, and else by their ids.
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,
         collection: Collection,
         names: &Names,
+        runners: &[(u64, String)],
     ) -> Collection {
         let mut identity = section.of.identity.iter();
-        let field = identity.find(|name| section.of.field(name).names == Some(Named::Group));
-        let Some(field) = field.filter(|_| !self.moves.is_empty()) else { return collection };
-        let declared: BTreeMap<_, _> = section
-            .entries
-            .iter()
-            .filter_map(|entry| {
-                let name = entry.fields.get(field)?.value;
-                let name = name.plain()?.as_str()?.to_owned();
-                Some((names.known_id(Named::Group, &name)?, name))
-            })
-            .collect();
+        let of = identity.find_map(|name| Some((*name, section.of.field(name).names?)));
+        let is_needed = |named| match named {
+            Named::Group => !self.moves.is_empty(),
+            Named::Runner => true,
+            Named::User | Named::Project => false,
+        };
+        let Some((field, of)) = of.filter(|(_, of)| is_needed(*of)) else { return collection };
+        let (mut declared, mut gone) = (BTreeMap::new(), BTreeSet::new());
+        for entry in &section.entries {
+            let Some(value) = entry.fields.get(field) else { continue };
+            let Some(name) = value.value.plain() else { continue };
+            let text = name.as_str();
+            let known = text.map_or(name.as_u64(), |text| names.known_id(of, text));
+            if let Some(id) = known {
+                declared.insert(id, name.clone());
+            } else if entry.state == State::Absent {
+                gone.extend(text.map(str::to_lowercase));
+            }
+        }
+        let called = |entry: &LiveEntry, id: u64| match of {
+            Named::Runner => {
+                let own = entry.fields.get(field).and_then(Json::as_str).unwrap_or_default();
+                let is_plain = !own.is_empty() && own.parse::<u64>().is_err();
+                let means_it = lookups::called(runners, own) == [id];
+                let is_it = is_plain && (means_it || gone.contains(&own.to_lowercase()));
+                (!is_it).then(|| id.into())
+            }
+            _ => None,
+        };
         let named = |mut entry: LiveEntry| {
-            if let Some(name) = entry.id().and_then(|id| declared.get(&id)) {
-                entry.fields.insert((*field).to_owned(), name.as_str().into());
+            if let Some(id) = entry.id()
+                && let Some(name) = declared.get(&id).cloned().or_else(|| called(&entry, id))
+            {
+                entry.fields.insert(field.to_owned(), name);
             }
             entry
         };

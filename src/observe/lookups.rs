@@ -1,19 +1,22 @@
 //! Look-ups by name: ids of users, groups and projects, and namespaces.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Observer, find, memory};
 use crate::{
     api::ApiError,
     desired::{DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Id, Names, Namespace, NamespaceOwner, forms},
+    kind::{Id, Names, Namespace, NamespaceOwner, Section, forms},
     kinds,
     live::Collection,
     operation,
     page::Rows,
-    value::Json,
+    value::{Json, Object},
 };
+
+/// Runners: their ids, and their descriptions in lower case.
+pub(super) type Runners = Arc<[(u64, String)]>;
 
 impl Observer {
     /// The ids of the names in entries of `section`. Names in live entries need no look-up.
@@ -26,8 +29,13 @@ impl Observer {
         // Nothing is planned in a section that was not read, so nothing is looked up for it.
         let Ok(live) = live.entries() else { return Ok(names) };
         let mut known: Option<BTreeSet<String>> = None;
+        let runners = self.runners_for(section.of).await?;
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
             for (field, named, name) in forms::named_by(section.of, &entry.values()) {
+                if named == Named::Runner {
+                    names.insert_all(named, &name, called(&runners, &name));
+                    continue;
+                }
                 let is_identity = section.of.identity.contains(&&*field);
                 let known = known.get_or_insert_with(|| {
                     live.iter().map(|entry| section.of.name(&entry.fields)).collect()
@@ -46,7 +54,36 @@ impl Observer {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,
             Named::Project => self.project(name).await,
+            Named::Runner => Ok(match called(&self.runners().await?, name)[..] {
+                [id] => Some(id),
+                _ => None,
+            }),
         }
+    }
+
+    /// The runners of projects that the token sees, if entries of the section name runners.
+    pub(super) async fn runners_for(&self, of: Section) -> Result<Runners, ApiError> {
+        match of.identity.iter().any(|name| of.field(name).names == Some(Named::Runner)) {
+            true => self.runners().await,
+            false => Ok(Runners::default()),
+        }
+    }
+
+    /// The runners of projects that the token sees, read once.
+    async fn runners(&self) -> Result<Runners, ApiError> {
+        let look_up = async || {
+            let all = match self.caller.administrator {
+                true => operation::RUNNER_LIST_ALL,
+                false => operation::RUNNER_LIST,
+            };
+            let list = all.request().query("type", "project_type");
+            let all = self.client.list_known(list, Rows::with_id(&[])).await?;
+            let runner = |raw: &Object| {
+                Some((raw.get("id")?.as_u64()?, raw.get("description")?.as_str()?.to_lowercase()))
+            };
+            Ok(all.iter().filter_map(runner).collect())
+        };
+        self.memory.runners.of("", look_up).await
     }
 
     /// The id of the user with this name.
@@ -155,6 +192,12 @@ impl Observer {
         }
         Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
     }
+}
+
+/// The ids of those of `runners` that have this description, in any case.
+pub(super) fn called(runners: &[(u64, String)], description: &str) -> Vec<u64> {
+    let description = description.to_lowercase();
+    runners.iter().filter(|(_, own)| *own == description).map(|(id, _)| *id).collect()
 }
 
 /// Whether a namespace is the one at `path`, ignoring case.

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::roster;
+use super::{lookups::Runners, roster};
 use crate::{
     api::ApiError,
     field::Scope,
@@ -30,6 +30,8 @@ pub(super) struct Memory {
     pub(super) groups: LookUps<Arc<Object>>,
     /// The live paths of groups that have declared former paths.
     pub(super) places: LookUps<String>,
+    /// The runners of projects that the token sees.
+    pub(super) runners: LookUps<Runners>,
     /// The release of the service.
     pub(super) release: LookUps<Known>,
     /// The names of users and groups, by id.

@@ -226,7 +226,9 @@ impl Observer {
         let found = match or_cause(self.names_in(section, &found).await)? {
             Ok(names) => {
                 live.names.extend(names);
-                self.with_declared_names(section, found, &live.names)
+                // Looked up with the names.
+                let runners = self.runners_for(section.of).await?;
+                self.with_declared_names(section, found, &live.names, &runners)
             }
             Err(cause) => Collection::Unreadable(cause),
         };

@@ -296,4 +296,7 @@ operations! {
         [group, protected_branch].premium().since(17, 6);
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
         [group, of_subgroups, listing, order, paging];
+    Read RUNNER_LIST = "runner-list-own" Get "/runners", "list the runners of the token's user", "supporting", List, [runner_filter, paging];
+    Read RUNNER_LIST_ALL = "runner-list-all" Get "/runners/all", "list all runners, for administrators", "supporting", List,
+        [runner_filter, paging];
 }

@@ -35,6 +35,8 @@ const OTHERS: &[(Op<Read>, &[&str])] = &[
     (operation::NAMESPACE_GET, &["id", "full_path", "kind"]),
     (operation::NAMESPACE_FIND, &["id", "full_path", "kind"]),
     (operation::USER_FIND, &["id", "username"]),
+    (operation::RUNNER_LIST, &["id", "description"]),
+    (operation::RUNNER_LIST_ALL, &["id", "description"]),
     (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];

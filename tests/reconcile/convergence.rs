@@ -433,6 +433,7 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
+    add_runner(&mut seed);
     let mut world = World::new(profile, seed).await;
     // With it the limit of job tokens cannot be switched off.
     let enforced = json!({"enforce_ci_inbound_job_token_scope_enabled": false});
@@ -486,11 +487,18 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     sends_what_is_known(&world);
 }
 
+/// Adds the runner of the examples, which another project owns.
+fn add_runner(seed: &mut Json) {
+    seed["projects"].as_array_mut().unwrap().push(json!({"path": "acme/machines"}));
+    seed["runners"] = json!([{"description": "builder", "projects": ["acme/machines"]}]);
+}
+
 /// Described objects are removed too, also if the service requires another step first.
 #[tokio::test]
 async fn described_objects_are_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/tools"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    add_runner(&mut seed);
     let mut world = World::new(Profile::default().at(LATER), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     for is_absent in [false, true] {

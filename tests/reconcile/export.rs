@@ -440,6 +440,19 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
     assert!(plan.problems.is_empty() && !plan.steps.is_empty(), "{:#?}", plan.problems);
 }
 
+/// What is set and in no manifest is counted: it is lost where the manifests are applied to a new group.
+#[tokio::test]
+async fn fields_that_no_manifest_has_are_counted() {
+    let world = World::new(Profile::default().at(crate::world::LATER), seed(&[])).await;
+    for (url, members) in [("a", true), ("b", true), ("c", false)] {
+        let hook = json!({"url": format!("https://{url}.example.org"), "member_events": members});
+        world.call("POST", "/groups/acme/hooks", Some(hook)).await;
+    }
+    let written = world.export(Values::Plain).await;
+    let note = "set, but left out, because manifests have no such field: `hooks.member_events` (2 entries)";
+    assert!(written.notes.iter().any(|own| own == note), "{:?}", written.notes);
+}
+
 #[tokio::test]
 async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     let mut seed = organisation();

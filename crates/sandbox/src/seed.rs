@@ -25,6 +25,25 @@ pub struct Seed {
     pub groups: Vec<SeedGroup>,
     /// Projects.
     pub projects: Vec<SeedProject>,
+    /// Runners: nothing else creates one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runners: Vec<SeedRunner>,
+}
+
+/// A runner of a seed: of a group, of projects, or of the instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedRunner {
+    /// What people call it.
+    pub description: Option<String>,
+    /// The paths of the projects that have it. The first owns it.
+    #[serde(default)]
+    pub projects: Vec<String>,
+    /// The path of the group that has it.
+    pub group: Option<String>,
+    /// Whether only administrators may add it to other projects.
+    #[serde(default)]
+    pub locked: bool,
 }
 
 /// A user of a seed.
@@ -312,7 +331,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 37);
+        assert_eq!(fields, 42);
     }
 
     #[test]

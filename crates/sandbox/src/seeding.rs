@@ -14,13 +14,14 @@ use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
 use super::call::Call;
 use super::params::Params;
+use super::routes::runners::Runner;
 use super::routes::{
     groups, hooks, members, project_rules, projects, protected_branches, push_rules, repository,
     rows, variables,
 };
 use super::scope::Scope;
 use super::seed::{
-    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedUser,
+    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedRunner, SeedUser,
     SeedVisibility, word,
 };
 use super::store::Store;
@@ -156,7 +157,21 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
     for project in &seed.projects {
         add_project(&call, root, project)?;
     }
+    for runner in &seed.runners {
+        add_runner(&call, runner)?;
+    }
     Ok(())
+}
+
+fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<(), SeedError> {
+    let place = format!("runner {}", seed.description.as_deref().unwrap_or_default());
+    let project = |path: &String| Ok(call.visible_project(path)?.id);
+    let projects: Result<Vec<_>> = seed.projects.iter().map(project).collect();
+    let projects = projects.map_err(refused(&place))?;
+    let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose();
+    let group = group.map_err(refused(&place))?.map(|group| group.id);
+    Runner::create(call, seed.description.clone(), seed.locked, group, &projects)
+        .map_err(refused(&place))
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {

@@ -323,6 +323,7 @@ impl Setup {
             Some(Named::User) => {
                 return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
             }
+            Some(Named::Runner) => return Err("needs a runner".to_owned()),
             Some(Named::Group) => return Ok(format!("{}/{PEER}", self.root).into()),
             Some(Named::Project) => {
                 return Ok(format!("{}/{}", self.root, Scope::Project.noun()).into());
@@ -453,8 +454,10 @@ mod tests {
     fn every_kind_is_tried_where_the_service_has_it() {
         let (all, left_out) = setup(Some("alice"), Tier::Ultimate).extent();
         let kinds: BTreeSet<_> = tried().map(|kind| (kind.home.scope, kind.section)).collect();
-        assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), kinds);
-        assert_eq!(left_out, []);
+        let left_out: BTreeSet<_> = left_out.into_iter().map(|left| left.of).collect();
+        assert_eq!(left_out, [(Scope::Project, "runners")].into());
+        let all: BTreeSet<_> = all.into_iter().collect();
+        assert_eq!(all, &kinds - &left_out);
     }
 
     #[test]
@@ -465,7 +468,8 @@ mod tests {
             let reasons: BTreeSet<_> = left_out.into_iter().map(|left| left.why).collect();
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
             let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
-            let expected = user.is_none().then_some("needs `--user`").into_iter().chain(of_tiers);
+            let of_user = user.is_none().then_some("needs `--user`");
+            let expected = of_user.into_iter().chain(["needs a runner"]).chain(of_tiers);
             assert_eq!(reasons, expected.map(str::to_owned).collect());
         }
     }
@@ -497,6 +501,7 @@ mod tests {
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.value(section, phase).expect("a value");
+        let tried = || tried().filter(|section| section.section != "runners");
         let changed = tried()
             .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
             .count();

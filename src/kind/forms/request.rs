@@ -242,7 +242,11 @@ pub fn sent(
 }
 
 pub(super) fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<Json, Unable> {
-    names.id(named, name).map(|id| id.sent()).ok_or_else(|| Unable::unknown(named, name, field))
+    let why = || match names.several(named, name) {
+        Some(ids) => Unable::several(named, name, ids, field),
+        None => Unable::unknown(named, name, field),
+    };
+    names.id(named, name).map(|id| id.sent()).ok_or_else(why)
 }
 
 /// The ids of entries of another section.

@@ -1,6 +1,5 @@
-//! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level.
-
-use serde_json::json;
+//! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level. Some
+//! rows have further values, each with a default: [`Field::preset`].
 
 use super::{entry_id, request::known};
 use crate::{
@@ -22,10 +21,25 @@ impl Spec {
         levels.map(|(name, field)| (name.as_str(), field))
     }
 
+    /// The further values of a row, with their defaults.
+    fn values(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.parts.iter().filter_map(|(name, field)| Some((name.as_str(), field.preset.as_ref()?)))
+    }
+
+    /// `row` with its further values, and with their defaults for those that it lacks.
+    fn complete(&self, row: &Json, mut comparable: Object) -> Json {
+        for (name, preset) in self.values() {
+            let value = row.get(name).filter(|value| !value.is_null());
+            comparable.insert(name.to_owned(), value.unwrap_or(preset).clone());
+        }
+        Json::Object(comparable)
+    }
+
     /// A live row in comparable form: the id of what it names. Only a row without one keeps its level,
     /// because the service also shows a level in other rows.
     pub(super) fn live_row(&self, row: &Json) -> Json {
-        let mut fields: Vec<_> = self.parts.iter().collect();
+        let who = self.parts.iter().filter(|(_, field)| field.preset.is_none());
+        let mut fields: Vec<_> = who.collect();
         fields.sort_by_key(|(_, field)| field.codec == Codec::Level);
         let told = fields.into_iter().find_map(|(name, field)| {
             let name = field.sent_name(name);
@@ -34,7 +48,8 @@ impl Spec {
             Some((name, if is_level { Level::word_of(value) } else { value.clone() }))
         });
         let id = row.get("id").map(|id| ("id", id.clone()));
-        id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value)).collect()
+        let own = id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value));
+        self.complete(row, own.collect())
     }
 
     /// A declared row in comparable form: names become ids where known.
@@ -49,7 +64,7 @@ impl Spec {
             };
             Some((field.sent_name(name).to_owned(), id.unwrap_or_else(|| value.clone())))
         });
-        Json::Object(fields.collect())
+        self.complete(row, fields.collect())
     }
 
     /// A comparable row in the form that people read. `called` gives names.
@@ -60,6 +75,9 @@ impl Spec {
     ) -> Json {
         let fields = self.parts.iter().filter_map(|(name, field)| {
             let value = row.get(field.sent_name(name))?;
+            if field.preset.as_ref() == Some(value) {
+                return None;
+            }
             Some(match called(field, value) {
                 Some(known) => (name.clone(), known),
                 None if value.is_string() => (name.clone(), value.clone()),
@@ -91,25 +109,48 @@ impl Spec {
         rows.iter().map(row).collect::<Result<Vec<_>, _>>().map(Json::Array)
     }
 
-    /// The rows that change the live list to the `wanted` one: rows to add, and ids of rows to
-    /// remove. The service keeps rows that are not mentioned.
+    /// The rows that change the live list to the `wanted` one: rows to add or to change, and ids of
+    /// rows to remove. The service keeps rows that are not mentioned. Rows with further values are
+    /// changed in place, and a removal repeats whom they name: the service refuses it otherwise.
     pub(super) fn delta(&self, wanted: &Json, live: Option<&Json>) -> Json {
-        let live: Vec<_> = live.and_then(Json::as_array).into_iter().flatten().collect();
-        let wanted: Vec<_> = wanted.as_array().into_iter().flatten().collect();
+        let live = live.and_then(Json::as_array).into_iter().flatten();
         let numbered = |row: &Json| {
-            let mut row = without_id(row);
+            let mut row = row.clone();
             for (name, field) in self.levels() {
                 if let Some(level) = row.get_mut(field.sent_name(name)) {
                     *level = Level::number_of(level);
                 }
             }
-            Json::Object(row)
+            row
         };
-        let added = wanted.iter().filter(|row| !live.iter().any(|live| numbered(live) == ***row));
-        let removed = live.iter().filter(|live| !wanted.iter().any(|row| numbered(live) == **row));
-        let removed =
-            removed.filter_map(|row| Some(json!({"id": row.get("id")?, "_destroy": true})));
-        removed.chain(added.map(|row| (*row).clone())).collect()
+        let mut live: Vec<Json> = live.map(numbered).collect();
+        let wanted = wanted.as_array().into_iter().flatten();
+        let mut added: Vec<_> = wanted
+            .map(|row| self.complete(row, row.as_object().cloned().unwrap_or_default()))
+            .collect();
+        let is_kept = |live: &Json, added: &[Json]| {
+            added.iter().any(|row| without_id(live) == without_id(row))
+        };
+        let kept: Vec<_> = live.extract_if(.., |live| is_kept(live, &added)).collect();
+        added.retain(|row| !kept.iter().any(|live| without_id(live) == without_id(row)));
+        let who = |row: &Json| {
+            let mut who = without_id(row);
+            self.values().for_each(|(name, _)| drop(who.remove(name)));
+            who
+        };
+        let has_values = self.values().next().is_some();
+        for row in added.iter_mut().filter(|_| has_values) {
+            let same = live.iter().position(|live| who(live) == who(row));
+            if let Some(at) = same {
+                row["id"] = live.remove(at)["id"].take();
+            }
+        }
+        let removed = live.iter().filter_map(|row| {
+            let mut gone = if has_values { who(row) } else { Object::new() };
+            gone.extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
+            Some(Json::Object(gone))
+        });
+        removed.chain(added).collect()
     }
 
     /// Removes the rows that name one of `ids` from a comparable value.
@@ -142,6 +183,8 @@ pub(super) fn without_id(row: &Json) -> Object {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::kind::{
         calls::Act,

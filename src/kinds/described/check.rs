@@ -7,7 +7,7 @@ use super::{
     entry, make,
 };
 use crate::{
-    field::Compare,
+    field::{Compare, Named},
     kind::{Kind, Removal},
     kinds::{Registry, words},
     level::Level,
@@ -143,7 +143,7 @@ impl Check<'_> {
             || of.removal != Removal::Nothing
             || of.create == Create::Put
             || of.edit == Edit::Replace;
-        if has_entries || self.has(Value::Grants) {
+        if has_entries || self.has(Value::Grants) || self.has(Value::Approvals) {
             let help = "remove `identity`, `name_field`, `below`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";
             self.fault("document", "a document has no entries", help);
         }
@@ -237,7 +237,9 @@ impl Check<'_> {
         let Some(field) = self.of(name) else { return };
         let why = match field {
             Field {
-                value: Value::Boolean | Value::Texts | Value::Secret | Value::Grants, ..
+                value:
+                    Value::Boolean | Value::Texts | Value::Secret | Value::Grants | Value::Approvals,
+                ..
             } => "of this type",
             Field { write_only: true, .. } => "that responses leave out",
             Field { nullable: true, .. } => "that may be null",
@@ -291,8 +293,8 @@ impl Check<'_> {
             }
         };
         let has_words = !field.words.is_empty();
-        let worded = [Value::Word, Value::Grants, Value::Level];
-        let of_words = "only the types `word`, `level` and `grants` have words";
+        let worded = [Value::Word, Value::Grants, Value::Approvals, Value::Level];
+        let of_words = "only the types `word`, `level`, `grants` and `approvals` have words";
         only("words", has_words, &worded, of_words);
         let text = [Value::Text];
         only("pattern", field.pattern.is_some(), &text, "only the type `text` can have a pattern");
@@ -321,7 +323,10 @@ impl Check<'_> {
         let granted = [Value::Grants];
         let is_wider = field.weakens == Weakens::WhenWider;
         only("weakens", is_wider, &granted, "only for the type `grants`");
-        only("lets", field.lets.is_some(), &granted, "only for the type `grants`");
+        let is_fewer = field.weakens == Weakens::WhenFewer;
+        only("weakens", is_fewer, &[Value::Approvals], "only for the type `approvals`");
+        let lists = [Value::Grants, Value::Approvals];
+        only("lets", field.lets.is_some(), &lists, "only for the types `grants` and `approvals`");
         only("deploy_keys", field.deploy_keys, &granted, "only for the type `grants`");
         only(
             "single_level_as",
@@ -348,7 +353,17 @@ impl Check<'_> {
     /// Guards need to know who gets a grant, and on what.
     fn grants(&mut self, at: &str, field: &Field) {
         let Description { identity, name_field, removal, .. } = self.description;
-        let (message, help) = if field.value != Value::Grants {
+        let (message, help) = if field.value == Value::Approvals {
+            if self.has(Value::Grants)
+                && field.weakens == Weakens::WhenFewer
+                && field.lets.is_some()
+                && !field.write_only
+            {
+                return;
+            }
+            let help = "write `weakens: when_fewer`, set `lets` to what needs the approvals, remove `write_only`, and add the field with `grants`";
+            ("guards must see each approval that is no longer required", help)
+        } else if field.value != Value::Grants {
             return;
         } else if field.weakens != Weakens::WhenWider || field.lets.is_none() || field.write_only {
             let help = "write `weakens: when_wider`, set `lets` to what is allowed, and remove `write_only`";
@@ -389,7 +404,7 @@ impl Check<'_> {
             self.fault(format!("{at}/words"), "a word is listed twice", "list each word once");
         }
         let is_level = |word: &&String| Level::parse(&Json::from(word.as_str())).is_some();
-        let of_levels = [Value::Grants, Value::Level].contains(&field.value);
+        let of_levels = [Value::Grants, Value::Approvals, Value::Level].contains(&field.value);
         if of_levels && !words.iter().all(is_level) {
             let help = "use names of levels, such as `developer`";
             self.fault(format!("{at}/words"), "a word is not a level of access", help);
@@ -479,7 +494,8 @@ impl Check<'_> {
     /// Paths that descriptions must not, or need not, describe.
     fn home(&mut self, path: &str, below: &SubPath, operations: &[&Operation]) {
         let has = |names: &[&str]| below.segments().any(|own| names.contains(&own));
-        if has(&SHOWN_ONCE) {
+        let names_runners = |field: &Field| field.names == Some(Named::Runner);
+        if has(&SHOWN_ONCE) && !self.description.fields.iter().any(names_runners) {
             let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }

@@ -80,6 +80,9 @@ pub struct Description {
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
+    /// Fields of responses that manifests do not have. `export` names those that are set.
+    #[serde(default)]
+    pub unmanaged: Vec<String>,
     /// Parameters of the edit request that are not fields of manifests, such as a new name. Only
     /// `undrift call` sends them.
     #[serde(default)]
@@ -109,6 +112,8 @@ pub enum Weakens {
     WhenChanged,
     /// More people get a grant. All entries for the same thing are judged together.
     WhenWider,
+    /// Fewer approvals are required, or more people can give one.
+    WhenFewer,
 }
 
 impl From<&Field> for Stake {
@@ -116,7 +121,7 @@ impl From<&Field> for Stake {
         let words = || field.words.iter().map(|word| word.word.clone().into()).collect();
         Self::Weakens(match field.weakens {
             Weakens::Never => return Self::Nothing,
-            Weakens::WhenWider => return Self::ByKind,
+            Weakens::WhenWider | Weakens::WhenFewer => return Self::ByKind,
             Weakens::WhenOff => When::Off,
             Weakens::WhenOn => When::On,
             Weakens::WhenLower => When::Lower,
@@ -299,15 +304,15 @@ pub struct Field {
     pub minimum: Option<i64>,
     /// The highest allowed integer.
     pub maximum: Option<i64>,
-    /// What its value names: a user by username, or a group or project by path. Requests contain
-    /// the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
+    /// What its value names: a user by username, a group or project by path, or a runner by its
+    /// description or id. Requests contain the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
     /// name, or the URL of the page of a group.
     pub names: Option<Named>,
     /// An example.
     pub example: Option<Scalar>,
     /// Another example. Tests change the field to it.
     pub another_example: Option<Scalar>,
-    /// What `grants` allow, as a verb.
+    /// What `grants` allow, and `approvals` are needed for, as a verb.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<String>,
     /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
@@ -432,4 +437,7 @@ pub enum Value {
     Address,
     /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
     Grants,
+    /// Who must approve something: likewise, each with a number of approvals. A removal also names
+    /// the level, user or group. Only for entries with `grants`.
+    Approvals,
 }

@@ -4,9 +4,11 @@ use serde_json::json;
 
 use super::description::{Description, Field, Home, Value};
 use crate::{
-    field::{self, Accepted, Codec, Compare, KEYWORD, Limits, Readback, Scope, Secrecy, Stake},
+    field::{
+        self, Accepted, Codec, Compare, KEYWORD, Limits, Named, Readback, Scope, Secrecy, Stake,
+    },
     kind::{CRON, TIME_ZONE},
-    kinds::protected_branch::{Grant, PushGrant},
+    kinds::protected_branch::{Approval, Grant, PushGrant},
     level::Level,
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -49,6 +51,9 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
         Value::Secret => schema::of::<Reference>().to_value(),
         Value::Address => schema::of::<TextOrSecret>().to_value(),
         Value::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
+        Value::Text if field.names == Some(Named::Runner) => {
+            json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
+        }
         Value::Text | Value::Word => json!({"type": "string"}),
         Value::Cron => json!({"type": "string", "format": CRON}),
         Value::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
@@ -59,14 +64,16 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
         Value::Boolean => json!({"type": "boolean"}),
         Value::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Value::Level => level(field, schema::of::<Level>().to_value()),
-        Value::Grants => {
+        Value::Grants | Value::Approvals => {
+            let is_needed = field.value == Value::Grants;
             let mut row = match field.deploy_keys {
+                _ if !is_needed => schema::of::<Approval>().to_value(),
                 true => schema::of::<PushGrant>().to_value(),
                 false => schema::of::<Grant>().to_value(),
             };
             row["properties"]["access_level"] =
                 level(field, row["properties"]["access_level"].take());
-            json!({"type": "array", "items": row, "minItems": 1, "examples": [[{"access_level": "maintainer"}]]})
+            json!({"type": "array", "items": row, "minItems": u8::from(is_needed), "examples": [[{"access_level": "maintainer"}]]})
         }
     };
     if field.nullable {
@@ -78,7 +85,9 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
     property["description"] = json!(field.about);
     if !field.words.is_empty() {
         let worded = match field.value {
-            Value::Grants => &mut property["items"]["properties"]["access_level"],
+            Value::Grants | Value::Approvals => {
+                &mut property["items"]["properties"]["access_level"]
+            }
             _ => &mut property,
         };
         worded["enum"] = field.words.iter().map(|word| &*word.word).collect();
@@ -128,7 +137,10 @@ fn treatment(field: &Field) -> field::Field {
             }
             None => Readback::Same,
         },
-        compare: if field.value == Value::Grants { Compare::Rows } else { field.compare },
+        compare: match field.value {
+            Value::Grants | Value::Approvals => Compare::Rows,
+            _ => field.compare,
+        },
         single_level_as: field.single_level_as.clone().map(Into::into),
         send_as: field.send_as.clone().map(Into::into),
         names: field.names,

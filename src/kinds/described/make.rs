@@ -11,7 +11,7 @@ use super::{
     entry,
 };
 use crate::{
-    field::Scope,
+    field::{Named, Scope},
     kind::{
         Capability, Change, Create, Effect, Fault, Handle, HandlePlace, Home, Identity, Job, Kind,
         Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
@@ -26,7 +26,7 @@ use crate::{
     },
     page::Rows,
     text,
-    value::{Fields, Json, Object},
+    value::{self, Fields, Json, Object},
 };
 
 /// Makes the kind. Only the paths are checked. `known` has the parent section.
@@ -43,11 +43,12 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
         homes.push(of_scope(description, home, below.scope, parent, &made));
     }
     let name_field = description.name_field.as_deref().map(keep);
-    let lets = description
-        .fields
-        .iter()
-        .filter_map(|field| field.lets.as_ref().map(|does| (keep(&field.name), keep(does))));
-    let lets: Vec<_> = lets.collect();
+    let lists_of = |value: Value| -> &'static [_] {
+        let of = description.fields.iter().filter(|field| field.value == value);
+        let of = of.filter_map(|field| Some((keep(&field.name), keep(field.lets.as_ref()?))));
+        of.collect::<Vec<_>>().leak()
+    };
+    let lets = lists_of(Value::Grants);
     let level = description.fields.iter().find(|field| field.value == Value::Level);
     let kind = Kind {
         section: keep(&description.section),
@@ -61,7 +62,8 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
             noun: keep(&description.noun),
             name_field,
             pattern: description.identity.first().map_or("", |name| keep(name)),
-            lets: lets.leak(),
+            lets,
+            approves: lists_of(Value::Approvals),
             grants: keep_all(&description.grants),
             is_named: description.called_by.is_some(),
             either: keep_all(&description.either),
@@ -227,8 +229,10 @@ fn of_scope(
         home.inherited_unless.iter().map(|own| (keep(&own.field), own.value.0.clone()));
     let inherited_unless: &'static [_] = inherited_unless.collect::<Vec<_>>().leak();
     // A row of the list must have these fields; without them it counts as not read.
+    // A runner may have no description.
     let is_needed = |spec: &&Spec| {
-        (description.always_named().any(|name| *name == spec.name)
+        (spec.field.names != Some(Named::Runner)
+            && description.always_named().any(|name| *name == spec.name)
             && parent.is_none_or(|parent| parent.field != spec.name))
             || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
     };
@@ -274,6 +278,12 @@ fn of_scope(
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         lists_itself: home.lists_itself,
         called_by: description.called_by.as_deref().map(keep),
+        unmanaged: description
+            .unmanaged
+            .iter()
+            .map(|name| (keep(name), ""))
+            .collect::<Vec<_>>()
+            .leak(),
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,
         ..Home::PLAIN
@@ -296,6 +306,8 @@ struct DescribedRules {
     pattern: &'static str,
     /// The fields that grant something, each with the verb for what they allow.
     lets: &'static [(&'static str, &'static str)],
+    /// The fields that require approvals, each with the verb for what needs them.
+    approves: &'static [(&'static str, &'static str)],
     /// The note that another call precedes the removal.
     before_removal: Option<&'static str>,
 }
@@ -321,6 +333,16 @@ impl Rules for DescribedRules {
             let message = format!("{one} must have {names}");
             report(Fault::error("missing-field", first, message, "add one of them"));
         }
+        for (list, _) in self.approves {
+            let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
+            let has_one =
+                |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
+            if !rows.clone().all(has_one) {
+                let names = text::alternatives(&WHO);
+                let message = format!("each entry of `{list}` must have exactly one of {names}");
+                report(Fault::error("value", list, message, "write an entry for each of them"));
+            }
+        }
     }
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
@@ -329,7 +351,13 @@ impl Rules for DescribedRules {
         let given = |name: &&&str| is_new && gives(after, name);
         let how = |name: &&str| format!("add a {} with `{name}`", self.noun);
         let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
-        let lists: Vec<_> = self.lets.iter().map(|(list, _)| *list).collect();
+        let lists: Vec<_> = self.lets.iter().chain(self.approves).map(|(list, _)| *list).collect();
+        let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
+        let fewer = self.approves.iter().filter(|(name, _)| {
+            list(before, name).zip(list(after, name)).is_some_and(|(was, is)| are_fewer(&was, &is))
+        });
+        let fewer =
+            fewer.map(|(_, does)| Effect::Weakens(format!("require fewer approvals to {does}")));
         let rule = || effects(self.pattern, before, after, self.lets, &lists);
         let access = self.level.map(|name| Effect::Share {
             group: None,
@@ -344,7 +372,7 @@ impl Rules for DescribedRules {
             (true, false) if self.is_named => Some(Effect::Takes(Capability::People)),
             _ => None,
         };
-        given.chain(access).chain(rules).chain(people).collect()
+        given.chain(access).chain(rules).chain(fewer).chain(people).collect()
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
@@ -358,4 +386,18 @@ impl Rules for DescribedRules {
         }
         Ok(calls)
     }
+}
+
+/// The keys of a row of which it has one.
+const WHO: [&str; 3] = ["access_level", "user", "group"];
+
+/// Whether an approval that `before` requires is no longer required, or can be given by others too.
+fn are_fewer(before: &[Json], after: &[Json]) -> bool {
+    let number = |row: &Json, name: &str| row[name].as_u64().unwrap_or_default();
+    let still = |was: &Json, is: &Json| {
+        ["access_level", "user_id", "group_id"].iter().all(|name| was[*name] == is[*name])
+            && number(is, "required_approvals") >= number(was, "required_approvals")
+            && number(is, "group_inheritance_type") <= number(was, "group_inheritance_type")
+    };
+    before.iter().any(|was| !after.iter().any(|is| still(was, is)))
 }

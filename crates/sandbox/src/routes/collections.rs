@@ -292,14 +292,49 @@ pub(super) fn changed(
         if let Some(id) = integer(&format!("{list}[id]"), &change["id"])? {
             let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
             match flag("_destroy", &change["_destroy"])? == Some(true) {
+                // Rules of approval must name themselves again.
+                true if list == RULES => {
+                    named_once(list, change)?;
+                    all.remove(at);
+                }
                 true => drop(all.remove(at)),
-                false => all[at] = row(id, change)?.unwrap_or_default(),
+                false => {
+                    let row = row(id, change)?.unwrap_or_default();
+                    let is_other = |name: &str| row[name].is_null() != all[at][name].is_null();
+                    let is_of_environments = [LEVELS, RULES].contains(&list);
+                    refuse_if(is_of_environments && WHO.into_iter().any(is_other), || {
+                        invalid_row(list, EXACTLY_ONE)
+                    })?;
+                    all[at] = row;
+                }
             }
         } else {
             all.extend(row(0, change)?);
         }
     }
     Ok(all)
+}
+
+/// What a row names.
+const WHO: [&str; 3] = ["access_level", "user_id", "group_id"];
+
+const EXACTLY_ONE: &str = "Exactly one of access_level, group_id, user_id must be present";
+
+/// Refuses an element that does not name exactly one thing.
+fn named_once(list: &str, sent: &Value) -> Result<()> {
+    match WHO.iter().filter(|name| !sent[**name].is_null()).count() {
+        1 => Ok(()),
+        0 if list == RULES => {
+            let names = WHO.map(|name| format!("{list}[{name}]"));
+            Err(Failure::parameter(&names.join(", "), NONE_SENT))
+        }
+        _ => Err(invalid_row(list, EXACTLY_ONE)),
+    }
+}
+
+fn invalid_row(list: &str, words: &str) -> Failure {
+    let noun = if list == RULES { "Approval rules" } else { "Deploy access levels" };
+    Failure::invalid_record(vec![format!("{noun} {words}")])
 }
 
 /// One element of a list of grants; `None` if its user or group has no access: in a project the ways
@@ -312,6 +347,7 @@ fn grant(
     sent: &Value,
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
+    named_once(list, sent)?;
     let (user, named) = (read("user_id")?, read("group_id")?);
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
@@ -323,13 +359,8 @@ fn grant(
         (_, Some(id), _) if takes_part(call, group, id)? => {
             Namespace::by_id(call.db, id)?.map(|group| group.name)
         }
-        (Some(_), ..) | (_, Some(_), _) => None,
-        (.., Some(level)) => Some(grants::describe(level).to_owned()),
-        _ => {
-            let names =
-                ["access_level", "user_id", "group_id"].map(|name| format!("{list}[{name}]"));
-            return Err(Failure::parameter(&names.join(", "), NONE_SENT));
-        }
+        (None, None, Some(level)) => Some(grants::describe(level).to_owned()),
+        _ => None,
     };
     let Some(description) = description else { return Ok(None) };
     let id = if id == 0 { next_grant(call)? } else { id };
@@ -342,7 +373,11 @@ fn grant(
         "group_inheritance_type": read("group_inheritance_type")?.unwrap_or(0),
     });
     if list == RULES {
-        body["required_approvals"] = read("required_approvals")?.unwrap_or(1).into();
+        let count = read("required_approvals")?.unwrap_or(1);
+        refuse_if(count < 1, || {
+            invalid_row(list, "required approvals must be greater than or equal to 1")
+        })?;
+        body["required_approvals"] = count.into();
     }
     Ok(Some(body))
 }
@@ -632,17 +667,10 @@ const ALLOWED: Collection = Collection {
         let is_listed = is_listed(of, &itself, &of.stored(call, scope)?);
         Ok(if is_listed { Vec::new() } else { vec![itself] })
     },
-    settle: |of, call, row, stored| settle_allowed(of, call, row, stored, "project"),
+    settle: settle_allowed,
     rows: Records("job_token_allowlist"),
     missing: || Failure::refused("Target project is not in the job token scope"),
-    json: |of, call, scope, row| {
-        if call.writes {
-            return Ok(allowed(of, scope, row));
-        }
-        let project = Project::by_id(call.db, row.value(PROJECT).as_i64().unwrap_or_default())?;
-        let (project, wanted) = (project.ok_or_else(Failure::no_record)?, Extras::of(call)?);
-        view::value(|text| view::simple(call, &project, wanted, text))
-    },
+    json: allowed,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
 
@@ -655,24 +683,26 @@ const ALLOWED_GROUPS: Collection = Collection {
     required: &[GROUP],
     fields: &[Field::new(GROUP, Form::Named(Named::Group))],
     inherited: |_, _, _| Ok(Vec::new()),
-    settle: |of, call, row, stored| settle_allowed(of, call, row, stored, "group"),
     rows: Records("job_token_groups_allowlist"),
     missing: || Failure::refused("Target group is not in the job token scope"),
-    json: |of, call, scope, row| {
-        if call.writes {
-            return Ok(allowed(of, scope, row));
-        }
-        let group = Namespace::by_id(call.db, row.value(GROUP).as_i64().unwrap_or_default())?;
-        let group = group.ok_or_else(Failure::no_record)?;
-        let url = group.web_url(&call.base);
-        Ok(json!({ "id": group.id, "web_url": url, "name": group.name }))
-    },
     ..ALLOWED
 };
 
-/// What a POST to a list of allowed ones answers.
-fn allowed(of: &Collection, scope: &Scope, row: &Record) -> Value {
-    json!({ "source_project_id": scope.id(), of.key: row.value(of.key) })
+/// What a list of allowed ones shows; a POST answers with ids.
+fn allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
+    let named = row.value(of.key);
+    if call.writes {
+        return Ok(json!({ "source_project_id": scope.id(), of.key: named }));
+    }
+    let id = named.as_i64().unwrap_or_default();
+    if of.key == GROUP {
+        let group = Namespace::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+        let url = group.web_url(&call.base);
+        return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
+    }
+    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+    let wanted = Extras::of(call)?;
+    view::value(|text| view::simple(call, &project, wanted, text))
 }
 
 fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
@@ -682,10 +712,10 @@ fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
 fn settle_allowed(
     of: &Collection,
     call: &Call<'_>,
-    row: &Record,
+    row: &mut Record,
     stored: &[Record],
-    noun: &str,
 ) -> Result<()> {
+    let noun = if of.key == GROUP { "group" } else { "project" };
     let unknown = format!("{} not found", of.key);
     refuse_if(!of.is_known(call, row)?, || Failure::not_found(&unknown))?;
     let again = format!("This {noun} is already in the job token allowlist.");

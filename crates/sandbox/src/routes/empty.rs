@@ -21,7 +21,6 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/snippets", |call| nothing(call, call.project_as(0).map(drop))),
     get("/projects/{id}/vulnerabilities", |call| nothing(call, call.project_as(0).map(drop))),
     // For its maintainers.
-    get("/projects/{id}/runners", |call| nothing(call, call.project_as(MAINTAINER).map(drop))),
     get("/projects/{id}/triggers", |call| nothing(call, call.project_as(MAINTAINER).map(drop))),
     // All others get 403.
     get("/projects/{id}/uploads", |call| nothing(call, call.project_with(MAINTAINER).map(drop))),

@@ -1,9 +1,9 @@
 //! Links from groups of a directory, or from a filter for its people, to groups. Nothing is synchronised
 //! here.
 
-use super::super::access::{LEVELS, MINIMAL, PLANNER};
 use super::super::store::record::Records;
 use super::prelude::*;
+use super::saml_links::level;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/ldap_group_links", list),
@@ -72,15 +72,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&[PROVIDER, LEVEL])?;
     let field = named(call)?;
     let mut row = wanted(call, field)?;
-    let level = call.params.number_of(LEVEL, |level| {
-        LEVELS.iter().any(|(known, _)| *known == level)
-            && match level {
-                MINIMAL => call.is_from(18, 6),
-                PLANNER => call.is_from(17, 7),
-                level => level >= GUEST,
-            }
-    })?;
-    row.set(LEVEL, level);
+    row.set(LEVEL, level(call, LEVEL, Release::new(18, 6))?);
     refuse_if(is_there(call, holder, &row, field)?.is_some(), || {
         let name = if field == EITHER[0] { "Cn" } else { "Filter" };
         Failure::conflict(&format!("{name} has already been taken"))

@@ -46,6 +46,7 @@ pub(crate) mod push_rules;
 mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod rows;
+pub(super) mod runners;
 mod saml_links;
 pub(crate) mod shares;
 pub(crate) mod system;
@@ -220,6 +221,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         invited::ROUTES,
         labels::ROUTES,
         ldap_links::ROUTES,
+        runners::ROUTES,
         memberships::ROUTES,
         notes::ROUTES,
         pipeline_schedules::ROUTES,

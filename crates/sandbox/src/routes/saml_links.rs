@@ -19,15 +19,7 @@ pub(super) const LINKS: Collection = Collection {
     is_edited: false,
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::unauthorized()),
     settle: |_, call, row, stored| {
-        let level = call.params.number_of(LEVEL, |level| {
-            LEVELS.iter().any(|(known, _)| *known == level)
-                && match level {
-                    MINIMAL => call.is_from(18, 5),
-                    PLANNER => call.is_from(17, 7),
-                    level => level >= GUEST,
-                }
-        })?;
-        row.set(LEVEL, level);
+        row.set(LEVEL, level(call, LEVEL, Release::new(18, 5))?);
         refuse_if(is_taken(stored, row, NAME), || {
             let words = "Saml group name has already been taken";
             Failure::refused(words)
@@ -42,6 +34,18 @@ pub(super) const LINKS: Collection = Collection {
     },
     ..Collection::new("/groups/{id}/saml_group_links")
 };
+
+/// The level that a link gives, which may be minimal access from a release on.
+pub(super) fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i64>> {
+    call.params.number_of(name, |level| {
+        LEVELS.iter().any(|(known, _)| *known == level)
+            && match level {
+                MINIMAL => call.release() >= minimal_from,
+                PLANNER => call.is_from(17, 7),
+                level => level >= GUEST,
+            }
+    })
+}
 
 const NAME: &str = "saml_group_name";
 const LEVEL: &str = "access_level";

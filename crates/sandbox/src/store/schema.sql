@@ -352,6 +352,22 @@ CREATE TRIGGER deploy_keys_without_project AFTER DELETE ON deploy_key_projects B
         AND NOT EXISTS (SELECT 1 FROM deploy_key_projects WHERE key_id = OLD.key_id);
 END;
 
+CREATE TABLE runners (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    description TEXT,
+    runner_type TEXT NOT NULL,
+    locked INTEGER NOT NULL,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE
+);
+
+CREATE TABLE runner_projects (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    runner_id INTEGER NOT NULL REFERENCES runners ON DELETE CASCADE,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    UNIQUE (runner_id, project_id)
+);
+CREATE INDEX runner_projects_by_project ON runner_projects (project_id);
+
 CREATE TABLE pipeline_schedules (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,

@@ -139,6 +139,7 @@ async fn environments_stop_before_they_go() {
     let world = at(OBSERVED).await;
     let rule = fact("environments");
     let protected = fact("protected-environments");
+    let approvals = fact("protected-approvals");
     let levels = json!([{"access_level": 40}]);
     let one =
         json!({"name": "live", "deploy_access_levels": levels, "approval_rules": [{"user_id": 4}]});
@@ -163,6 +164,13 @@ async fn environments_stop_before_they_go() {
             (protected, "mia", "GET", below("protected_environments/live"), NO, 200, shown),
             (protected, "mia", "PUT", below("protected_environments/live"), swap, 200, json!({"deploy_access_levels": [{"id": 3, "access_level": 30}], "approval_rules": [{"id": 2}]})),
             (protected, "mia", "PUT", below("protected_environments/live"), json!({"deploy_access_levels": [{"id": 3, "_destroy": true}]}), 422, NO),
+            (protected, "mia", "PUT", below("protected_environments/live"), json!({"deploy_access_levels": [{"access_level": 30, "user_id": 4}]}), 422, json!({"message": ["Deploy access levels Exactly one of access_level, group_id, user_id must be present"]})),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "_destroy": true}]}), 400, NO),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 0}]}), 422, NO),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 3}]}), 200, json!({"approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 3}]})),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "user_id": 4}]}), 200, json!({"approval_rules": [{"id": 2, "required_approvals": 1}]})),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "access_level": 30}]}), 422, NO),
+            (approvals, "mia", "PUT", below("protected_environments/live"), json!({"approval_rules": [{"id": 2, "_destroy": true, "user_id": 4}]}), 200, json!({"approval_rules": []})),
             (fact("approval-count"), "mia", "PUT", below("protected_environments/live"), json!({"required_approval_count": 2}), 422, NO),
             (protected, "dan", "GET", below("protected_environments"), NO, 403, NO),
             (protected, "mia", "DELETE", below("protected_environments/live"), NO, 204, NO),
@@ -541,6 +549,52 @@ async fn links_to_a_directory_are_addressed_by_what_they_link() {
             (rule, "mia", "GET", links, NO, 403, NO),
             (rule, "olive", "DELETE", one, NO, 204, NO),
             (rule, "olive", "DELETE", one, NO, 404, gone),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn runners_are_added_to_projects_and_stay_with_their_owner() {
+    let mut seed = usual_seed();
+    seed["runners"] = json!([
+        {"description": "own", "projects": ["acme/shop"]},
+        {"description": "all"},
+        {"description": "of the group", "group": "acme"},
+        {"description": "of another", "projects": ["mia/own"]},
+        {"description": "locked", "projects": ["mia/own"], "locked": true},
+    ]);
+    seed["projects"].as_array_mut().expect("projects").push(json!({"path": "mia/own"}));
+    let (world, rule) = (World::with(seed).await, fact("runners"));
+    let (list, add) = (below("runners"), |id: u8| json!({"runner_id": id}));
+    let one = |id: u8| below(&format!("runners/{id}"));
+    let own = json!({"id": 1, "description": "own", "runner_type": "project_type"});
+    let says = |text: &str| json!({"message": text});
+    let taken = "Validation failed: Runner projects runner has already been taken - runner_error";
+    let kept = "You cannot unassign a runner from the owner project. Delete the runner instead";
+    world
+        .check(vec![
+            (rule, "mia", "GET", list, NO, 200, json!([{"id": 1}, {"id": 2}, {"id": 3}])),
+            (rule, "mia", "GET", below("runners?type=project_type"), NO, 200, json!([own])),
+            (rule, "dan", "GET", list, NO, 403, NO),
+            (
+                rule,
+                "mia",
+                "GET",
+                "/runners?type=project_type",
+                NO,
+                200,
+                json!([{"id": 1}, {"id": 4}, {"id": 5}]),
+            ),
+            (rule, "mia", "GET", "/runners/all", NO, 403, NO),
+            (rule, "mia", "POST", list, add(1), 400, says(taken)),
+            (rule, "mia", "POST", list, add(2), 500, NO),
+            (rule, "mia", "POST", list, add(3), 403, says("Runner is a group runner")),
+            (rule, "mia", "POST", list, add(5), 403, says("Runner is locked")),
+            (rule, "mia", "POST", list, add(9), 404, NO),
+            (rule, "mia", "POST", list, add(4), 201, json!({"id": 4})),
+            (rule, "mia", "DELETE", one(4), NO, 204, NO),
+            (rule, "mia", "DELETE", one(4), NO, 404, says("404 Runner Not Found")),
+            (rule, "mia", "DELETE", one(1), NO, 403, says(kept)),
         ])
         .await;
 }

@@ -382,6 +382,7 @@ impl Located<'_> {
         let list = self.parent.filter(|_| self.is_item).map(|(_, list)| Field::of(list).names);
         Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
             Named::User => USERNAME,
+            Named::Runner => "the description or the id",
             Named::Group | Named::Project => "the full path, as in `acme/team`",
         })
     }

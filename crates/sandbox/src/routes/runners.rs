@@ -1,0 +1,173 @@
+//! Runners that exist, and which projects have them. Nothing registers or changes one here.
+
+use super::super::store::stored::stored;
+use super::grants;
+use super::prelude::*;
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/runners", list_own),
+    get("/runners/all", list_all),
+    get("/projects/{id}/runners", list),
+    post("/projects/{id}/runners", assign),
+    delete("/projects/{id}/runners/{runner_id}", unassign),
+];
+
+const TYPES: [&str; 3] = ["instance_type", "group_type", "project_type"];
+
+/// A runner.
+pub(crate) struct Runner {
+    id: i64,
+    pub(crate) description: Option<String>,
+    /// One of [`TYPES`].
+    runner_type: String,
+    pub(crate) locked: bool,
+    pub(crate) group_id: Option<i64>,
+}
+
+stored!(Runner: runners r, id, description, runner_type, locked, group_id);
+
+impl Runner {
+    /// Stores a new runner of a group, of projects, or of the instance. The first project owns it.
+    pub(crate) fn create(
+        call: &Call<'_>,
+        description: Option<String>,
+        locked: bool,
+        group_id: Option<i64>,
+        projects: &[i64],
+    ) -> Result<()> {
+        let runner_type = match (group_id, projects) {
+            (Some(_), _) => TYPES[1],
+            (None, []) => TYPES[0],
+            (None, _) => TYPES[2],
+        };
+        let runner_type = runner_type.to_owned();
+        let mut new = Self { id: 0, description, runner_type, locked, group_id };
+        new.id = new.put(call.db)?;
+        projects.iter().try_for_each(|project| new.assign(call, *project))
+    }
+
+    fn assign(&self, call: &Call<'_>, project: i64) -> Result<()> {
+        let sql = "INSERT INTO runner_projects (runner_id, project_id) VALUES (?1, ?2)";
+        call.run(sql, [self.id, project]).map(drop)
+    }
+
+    /// The projects that have it, the owner first.
+    fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
+        call.many(
+            "SELECT project_id FROM runner_projects WHERE runner_id = ?1 ORDER BY id",
+            [self.id],
+        )
+    }
+
+    /// Whether the caller maintains a project that has it, or owns its group. The rights of
+    /// administrators do not count.
+    fn is_own(&self, call: &Call<'_>) -> Result<bool> {
+        let user = call.user()?.id;
+        for id in self.projects(call)? {
+            if let Some(project) = Project::by_id(call.db, id)?
+                && grants::level_of(call, &project, user)? >= MAINTAINER
+            {
+                return Ok(true);
+            }
+        }
+        let group = self.group_id.map(|id| Namespace::by_id(call.db, id)).transpose()?.flatten();
+        group
+            .map_or(Ok(false), |group| Ok(call.standing()?.in_namespace(&group.traversal) >= OWNER))
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "description": self.description,
+            "runner_type": self.runner_type,
+            "is_shared": self.runner_type == TYPES[0],
+            "active": true,
+            "paused": false,
+            "online": false,
+            "status": "never_contacted",
+        })
+    }
+}
+
+/// Those of `runners` that the call asks for.
+fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
+    if let Some(wanted) = call.params.one_of("type", &TYPES)? {
+        runners.retain(|runner| runner.runner_type == wanted);
+    }
+    page::list(call, &runners.iter().map(Runner::json).collect::<Vec<_>>())
+}
+
+fn list_own(call: &Call<'_>) -> Result<Answer> {
+    let mut own = Vec::new();
+    for runner in Runner::list(call.db, "ORDER BY r.id", [])? {
+        if runner.is_own(call)? {
+            own.push(runner);
+        }
+    }
+    answer(call, own)
+}
+
+fn list_all(call: &Call<'_>) -> Result<Answer> {
+    call.administrator()?;
+    answer(call, Runner::list(call.db, "ORDER BY r.id", [])?)
+}
+
+/// The project's own runners, and those of its groups and of the instance.
+fn list(call: &Call<'_>) -> Result<Answer> {
+    let project = call.project_as(MAINTAINER)?;
+    let mut all = Vec::new();
+    for runner in Runner::list(call.db, "ORDER BY r.id", [])? {
+        let above = runner.group_id.map(|id| Namespace::by_id(call.db, id)).transpose()?.flatten();
+        let is_of_group = above.is_some_and(|group| {
+            project
+                .full_path
+                .to_lowercase()
+                .starts_with(&format!("{}/", group.full_path.to_lowercase()))
+        });
+        if is_of_group
+            || runner.runner_type == TYPES[0]
+            || runner.projects(call)?.contains(&project.id)
+        {
+            all.push(runner);
+        }
+    }
+    answer(call, all)
+}
+
+fn assign(call: &Call<'_>) -> Result<Answer> {
+    let project = call.writable_project_as(MAINTAINER)?.id;
+    call.params.require(&["runner_id"])?;
+    let id = call.params.integer("runner_id")?.unwrap_or_default();
+    let runner = Runner::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Runner"))?;
+    let refused = |why: &str| Failure::message(StatusCode::FORBIDDEN, why);
+    refuse_if(runner.group_id.is_some(), || refused("Runner is a group runner"))?;
+    refuse_if(runner.runner_type == TYPES[0], || {
+        Failure::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
+    })?;
+    refuse_if(runner.locked && !call.is_administrator(), || refused("Runner is locked"))?;
+    refuse_if(!call.is_administrator() && !runner.is_own(call)?, Failure::forbidden)?;
+    refuse_if(runner.projects(call)?.contains(&project), || {
+        Failure::refused(
+            "Validation failed: Runner projects runner has already been taken - runner_error",
+        )
+    })?;
+    runner.assign(call, project)?;
+    Answer::created(&runner.json())
+}
+
+fn unassign(call: &Call<'_>) -> Result<Answer> {
+    let project = call.writable_project_as(MAINTAINER)?.id;
+    let runner = Runner::by_id(call.db, call.segment_id("runner_id")?)?;
+    let projects = runner.as_ref().map(|runner| runner.projects(call)).transpose()?;
+    let projects = projects.unwrap_or_default();
+    let runner = runner.filter(|_| projects.contains(&project));
+    let runner = runner.ok_or_else(|| Failure::not_found("Runner"))?;
+    refuse_if(projects.first() == Some(&project), || {
+        let words =
+            "You cannot unassign a runner from the owner project. Delete the runner instead";
+        Failure::message(StatusCode::FORBIDDEN, words)
+    })?;
+    let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
+    call.run(sql, [runner.id, project])?;
+    Ok(Answer::no_content())
+}
