@@ -47,6 +47,8 @@ impl Section {
                         format!(
                             "write what must not match as `{negative}`, without `(?!...)`: RE2, the syntax that the service takes, has no look-around"
                         )
+                    } else if text.contains("(?!") {
+                        "write what may match in place of what may not: RE2, the syntax that the service takes, has no look-around".to_owned()
                     } else {
                         "correct it; the service takes RE2 syntax, which has no look-around and no backreferences".to_owned()
                     };

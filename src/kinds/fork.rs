@@ -10,7 +10,7 @@ use crate::{
 use super::prelude::*;
 
 /// The name of the section, of its field, and of the same field in `create`.
-pub(super) const FORK_OF: &str = "fork_of";
+pub(crate) const FORK_OF: &str = "fork_of";
 
 /// `fork_of: PATH` makes the project a fork of the one at `PATH`. `fork_of: null` removes the
 /// relation. A missing project that may be created is created as a fork.

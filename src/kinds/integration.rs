@@ -296,24 +296,30 @@ impl Rules for Integrations {
         let with_token = declared.get("jira_auth_type").and_then(Value::plain);
         let with_token = with_token.is_some_and(|kind| *kind != 0);
         let user = user(slug).filter(|_| !with_token);
-        for name in names.needed.iter().chain(user) {
-            if !declared.contains_key(name) {
-                let message = format!("`{slug}` needs `{name}`");
-                let is_secret =
-                    OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy != Secrecy::Open);
-                let value = if is_secret { "{env: NAME}" } else { "..." };
-                let help =
-                    format!("add `{name}: {value}`: the service refuses each request without it");
-                report(Fault::error("missing", "", message, help));
-            }
+        let needed = names.needed.iter().chain(user);
+        let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
+        let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(&spec.name));
+        let strange: Vec<_> = specs.filter(|spec| !names.all.contains(&spec.name)).collect();
+        if let ([name], [spec]) = (&*missing, &*strange) {
+            let message = format!("`{slug}` has no `{}`, and needs `{name}`", spec.name);
+            let help = format!("write `{name}` in its place");
+            report(Fault::error("unknown-field", &spec.name, message, help));
+            return;
         }
-        for spec in OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(&spec.name)) {
-            if !names.all.contains(&spec.name) {
-                let message = format!("`{slug}` has no `{}`", spec.name);
-                let of = text::listed(&slugs(None, &spec.name));
-                let help = format!("take it away: it is a field of {of}");
-                report(Fault::error("unknown-field", &spec.name, message, help));
-            }
+        for name in missing {
+            let message = format!("`{slug}` needs `{name}`");
+            let is_secret =
+                OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy != Secrecy::Open);
+            let value = if is_secret { "{env: NAME}" } else { "..." };
+            let help =
+                format!("add `{name}: {value}`: the service refuses each request without it");
+            report(Fault::error("missing", "", message, help));
+        }
+        for spec in strange {
+            let message = format!("`{slug}` has no `{}`", spec.name);
+            let of = text::listed(&slugs(None, &spec.name));
+            let help = format!("take it away: it is a field of {of}");
+            report(Fault::error("unknown-field", &spec.name, message, help));
         }
     }
 

@@ -186,8 +186,10 @@ impl Rules for Variables {
         let why = masked.and_then(|value| maskable(value, flag("raw")).err());
         if let Some(why) = &why {
             let message = format!("a masked value {why}");
-            let help = "change the value, or leave `masked` out: the service refuses it";
-            report(Fault::error("masked-value", "value", message, help));
+            let flag = if flag("masked") { "masked" } else { HIDDEN };
+            let help =
+                format!("change the value, or write `{flag}: false`: the service refuses it");
+            report(Fault::error("masked-value", "value", message, help).with(flag));
         }
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {

@@ -325,8 +325,7 @@ pub(super) fn is_expression(glob: &str) -> bool {
 }
 
 /// The help for a regular expression in the place of a glob.
-pub(super) const NO_EXPRESSION: &str =
-    "it is a glob, not a regular expression: write `*` for `.*`, and no `^` or `$`";
+pub(super) const NO_EXPRESSION: &str = "it is a glob, not a regular expression: write `*` for `.*`, `{a,b}` for `(a|b)`, and no `^` or `$`";
 
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     address::Glob,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
-    text::nearest,
+    text::likely,
     yaml::Node,
 };
 
@@ -188,7 +188,8 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     let Some((code, span)) = under("code") else { return };
     let is = |levels: &[&str]| under("level").is_some_and(|(level, _)| levels.contains(&level));
     if codes::of(code).is_none() {
-        let near = nearest(code, codes::CODES.iter().map(|known| known.name));
+        let names: Vec<_> = codes::CODES.iter().map(|known| known.name).collect();
+        let near = likely(code, &names).first().copied();
         findings.error("choice", "there is no message with this code", span).help(
             near.map_or_else(
                 || "write the code in the brackets of one warning; none stands for all".to_owned(),

@@ -155,6 +155,29 @@ pub(super) fn of_another_scope(
     }
 }
 
+/// Reports projects that are forks of each other.
+pub(super) fn forks(by_path: &ByPath<'_>, faults: &mut Faults) {
+    let upstream = |project: &Container| {
+        let fork = project.section(kinds::fork::KIND.section)?.entries.first()?;
+        fork.fields.get(kinds::fork::FORK_OF)
+    };
+    for (path, project) in by_path {
+        let Some(own) = upstream(project) else { continue };
+        let above = own.value.text().unwrap_or_default().to_lowercase();
+        let Some(other) = by_path.get(&above).and_then(|other| upstream(other)) else { continue };
+        let is_back = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
+        // Once, and a fork of itself is another fault.
+        if is_back && above < *path {
+            let message = format!("`{}` is declared as a fork of this project", &above);
+            let circle = faults.error("circular", message, Spot::value(&own.origin));
+            circle.related(Spot::value(&other.origin), "declared here");
+            circle.help(
+                "take one of the two away: a project is a fork of the one that was there first",
+            );
+        }
+    }
+}
+
 /// Reports values that differ although they belong to one object of several projects, at both places.
 pub(super) fn shared(containers: &[Container], faults: &mut Faults) {
     let mut seen = HashMap::new();

@@ -11,7 +11,7 @@ use crate::{
         config,
         faults::{Part, Spot},
     },
-    origin::{Origin, Sourced},
+    origin::Sourced,
     secret::{RESERVED, Reference, is_reserved},
     text::alternatives,
     value::{Json, Value},
@@ -41,28 +41,29 @@ impl Check<'_> {
     }
 
     /// The field must exist in the declared tier.
-    fn tier(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
+    fn tier(&mut self, of: Section, spec: &'static Spec, field: &Sourced<Value>) {
         if field.value.plain().is_some_and(|value| Some(value) == spec.schema.get("default")) {
             return;
         }
         // A section that the tier lacks is reported once.
         if spec.field.tier > of.tier() {
-            self.lacks(&spec.name, spec.field.tier, &field.origin);
+            self.lacks(&spec.name, spec.field.tier, Spot::key(&field.origin));
             return;
         }
         let rows = || field.value.list().into_iter().flatten();
         for (part, needed) in spec.parts.iter().map(|(part, of)| (part, of.tier)) {
             if needed > of.tier() && rows().any(|row| row.get(part).is_some()) {
-                self.lacks(part, needed, &field.origin);
+                let at = Spot { origin: field.origin.clone(), part: Part::Within(part) };
+                self.lacks(part, needed, at);
             }
         }
     }
 
     /// `name` must exist in the declared tier.
-    pub(super) fn lacks(&mut self, name: &str, needed: Tier, at: &Origin) {
+    pub(super) fn lacks(&mut self, name: &str, needed: Tier, at: Spot) {
         let Some(tier) = self.context.tier.filter(|tier| *tier < needed) else { return };
         let message = format!("`{name}` needs the {needed} tier; `service.tier` is `{tier}`");
-        let fault = self.faults.error("tier", message, Spot::key(at));
+        let fault = self.faults.error("tier", message, at);
         fault.help(format!("leave it out, or correct `service.tier` in {}", config::FILE));
     }
 

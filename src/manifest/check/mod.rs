@@ -77,6 +77,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
     let mut containers: Vec<_> = checked.into_iter().map(container).collect();
     let by_path = containers.iter().map(|known| (known.path.to_lowercase(), known)).collect();
     between::above(&by_path, context, &mut faults);
+    between::forks(&by_path, &mut faults);
     between::of_another_scope(&containers, &by_path, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> = acknowledged
@@ -194,6 +195,12 @@ impl Check<'_> {
             let mut globs = manages.globs();
             globs.find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
         };
+        let above = |path: &str| {
+            let mut globs = manages.globs();
+            let glob = globs
+                .find(|glob| path.strip_prefix(glob).is_some_and(|rest| rest.starts_with('/')))?;
+            Some(format!("there `{glob}` is only itself, and `{glob}/**` all below it"))
+        };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
@@ -203,7 +210,7 @@ impl Check<'_> {
                 });
                 let how = match manages.excepts(&path.value) {
                     true => Some("there `except` leaves it out".to_owned()),
-                    false => how,
+                    false => how.or_else(|| above(&path.value)),
                 };
                 let how = how.as_deref().unwrap_or(
                     "there `*` stays within one part of a path, and `**` matches all below",
@@ -507,7 +514,7 @@ impl Check<'_> {
 
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
-        self.lacks(of.section, of.tier(), &origin);
+        self.lacks(of.section, of.tier(), Spot::key(&origin));
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
         // `unzip` would reserve memory for entries that never come.

@@ -577,7 +577,14 @@ fn shape(text: &str, at: usize) -> Option<String> {
     let key = own.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();
     let is_text = own.matches(": ").count() > 1 || key.contains(' ');
     let has_text = is_text && !own.contains(['"', '\'', '{', '[']);
+    let mut starts = lines.iter().rev().filter(|line| line.trim_start().starts_with("- "));
+    let first = starts.find(|line| of_keys(line) == written + 2);
+    let first = first.and_then(|first| first.trim_start_matches([' ', '-']).split(':').next());
+    let is_first = first.is_some() && first == key.split(':').next();
     match near.abs_diff(written) {
+        2 if is_first && !of_entry => {
+            Some(format!("write `- ` in front of line {}: it starts an entry", number + 1))
+        }
         1 | 2 if !key.contains(' ') => Some(format!(
             "indent line {} by {}, as what is beside it",
             number + 1,

@@ -67,7 +67,8 @@ impl Spot {
                 inner.unwrap_or((key, value)).0.span.clone()
             }
             Part::Within(name) => {
-                let (key, value) = value.get(name).unwrap_or((key, value));
+                let of_row = || value.items().iter().find_map(|row| row.get(name));
+                let (key, value) = value.get(name).or_else(of_row).unwrap_or((key, value));
                 visible(key, value)
             }
             Part::Item(text) => item(value, text).unwrap_or(&key.span).clone(),

@@ -207,7 +207,7 @@ impl<'m> Merging<'m> {
             parts.extend(twice);
             body.sections.push(Section { of, origin, parts });
         }
-        body.variables = self.words.into_variables();
+        self.words.add_to(&mut body);
         body
     }
 

@@ -100,11 +100,18 @@ fn one(
     let layers = rules.of(*scope, path, body, &mut faults);
     let lower = path.value.to_lowercase();
     let own = traced.iter().any(|glob| glob.matches(&lower)).then(|| body.clone());
+    let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
     if life.absent().is_none() && !(layers.is_empty() && body.is_closed()) {
         *body = merge::merge(path, &layers, body, &mut faults);
     }
     rules.count(&layers, body);
+    // A fault may be about what is meant.
+    if faults.0.is_empty() {
+        for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {
+            rules::idle_param(name, &value.origin, body.params.keys(), &mut faults);
+        }
+    }
     let trace = own.map(|own| Trace::new(&layers, &own, container.clone()));
     (container, trace, faults)
 }

@@ -11,6 +11,7 @@ use std::{
 use crate::{
     address::{Glob, GlobIndex, Globs},
     desired::PROJECTS,
+    diagnostic::Severity,
     field::Scope,
     manifest::{
         config::{NO_EXPRESSION, is_expression},
@@ -47,6 +48,8 @@ pub(super) struct Known {
     is_used: AtomicBool,
     /// The sections of its `unlisted` that are declared where the rule applies.
     declared: BTreeMap<&'static str, AtomicBool>,
+    /// Its parameters that are used where it applies.
+    params: BTreeMap<Arc<str>, AtomicBool>,
 }
 
 /// The precision of a glob: its numbers of literal parts, partly literal parts, and `*`.
@@ -69,6 +72,15 @@ impl Layers<'_> {
     pub(super) const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
+
+    /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
+    pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
+        let is_needed = |rule: &Rule| match &rule.holds {
+            Holds::Whoever { needs, .. } => needs.iter().any(|need| need.value == *name),
+            Holds::Where { .. } => false,
+        };
+        body.params.contains_key(name) || self.rules.iter().any(|(_, rule)| is_needed(rule))
+    }
 }
 
 impl Rules {
@@ -89,7 +101,9 @@ impl Rules {
         let known = |rule: Rule| {
             let declares = |name| AtomicBool::new(name == PROJECTS || rule.body.has(name));
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
-            Known { declared: declared.collect(), is_used: AtomicBool::new(false), rule }
+            let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
+            let (declared, params) = (declared.collect(), params.collect());
+            Known { declared, params, is_used: AtomicBool::new(false), rule }
         };
         let mut by_path = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
@@ -126,12 +140,16 @@ impl Rules {
             let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
             let known: Vec<_> = self.near(scope, &name.value).collect();
             let near = nearest(&name.value, known.iter().copied());
-            wrong.help(match (Scope::ALL.into_iter().find(is_for), near) {
+            let other = Scope::ALL.into_iter().find(is_for);
+            if let Some(at) = other.and_then(|of| self.profiles.get(&(of, name.value.clone()))) {
+                wrong.related(Spot::value(&self.rules[*at].rule.origin), "the profile");
+            }
+            wrong.help(match (other, near) {
                 (Some(of), _) => format!(
-                    "that profile is for {}s: write `for: {}` in it, or in another one for {}s",
+                    "that profile is for {}s: use another one here, or write `for: {}` in it if no {} needs it",
                     of.noun(),
                     scope.document(),
-                    scope.noun()
+                    of.noun()
                 ),
                 (None, Some(near)) => format!("did you mean `{near}`?"),
                 (None, None) if (1..=FEW).contains(&known.len()) => {
@@ -320,12 +338,16 @@ impl Rules {
             known.is_used.store(true, Ordering::Relaxed);
             let declared = known.declared.iter().filter(|(name, _)| body.has(name));
             declared.for_each(|(_, is_declared)| is_declared.store(true, Ordering::Relaxed));
+            for (_, is_used) in known.params.iter().filter(|(name, _)| layers.uses(name, body)) {
+                is_used.store(true, Ordering::Relaxed);
+            }
         }
     }
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
-        for (at, Known { rule, is_used, declared }) in self.rules.iter().enumerate() {
+        let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
+        for (at, Known { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
             // Only the service knows what it includes; and of two profiles with one name, it is
             // unknown which one is used.
             let is_second = match &rule.holds {
@@ -344,6 +366,10 @@ impl Rules {
             if !rule.includes {
                 idle_exceptions(rule, containers, faults);
             }
+            let unused = params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
+            for (name, _) in unused.filter(|_| is_clean && !rule.includes) {
+                idle_param(name, &rule.body.params[name].origin, &[], faults);
+            }
             for (name, _) in declared.iter().filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
                 let message =
                     format!("`unlisted` names `{name}`, which nothing declares where this holds");
@@ -353,6 +379,21 @@ impl Rules {
             }
         }
     }
+}
+
+/// Reports a parameter that no text uses. Those that are `used` may be meant.
+pub(super) fn idle_param<'u>(
+    name: &str,
+    at: &Origin,
+    used: impl IntoIterator<Item = &'u Arc<str>>,
+    faults: &mut Faults,
+) {
+    let message = format!("no text uses the parameter `{name}` here");
+    let near = nearest(name, used.into_iter().map(|name| &**name));
+    faults.warning("no-effect", message, Spot::key(at)).help(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("take it out, or write `{{{name}}}` in a `{{text: ...}}`"),
+    });
 }
 
 /// The first of `containers`, in order of their paths, of which the path starts with `prefix`.

@@ -19,7 +19,7 @@ use super::rules::{FEW, Layers};
 use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
-    manifest::read::layers::BUILT_IN,
+    manifest::read::{document::Body, layers::BUILT_IN},
     origin::{Layer, Origin, Sourced},
     secret::{Piece, Reference},
     text::{is_name, likely, nearest},
@@ -36,6 +36,8 @@ pub(super) struct Words<'w> {
     missed: &'w BTreeSet<Arc<str>>,
     /// The environment variables that are named after it.
     variables: RefCell<BTreeSet<(String, Origin)>>,
+    /// The parameters that texts used.
+    used: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
 
 /// Why a template cannot be filled in.
@@ -67,12 +69,15 @@ impl<'w> Words<'w> {
             params: &layers.params,
             missed: &layers.missed,
             variables: RefCell::default(),
+            used: RefCell::default(),
         }
     }
 
-    /// The environment variables that were named after it, each with the place of the field.
-    pub(super) fn into_variables(self) -> BTreeSet<(String, Origin)> {
-        self.variables.into_inner()
+    /// Adds the parameters that texts used, and the environment variables that were named after it, each
+    /// with the place of the field.
+    pub(super) fn add_to(self, body: &mut Body) {
+        body.variables = self.variables.into_inner();
+        body.params = self.used.into_inner();
     }
 
     /// Whether a fault of `template` is reported where the parameter would have to be given.
@@ -99,7 +104,7 @@ impl<'w> Words<'w> {
                 let source = source.and_then(|(from, name)| Reference::of(from, name.to_owned()));
                 return match source {
                     Some(source) => Some(Piece::Secret(source)),
-                    None => Some(match &self.params.get(other)?.value {
+                    None => Some(match &self.param(other)?.value {
                         Value::Secret(source) => Piece::Secret(source.clone()),
                         value => Piece::Shown(value.text().unwrap_or_default().to_owned()),
                     }),
@@ -107,6 +112,13 @@ impl<'w> Words<'w> {
             }
         };
         Some(Piece::Shown(shown))
+    }
+
+    /// The parameter `name`, which is used.
+    fn param(&self, name: &str) -> Option<&'w Sourced<Value>> {
+        let (name, value) = self.params.get_key_value(name)?;
+        self.used.borrow_mut().entry(name.clone()).or_insert_with(|| value.clone());
+        Some(value)
     }
 
     /// The text of `template` with its parameters filled in.

@@ -76,7 +76,7 @@ pub(in crate::manifest) struct Body {
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
     /// The profiles that it uses.
     pub(in crate::manifest) uses: Option<Uses>,
-    /// The parameters for templates, by name.
+    /// The parameters for templates, by name; once merged, those that were used.
     pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The sections for which lower layers are ignored.
     pub(in crate::manifest) ignores: Vec<&'static str>,
