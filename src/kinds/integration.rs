@@ -373,7 +373,7 @@ mod tests {
         for (declared, secret, expected) in [
             (json!({"slug": "slack", "channel": "#ops", "alert_events": true}), "webhook", None),
             (json!({"slug": "slack", "commit_events": true}), "webhook", Some("unknown-field")),
-            (json!({"slug": "slack"}), "token", Some("missing")),
+            (json!({"slug": "slack"}), "token", Some("unknown-field")),
             (json!({"slug": "jira", "url": "https://j"}), "password", Some("missing")),
             (json!({"slug": "jira", "url": "https://j", "username": "a"}), "password", None),
             (json!({"slug": "jira", "url": "https://j", "jira_auth_type": 1}), "password", None),
