@@ -113,7 +113,8 @@ impl Section {
             if value.plain().is_some_and(is_nobody_beside_others) {
                 let message = format!("`no_access` has no effect beside others in `{field}`");
                 let help = "leave it out, or leave the others out if nobody may";
-                report(Fault::warning("no-effect", field, message, help));
+                let within = Some("no_access");
+                report(Fault { within, ..Fault::warning("no-effect", field, message, help) });
             }
             if spec.field.nullable && ["None", "nil", "undefined"].contains(&text) {
                 let message = format!("`{field}` is the text `{text}`");

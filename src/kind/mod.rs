@@ -532,6 +532,12 @@ impl Section {
         }
     }
 
+    /// The release that has the first of its fields, if it is not the oldest.
+    pub fn since(self) -> Option<crate::release::Release> {
+        let specs = self.table().specs().iter().filter(|spec| !spec.field.local_before);
+        specs.map(|spec| spec.field.since).min().flatten()
+    }
+
     /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
     /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {

@@ -79,7 +79,7 @@ pub struct Extserver {
 }
 
 /// The field with the project whose members are copied.
-const MEMBERS_FROM: &str = "members_from";
+pub(crate) const MEMBERS_FROM: &str = "members_from";
 /// The field with the host that the repository is imported from.
 pub(super) const IMPORT: &str = "import";
 

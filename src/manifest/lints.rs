@@ -52,7 +52,7 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 18] = [
+const WARNINGS: [&str; 17] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -63,7 +63,6 @@ const WARNINGS: [&str; 18] = [
     "idle-rule",
     "literal-secret",
     "low-share",
-    "masked-value",
     "missing-file",
     "nearly-the-same",
     "no-effect",

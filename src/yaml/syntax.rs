@@ -109,7 +109,8 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
             "a `#` without a blank in front",
             Some("put text that has a `#` in quotes; a comment has a blank in front"),
         ),
-        ErrorKind::UnexpectedCharacter { .. } => (
+        ErrorKind::UnexpectedCharacter { .. }
+        | ErrorKind::PlainScalarStartsWithDashFlowIndicator => (
             "a character that no text can start with",
             Some("put the text in single quotes: they keep it as it is"),
         ),

@@ -42,6 +42,13 @@ pub(super) fn in_vain(
             names_nothing(known, Spot::value(origin), by_path, rules, faults);
         }
         let Some(container) = by_path.get(&known.at.written().to_lowercase()) else { continue };
+        if container.life.absent().is_some() && known.guard != Guard::Deletion {
+            let message = "only `deletion` asks about a project that is deleted";
+            let other = faults.warning("acknowledgement", message, Spot::value(origin));
+            other.related(Spot::value(&container.origin), "deleted here");
+            other.help("write `guard: deletion`, or take the document away");
+            continue;
+        }
         let (what, needed) = match known.guard {
             Guard::Deletion if container.life.absent().is_none() => ("deletes", "state: absent"),
             Guard::Transfer if container.life.previously.is_empty() => {

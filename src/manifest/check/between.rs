@@ -155,25 +155,25 @@ pub(super) fn of_another_scope(
     }
 }
 
-/// Reports projects that are forks of each other.
-pub(super) fn forks(by_path: &ByPath<'_>, faults: &mut Faults) {
-    let upstream = |project: &Container| {
-        let fork = project.section(kinds::fork::KIND.section)?.entries.first()?;
-        fork.fields.get(kinds::fork::FORK_OF)
-    };
-    for (path, project) in by_path {
-        let Some(own) = upstream(project) else { continue };
-        let above = own.value.text().unwrap_or_default().to_lowercase();
-        let Some(other) = by_path.get(&above).and_then(|other| upstream(other)) else { continue };
-        let is_back = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
-        // Once, and a fork of itself is another fault.
-        if is_back && above < *path {
-            let message = format!("`{}` is declared as a fork of this project", &above);
-            let circle = faults.error("circular", message, Spot::value(&own.origin));
-            circle.related(Spot::value(&other.origin), "declared here");
-            circle.help(
-                "take one of the two away: a project is a fork of the one that was there first",
-            );
+/// Reports projects that are to be made from each other: as forks, or with each other's members.
+pub(super) fn sources(by_path: &ByPath<'_>, faults: &mut Faults) {
+    for name in [kinds::fork::FORK_OF, kinds::source::MEMBERS_FROM] {
+        let source = |project: &Container| {
+            let fork = || project.section(name)?.entries.first()?.fields.get(name);
+            project.create.fields().and_then(|fields| fields.get(name)).or_else(fork)
+        };
+        for (path, project) in by_path {
+            let Some(own) = source(project) else { continue };
+            let first = own.value.text().unwrap_or_default().to_lowercase();
+            let Some(other) = by_path.get(&first).and_then(|first| source(first)) else { continue };
+            let is_back = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
+            // Once, and a project that names itself is another fault.
+            if is_back && first < *path {
+                let message = format!("`{name}` names `{first}`, which names this project");
+                let circle = faults.error("circular", message, Spot::value(&own.origin));
+                circle.related(Spot::value(&other.origin), "declared here");
+                circle.help(format!("take one of the two `{name}` away"));
+            }
         }
     }
 }

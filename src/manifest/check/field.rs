@@ -70,6 +70,10 @@ impl Check<'_> {
     /// The field must exist in the declared release.
     fn release(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
+        // A section that the release lacks is reported once.
+        if of.since().is_some_and(|since| since > release) {
+            return;
+        }
         if let Some(unfit) = of.table().unfit(spec, &field.value, release) {
             let message = format!("{}; `service.release` is `{release}`", unfit.message);
             let fault = self.faults.error("release", message, Spot::key(&field.origin));

@@ -77,7 +77,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
     let mut containers: Vec<_> = checked.into_iter().map(container).collect();
     let by_path = containers.iter().map(|known| (known.path.to_lowercase(), known)).collect();
     between::above(&by_path, context, &mut faults);
-    between::forks(&by_path, &mut faults);
+    between::sources(&by_path, &mut faults);
     between::of_another_scope(&containers, &by_path, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> = acknowledged
@@ -457,9 +457,14 @@ impl Check<'_> {
                     false => continue,
                 };
                 let above = path.split('/').next().unwrap_or_default();
-                let fault = self.faults.error("top-level", message, Spot::key(&field.origin));
+                let at = if own.of.is_of_top() { &own.origin } else { &field.origin };
+                let fault = self.faults.error("top-level", message, Spot::key(at));
+                let for_projects = kinds::section(Scope::Project, own.of.section);
+                let rule = for_projects
+                    .filter(|_| own.of.is_of_top())
+                    .map_or("", |_| ", or for the projects below in a `kind: Defaults`");
                 fault.help(match spec.field.top_level {
-                    true => format!("declare it in `kind: Group` with `path: {above}`"),
+                    true => format!("declare it in `kind: Group` with `path: {above}`{rule}"),
                     false => format!("write `guest` or more, or declare it in `{above}`"),
                 });
                 if own.of.is_of_top() {
@@ -515,6 +520,19 @@ impl Check<'_> {
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
         self.lacks(of.section, of.tier(), Spot::key(&origin));
+        if let (Some(release), Some(since)) = (self.context.release, of.since())
+            && release < since
+        {
+            let name = of.section;
+            let message = format!(
+                "`{name}` needs release {since} or later; `service.release` is `{release}`"
+            );
+            let early = self.faults.error("release", message, Spot::key(&origin));
+            early.help(format!(
+                "take the section out, or correct `service.release` in {}",
+                config::FILE
+            ));
+        }
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
         // `unzip` would reserve memory for entries that never come.

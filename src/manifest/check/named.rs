@@ -60,9 +60,11 @@ impl Check<'_> {
             values.insert("value".to_owned(), text.strip_suffix('\n').unwrap_or(&text).into());
             of.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
+                    let at = Spot::key(&value.origin);
                     let fault = Finding {
                         severity: Severity::Warning,
-                        ..found(fault, Spot::key(&value.origin))
+                        code: "reference",
+                        ..found(fault, at)
                     };
                     self.faults.push(fault).label("with what is in the file now");
                 }

@@ -257,6 +257,11 @@ impl Located<'_> {
     fn as_written(&self, name: &str, meant: Meaning) -> String {
         let help = meant.help();
         let Some((key, node)) = self.node.get(name) else { return help };
+        if let (Meaning::Write(_), Some(path)) =
+            (meant, node.text().filter(|path| path.contains('/')))
+        {
+            return help.replace("acme/**", path);
+        }
         if let Meaning::Field(field) = meant {
             let spot = self.at(key, node, field);
             let schema = spot.schema;

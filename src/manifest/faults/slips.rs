@@ -387,6 +387,23 @@ impl<'t> Around<'t> {
         (!is_key).then(|| Cause::new(message, start..start + name.len(), help))
     }
 
+    /// Whether the line above belongs to a text behind `|` or `>`.
+    fn is_below_text(&self) -> bool {
+        let above = (0..self.own).rev().filter(|number| !self.line(*number).trim().is_empty());
+        let mut deep = usize::MAX;
+        for (at, number) in above.enumerate() {
+            let line = self.line(number);
+            if is_block_head(line) {
+                return at > 0 && width(line) < deep;
+            }
+            deep = deep.min(width(line));
+            if deep == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
     /// A line that is neither a key with a value nor an entry.
     fn no_key(&self) -> Option<Cause> {
         let is_assigned = |number: &usize| {
@@ -403,6 +420,9 @@ impl<'t> Around<'t> {
             _ if line.contains(" = ") => "write `key: value`: YAML knows no `=`",
             _ if line.ends_with('{') => {
                 "write a colon in place of the brace, and take its end away"
+            }
+            _ if is_text && self.is_below_text() => {
+                "indent it as the lines above, which belong to the text of a key"
             }
             _ if is_name(line) && is_head => "write a colon behind it",
             _ => "indent it deeper if it belongs to the text above; a key has a colon behind it",

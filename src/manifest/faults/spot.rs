@@ -26,7 +26,7 @@ pub(in crate::manifest) enum Part {
     Value,
     /// A key within the value: the names that lead to it.
     Inner(Vec<String>),
-    /// The value of such a key.
+    /// The value of such a key, also in a row of a list, or the item that is this text.
     Within(&'static str),
     /// The first item of the value, or the first one in a row of it, that is this text; the key if there
     /// is none, as in a template.
@@ -68,8 +68,10 @@ impl Spot {
             }
             Part::Within(name) => {
                 let of_row = || value.items().iter().find_map(|row| row.get(name));
-                let (key, value) = value.get(name).or_else(of_row).unwrap_or((key, value));
-                visible(key, value)
+                match value.get(name).or_else(of_row) {
+                    Some((key, value)) => visible(key, value),
+                    None => item(value, name).cloned().unwrap_or_else(|| visible(key, value)),
+                }
             }
             Part::Item(text) => item(value, text).unwrap_or(&key.span).clone(),
         }

@@ -390,7 +390,7 @@ pub(super) fn idle_param<'u>(
 ) {
     let message = format!("no text uses the parameter `{name}` here");
     let near = nearest(name, used.into_iter().map(|name| &**name));
-    faults.warning("no-effect", message, Spot::key(at)).help(match near {
+    faults.warning("idle-rule", message, Spot::key(at)).help(match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("take it out, or write `{{{name}}}` in a `{{text: ...}}`"),
     });
@@ -428,11 +428,20 @@ fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
         let prefix = glob.written().strip_suffix('*').unwrap_or_default();
         prefix.ends_with('/') && first_from(containers, prefix).is_some()
     };
+    let is_below = |glob: &Glob| {
+        let outer = glob.written().strip_suffix("/**").unwrap_or_default();
+        let is_it =
+            |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(outer);
+        first_from(containers, outer).is_some_and(is_it)
+    };
     let is_plain = |glob: &Glob| !glob.written().contains(['*', '?', '{']);
     let help = match paths {
         _ if paths.iter().any(|glob| is_expression(glob.written())) => NO_EXPRESSION,
         _ if paths.iter().any(is_above) => {
             "`*` stays within one part of a path, and `**` matches all below: write `/**`, or take the document away"
+        }
+        _ if paths.iter().any(is_below) => {
+            "`/**` matches what is below a path, and not the path itself: write both, as in `[acme, acme/**]`"
         }
         _ if paths.iter().all(is_plain) => {
             "a path without `*` matches only itself: write `/**` behind it for all below, or take the document away"

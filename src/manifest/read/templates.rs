@@ -37,6 +37,11 @@ fn lists(node: &Node) -> Option<Vec<&Node>> {
     fits.then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
+/// Whether a condition on live values is in the place of a list.
+fn is_condition(node: &Node) -> bool {
+    forms::CONDITION.iter().any(|key| node.get(key).is_some())
+}
+
 /// The forms in `node` that replace a value of `schema`, each with the end of its key before it.
 pub(in crate::manifest) fn within<'n>(
     node: &'n Node,
@@ -64,7 +69,7 @@ enum SchemaNode {
 pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node> {
     let seen = |key: &Key, node: &Node| match kinds::section(scope, &key.name) {
         Some(of) => section(of, node),
-        None if key.name == "uses" && added => match lists(node) {
+        None if key.name == "uses" && added && !is_condition(node) => match lists(node) {
             Some(items) => list(node, items, &Json::Null),
             None => SchemaNode::Same,
         },

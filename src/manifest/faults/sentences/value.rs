@@ -423,6 +423,7 @@ impl Located<'_> {
                 ("must list something", "leave it out if there is nothing to list")
             }
             Some(_) => ("must be a list", "put what it lists in brackets, as in `[...]`"),
+            None if self.name() == "`uses`" => ("takes only `add`", "write `{add: [...]}`"),
             None if self.depth == 1 => (
                 "is a list of entries, which is not changed like this",
                 "write the entries directly below it: those of all layers count together, and others stay unless `unlisted` says otherwise",
@@ -450,7 +451,13 @@ impl Located<'_> {
             let written = scalar(self.node).filter(|_| self.depth < 4 && is_manifest)?;
             self.meant_by(&written).map(Meaning::help)
         };
-        let help = self.option_among(options).map(|near| match self.guarded() {
+        // A name that begins with a word is not that word, misspelt.
+        let is_longer = |near: &&str| {
+            let rest = self.node.text().and_then(|written| written.strip_prefix(near));
+            rest.is_some_and(|rest| rest.starts_with(['/', '-']))
+        };
+        let near = self.option_among(options).filter(|near| !is_longer(near));
+        let help = near.map(|near| match self.guarded() {
             Some((_, at)) => format!("write `guard: {near}`, and `at: {at}`"),
             None => format!("did you mean `{near}`?"),
         });
