@@ -260,7 +260,7 @@ pub(super) fn load(
     }
 }
 
-/// Reads the file at `path`, which messages call `name`. `manifests` are as for [`load`].
+/// Reads the file at `path`, which messages call `name`. `manifests` are the paths of all manifests, if known.
 pub fn read(
     path: &Path,
     name: &str,
