@@ -52,7 +52,7 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 17] = [
+const WARNINGS: [&str; 18] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -61,6 +61,7 @@ const WARNINGS: [&str; 17] = [
     "duplicate-entry",
     "expression",
     "idle-rule",
+    "inherited-access",
     "literal-secret",
     "low-share",
     "missing-file",

@@ -116,7 +116,7 @@ members:
 ---
 kind: Project
 path: acme/shop
-members: [{user: alice, access_level: maintainer}]
+members: [{user: alice, access_level: guest}]
 ",
     );
     let story = ["plan --sandbox", "apply --sandbox --yes --only acme", "plan --sandbox"]

@@ -146,6 +146,22 @@ async fn projects_of_a_group_with_a_problem_are_left_out() {
 }
 
 #[tokio::test]
+async fn a_level_below_one_that_the_same_run_gives_above_is_a_problem() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let mut documents = organisation("private");
+    documents[4]["members"][0]["access_level"] = "reporter".into();
+    world.declare(&documents);
+    let plan = world.plan().await;
+    let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+    assert_eq!(
+        problems,
+        [
+            "this run makes `bob` developer of the group `new` above, and the service then refuses reporter here"
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_variable_is_changed_and_not_another_one_with_its_key() {
     let profiles =
         [Profile::default(), Profile { group_variable_filter: true, ..Profile::default() }];

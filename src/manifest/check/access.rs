@@ -95,8 +95,9 @@ fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), L
             }
             (State::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
+                // A rule that was there before the key lost this stays.
                 Low {
-                    severity: (field.value.flag() == Some(false)).then_some(Severity::Error)?,
+                    severity: (field.value.flag() == Some(false)).then_some(Severity::Warning)?,
                     why: "this deploy key only reads".to_owned(),
                     help: "write `can_push: true` there, or take the key out of this rule",
                     origin: field.origin,

@@ -51,7 +51,8 @@ fn taken(container: &Container, group: &Container, faults: &mut Faults) {
     }
 }
 
-/// Reports members of `container` with a lower level than `group`, above it, gives them.
+/// Reports members of `container` with a lower level than `group`, above it, gives them. They may have had
+/// it before, and then it stays.
 fn below_inherited(container: &Container, group: &Container, faults: &mut Faults) {
     let members = |of| Container::section(of, "members");
     let (Some(own), Some(above)) = (members(container), members(group)) else { return };
@@ -72,10 +73,10 @@ fn below_inherited(container: &Container, group: &Container, faults: &mut Faults
         if own.number < higher.number {
             let message =
                 format!("the group `{}` above makes this user {}", group.path, higher.word);
-            let below = faults.error("inherited-access", message, Spot::value(&at));
+            let below = faults.warning("inherited-access", message, Spot::value(&at));
             below.related(Spot::value(&other), "declared here");
             below.help(format!(
-                "write `access_level: {}` or more, or take the entry away: the service refuses a lower level",
+                "write `access_level: {}` or more, or take the entry away: the service refuses to give a lower level",
                 higher.word
             ));
         }

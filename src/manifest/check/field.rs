@@ -71,10 +71,9 @@ impl Check<'_> {
     fn release(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
         // A section that the release lacks is reported once.
-        if of.since().is_some_and(|since| since > release) {
-            return;
-        }
-        if let Some(unfit) = of.table().unfit(spec, &field.value, release) {
+        let lacks_section = || of.since().is_some_and(|since| since > release);
+        let unfit = of.table().unfit(spec, &field.value, release);
+        if let Some(unfit) = unfit.filter(|_| !lacks_section()) {
             let message = format!("{}; `service.release` is `{release}`", unfit.message);
             let fault = self.faults.error("release", message, Spot::key(&field.origin));
             fault.help(format!("{}, or correct `service.release` in {}", unfit.help, config::FILE));
