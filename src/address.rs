@@ -228,6 +228,11 @@ fn glob_is_literal_until(glob: &str) -> usize {
     glob.find(SPECIAL).unwrap_or(glob.len())
 }
 
+/// Whether `glob` only matches itself.
+pub fn is_literal(glob: &str) -> bool {
+    glob_is_literal_until(glob) == glob.len()
+}
+
 /// A glob for paths.
 fn glob(text: &str) -> Result<GlobMatcher, String> {
     compile(text, true)

@@ -1,9 +1,8 @@
 //! Checks of acknowledgements: those that have ended, and those that acknowledge nothing.
 
-use std::collections::BTreeSet;
-
 use super::{ByPath, Context};
 use crate::{
+    address::is_literal,
     desired::{self, Acknowledgement, Container, Guard},
     field::Scope,
     manifest::{
@@ -73,15 +72,12 @@ fn names_nothing(
     faults: &mut Faults,
 ) {
     let (written, path) = (known.at.written(), known.at.over_paths().to_lowercase());
-    let is_included = match path.contains(['*', '?', '[', '{']) {
-        true => rules.all().any(|rule| rule.includes),
-        false => Scope::ALL.iter().any(|of| rules.including(*of, &path, false).is_some()),
+    let is_included = match is_literal(&path) {
+        true => Scope::ALL.iter().any(|of| rules.including(*of, &path, false).is_some()),
+        false => rules.all().any(|rule| rule.includes),
     };
     // A path inside a project has a message of its own.
-    let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
-    let is_project =
-        |end| by_path.get(&path[..end]).is_some_and(|outer| outer.scope == Scope::Project);
-    if is_included || ends.any(is_project) {
+    if is_included || project_around(&path, by_path).is_some() {
         return;
     }
     let name = |path: &str| path.rsplit('/').next().map(str::to_lowercase);
@@ -101,21 +97,22 @@ fn names_nothing(
 }
 
 /// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
-pub(super) fn inside_projects(
-    all: &[Acknowledgement],
-    containers: &[Container],
-    faults: &mut Faults,
-) {
-    let projects = containers.iter().filter(|known| known.scope == Scope::Project);
-    let projects: BTreeSet<_> = projects.map(|project| project.path.to_lowercase()).collect();
+pub(super) fn inside_projects(all: &[Acknowledgement], by_path: &ByPath<'_>, faults: &mut Faults) {
     for known in all {
         let (at, path) = (known.at.written(), known.at.over_paths().to_lowercase());
-        let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
-        let inner = ends.find(|end| !projects.contains(&path) && projects.contains(&path[..*end]));
-        let (Some(end), Some(origin)) = (inner, &known.origin) else { continue };
+        let end = project_around(&path, by_path);
+        let (Some(end), Some(origin)) = (end, &known.origin) else { continue };
         let message = "`at` names something inside a project as if it were a path";
         let inside = faults.warning("acknowledgement", message, Spot::value(origin));
         let rest = at.get(end + 1..).unwrap_or_default().replace('.', "/");
         inside.help(format!("write `{}#{rest}`", &at[..end]));
     }
+}
+
+/// Where the declared project ends that the lower-case `path` names something in; `None` if it is one.
+fn project_around(path: &str, by_path: &ByPath<'_>) -> Option<usize> {
+    let is_project =
+        |path: &str| by_path.get(path).is_some_and(|known| known.scope == Scope::Project);
+    let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
+    ends.find(|end| !is_project(path) && is_project(&path[..*end]))
 }

@@ -54,6 +54,9 @@ fn taken(container: &Container, group: &Container, faults: &mut Faults) {
 /// Reports members of `container` with a lower level than `group`, above it, gives them. They may have had
 /// it before, and then it stays.
 fn below_inherited(container: &Container, group: &Container, faults: &mut Faults) {
+    if container.is_watched || group.is_watched {
+        return;
+    }
     let members = |of| Container::section(of, "members");
     let (Some(own), Some(above)) = (members(container), members(group)) else { return };
     let level = |entry: &desired::Entry| {
@@ -61,9 +64,6 @@ fn below_inherited(container: &Container, group: &Container, faults: &mut Faults
         Some((Level::parse(field.value.plain()?)?, field.origin))
     };
     let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
-    if container.is_watched || group.is_watched {
-        return;
-    }
     for entry in own.entries.iter().filter(present) {
         let other = above.entries.binary_search_by(|other| other.key.cmp(&entry.key)).ok();
         let other = other.map(|at| &above.entries[at]).filter(present);

@@ -84,7 +84,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
         .into_iter()
         .filter_map(|of| acknowledgements::read(of, context, &mut faults))
         .collect();
-    acknowledgements::inside_projects(&acknowledgements, &containers, &mut faults);
+    acknowledgements::inside_projects(&acknowledgements, &by_path, &mut faults);
     acknowledgements::in_vain(&acknowledgements, &by_path, rules, &mut faults);
     between::shared(&containers, &mut faults);
     containers.retain(|_| named.next().unwrap_or_default());

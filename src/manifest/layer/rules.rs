@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    address::{Glob, GlobIndex, Globs},
+    address::{Glob, GlobIndex, Globs, is_literal},
     desired::PROJECTS,
     diagnostic::Severity,
     field::Scope,
@@ -457,7 +457,7 @@ fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
 fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
     let Holds::Where { except: Some(except), .. } = &rule.holds else { return };
     let paths = except.value.iter().map(Glob::written);
-    for path in paths.filter(|path| !path.contains(['*', '?', '[', '{'])) {
+    for path in paths.filter(|path| is_literal(path)) {
         let is_it =
             |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
         if first_from(containers, path).is_some_and(is_it) {
