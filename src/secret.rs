@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::MASK;
 
 pub use known::MARK;
-pub use lookup::{Missing, Secrets};
+pub use lookup::{Missing, Secrets, without_newline};
 pub use names::{Allowed, RESERVED, is_reserved};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.

@@ -257,10 +257,7 @@ impl Secrets {
                     path: path.clone(),
                     why: "it is not UTF-8 text".into(),
                 })?;
-                let text = text
-                    .strip_suffix('\n')
-                    .map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
-                Ok(Secret::new(text))
+                Ok(Secret::new(without_newline(&text)))
             }
             Reference::Text(pieces) => self.compose(pieces),
         }
@@ -355,6 +352,11 @@ fn plain_io(error: &std::io::Error) -> String {
         std::io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => error.to_string(),
     }
+}
+
+/// What is taken from a file with `text`: all of it, without one newline at its end.
+pub fn without_newline(text: &str) -> &str {
+    text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }
 
 #[cfg(test)]

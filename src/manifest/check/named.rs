@@ -7,7 +7,7 @@ use crate::{
     desired::Container,
     diagnostic::Severity,
     manifest::faults::{Finding, Spot},
-    secret::Reference,
+    secret::{Reference, without_newline},
     value::Value,
 };
 
@@ -49,7 +49,14 @@ impl Check<'_> {
             container.sections.iter().filter(|own| own.of.table().get("masked").is_some());
         for (of, entry) in variables.flat_map(|own| own.entries.iter().map(|entry| (own.of, entry)))
         {
-            let Some(value) = entry.fields.get("value") else { continue };
+            let is_on = |name: &str| {
+                entry.fields.get(name).is_some_and(|field| field.value.flag() == Some(true))
+            };
+            let value = entry.fields.get("value");
+            let Some(value) = value.filter(|_| is_on("masked") || is_on("masked_and_hidden"))
+            else {
+                continue;
+            };
             let Value::Secret(Reference::File(path)) = &value.value else { continue };
             let Some(text) =
                 files.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
@@ -57,7 +64,7 @@ impl Check<'_> {
                 continue;
             };
             let mut values = entry.values();
-            values.insert("value".to_owned(), text.strip_suffix('\n').unwrap_or(&text).into());
+            values.insert("value".to_owned(), without_newline(&text).into());
             of.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
                     let at = Spot::key(&value.origin);
