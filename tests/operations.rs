@@ -305,6 +305,7 @@ fn request_bodies_have_the_fields_of_the_kinds() {
             "personal_access_token",
             "shared_secret",
             "token",
+            "url",
             "webhook"
         ])
     );

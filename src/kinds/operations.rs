@@ -6,7 +6,7 @@
 //! request accepts becomes a parameter, under its name in requests.
 
 use crate::{
-    field::{Codec, Readback},
+    field::{Codec, Compare},
     kind::Spec,
     operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Type},
     release::Release,
@@ -114,9 +114,9 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
         administrators: field.administrators,
         deprecated: schema["deprecated"] == true,
         replaced_by: field.replaced_by.as_deref(),
-        // A URL that responses never contain often holds credentials.
+        // A URL that responses show without its credentials often holds some.
         secret: field.secrecy == Secrecy::Reference
-            || (field.secrecy == Secrecy::Address && field.read == Readback::Never),
+            || (field.secrecy == Secrecy::Address && field.compare == Compare::Location),
         ..Parameter::new(Place::Body, field.sent_name(name), of_field(schema, field), about)
     }
 }

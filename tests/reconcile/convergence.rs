@@ -382,7 +382,9 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[&spec.name] = sample(section, spec, form);
-        if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.same_request) {
+        if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.same_request)
+            && spec.name != "mirror"
+        {
             entry[&*needs.switch] = true.into();
         }
         let level = entry[&spec.name].clone();

@@ -76,8 +76,10 @@ pub fn edit_body(
         body.insert(sent_name, value);
     }
     let known = |name: &str| {
-        let found = || live.fields.get(name).map(|value| Value::Plain(value.clone()));
-        declared.get(name).cloned().or_else(found)
+        // A live URL has lost its credentials.
+        let found =
+            || live.fields.get(name).filter(|_| section.field(name).secrecy == Secrecy::Open);
+        declared.get(name).cloned().or_else(|| found().map(|value| Value::Plain(value.clone())))
     };
     add_needed(section, &mut body, known, names)?;
     Ok(body)

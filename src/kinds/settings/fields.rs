@@ -30,8 +30,8 @@ pub struct ProjectSettings {
     #[schemars(transform = field().bounded_by("visibility").shows())]
     pub visibility: Option<Visibility>,
     /// The URL to import or mirror the repository from: text, or a reference to a secret if it
-    /// contains credentials.
-    #[schemars(transform = field().write_only().secrecy(Secrecy::Address).harmless(), example = &"https://git.example.org/upstream.git")]
+    /// contains credentials. It is compared, without these, while `mirror` is on.
+    #[schemars(transform = field().read_if_present().compared(Compare::Location).secrecy(Secrecy::Address).harmless(), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
     /// The topics of the project. The list replaces the live list; its order does not matter. All
     /// projects of an installation share topics: the first spelling of a topic wins.
@@ -323,7 +323,7 @@ pub struct ProjectSettings {
     pub repository_storage: Option<String>,
 
     /// Whether the service regularly pulls from `import_url`.
-    #[schemars(transform = field().premium().harmless())]
+    #[schemars(transform = field().premium().needs_in_request("import_url").harmless())]
     pub mirror: Option<bool>,
     /// Whether pulls start pipelines.
     #[schemars(transform = field().premium().needs_in_request("mirror").weakens(When::On))]
