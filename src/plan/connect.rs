@@ -231,9 +231,16 @@ fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     })
 }
 
-/// Refuses visibility above what the same run gives the group.
+/// Refuses visibility above what the same run gives the group. A new group that does not declare it is
+/// private, unless the administrators of the service changed that.
 fn too_visible(steps: &[Step]) -> Vec<Problem> {
-    let seen = |step: &Step| visibility(step).map(|(_, after)| after);
+    let is_new_group = |step: &Step| {
+        step.scope == Scope::Group && step.effects.contains(&Effect::Provides(Capability::Exists))
+    };
+    let seen = |step: &Step| {
+        let declared = visibility(step).map(|(_, after)| after);
+        declared.or_else(|| is_new_group(step).then_some(0))
+    };
     let groups: HashMap<_, _> = steps
         .iter()
         .filter(|step| step.scope == Scope::Group)
@@ -261,7 +268,8 @@ fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Prob
         group.address.path,
         word(most)
     );
-    let help = format!("write `visibility: {}`, or widen the group", word(most));
+    let help =
+        format!("write `visibility: {}`, or `visibility: {}` for the group", word(most), word(own));
     let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
     Problem::new(&step.address, "more-visible", message, help, origin)
 }
