@@ -3,7 +3,7 @@
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    apply,
+    apply::{self, MismatchReason},
     diff::{Note, Reason},
     sandbox::Profile,
 };
@@ -150,6 +150,40 @@ async fn a_value_without_effect_is_a_note_and_not_a_step() {
         let is_waiting = |note: &Note| matches!(note.reason, Reason::Waits { .. });
         assert!(plan.notes.iter().any(is_waiting), "{declared}: {:#?}", plan.notes);
     }
+}
+
+#[tokio::test]
+async fn a_project_becomes_a_mirror_and_its_address_is_compared() {
+    let mirror = |url: &str| json!({"settings": {"mirror": true, "import_url": url}});
+    let world = world(json!({}), mirror("https://a.example.org/x.git")).await;
+    let plan = world.converge("a mirror").await;
+    assert_eq!(*plan.steps[0].calls[0].fields, ["import_url", "mirror"]);
+    world.declare(&[project(SHOP, mirror("https://a.example.org/y.git"))]);
+    let plan = world.converge("another address").await;
+    assert_eq!(*plan.steps[0].calls[0].fields, ["import_url"]);
+    // The service does not show the credential.
+    let text = "https://bot:{env:MIRROR_TOKEN}@a.example.org/y.git";
+    let secret = json!({"mirror": true, "import_url": {"text": text}});
+    world.declare(&[project(SHOP, json!({"settings": secret}))]);
+    assert!(world.plan().await.steps.is_empty());
+    // Without the address, the service refuses the switch.
+    let off = json!({"settings": {"mirror": false}});
+    let world = self::world(json!({}), off).await;
+    world.declare(&[project(SHOP, json!({"settings": {"mirror": true}}))]);
+    let plan = world.plan().await;
+    assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
+}
+
+#[tokio::test]
+async fn a_default_branch_that_waited_for_an_import_is_left_to_the_next_run() {
+    let settings =
+        json!({"import_url": "https://a.example.org/x.git", "default_branch": "develop"});
+    let world = world(json!({}), json!({})).await;
+    world.declare(&[project("acme/imported", json!({"create": true, "settings": settings}))]);
+    let applied = world.apply().await.applied.unwrap();
+    let left: Vec<_> =
+        applied.mismatches.iter().map(|left| (&left.fields[..], &left.reason)).collect();
+    assert_eq!(left, [(&["default_branch".to_owned()][..], &MismatchReason::NotPlanned)]);
 }
 
 #[tokio::test]

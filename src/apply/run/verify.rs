@@ -6,7 +6,7 @@ mod tests;
 use super::{Ended, Run, closes};
 use crate::{
     address::Address,
-    apply::{Event, Mismatch, MismatchReason},
+    apply::{Event, Mismatch, MismatchReason, StepResult},
     cause::Cause,
     diff::Step,
     field::Tier,
@@ -107,6 +107,9 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 && left.address.section.is_some_and(|name| self.comes_with_container(name))
         });
         let reason = match ended.results.get(&left.address).or(created) {
+            Some(result) if result.outcome.is_success() && self.has_waited(left, result) => {
+                MismatchReason::NotPlanned
+            }
             Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
             Some(_) => return None,
             None if self.closes(&left.address) => return None,
@@ -119,6 +122,15 @@ impl<F: FnMut(Event)> Run<'_, F> {
             _ => None,
         };
         Some(Mismatch { address: left.address.clone(), fields, reason, help })
+    }
+
+    /// Whether `left` is about fields that the step with this `result` could not set yet.
+    fn has_waited(&self, left: &Step, result: &StepResult) -> bool {
+        let sent = self.steps.iter().find(|step| step.address == result.address);
+        let is_sent = |field: &str| {
+            sent.is_some_and(|step| step.changes.iter().any(|change| *change.field == *field))
+        };
+        left.address != result.address && left.changes.iter().all(|left| !is_sent(&left.field))
     }
 
     /// Why the service may not have saved `fields`: too old a release, too low a tier, or a limit
