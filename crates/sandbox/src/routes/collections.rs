@@ -121,9 +121,9 @@ const ENVIRONMENTS: Collection = Collection {
         Field::new("name", Form::Text),
         Field::new("external_url", Form::Text),
         Field::new("tier", Form::Word(TIERS)),
-        Field { since: Some(OBSERVED), ..Field::new("description", Form::Text) },
+        Field { since: Some(Release::new(17, 8)), ..Field::new("description", Form::Text) },
         Field {
-            since: Some(OBSERVED),
+            since: Some(Release::new(17, 8)),
             preset: r#""always""#,
             ..Field::new(AUTO_STOP, Form::Word(&["always", "with_action"]))
         },
