@@ -82,13 +82,8 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn nothing(plan: &Plan, title: Title) -> Line {
-    let (containers, unchanged) = (containers(plan), plan.unchanged().len());
+    let (matches, unchanged) = (matching(plan), plan.unchanged().len());
     let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
-    let matches = if plan.projects + plan.groups == 1 {
-        "matches its manifest"
-    } else {
-        "match their manifests"
-    };
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (title, is_whole) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
@@ -99,12 +94,10 @@ fn nothing(plan: &Plan, title: Title) -> Line {
             let all = of_all(plan);
             format!("nothing to apply: {unchanged} of {all} {differ}, and `apply` changes none")
         }
-        (Title::Plan | Title::Approval, true) => format!("no changes: {containers} {matches}"),
+        (Title::Plan | Title::Approval, true) => format!("no changes: {matches}"),
         // `--strict` counts the rest.
-        (Title::Drift, true) if plan.differs(Strictness::Unlisted) => {
-            format!("{containers} {matches}")
-        }
-        (Title::Drift, true) => format!("in sync: {containers} {matches}"),
+        (Title::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
+        (Title::Drift, true) => format!("in sync: {matches}"),
         (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };
     let secrets = |note: &&Note| matches!(note.reason, Reason::SecretMissing { .. });
@@ -114,6 +107,21 @@ fn nothing(plan: &Plan, title: Title) -> Line {
     };
     let paint = if is_whole && unchanged == 0 { Paint::Add } else { Paint::Change };
     Line::default().put(paint, text + &secrets + &against(plan) + &unlisted(plan))
+}
+
+/// How many groups and projects match their manifests, and how many are only known to be archived.
+fn matching(plan: &Plan) -> String {
+    let is_archived = |note: &&Note| matches!(note.reason, Reason::Archived);
+    let archived = plan.notes.iter().filter(is_archived).count();
+    let closed = count(archived, "archived project") + " not compared";
+    let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
+        0 if archived > 0 => return closed,
+        1 => "matches its manifest",
+        _ => "match their manifests",
+    };
+    let compared = containers(plan.groups, plan.projects.saturating_sub(archived));
+    let closed = if archived == 0 { String::new() } else { format!("; {closed}") };
+    format!("{compared} {matches}{closed}")
 }
 
 /// Which groups and projects were not compared, or not in full.
@@ -213,9 +221,9 @@ fn against(plan: &Plan) -> String {
     parts.map(|(n, what)| format!("; {n} {what}")).collect()
 }
 
-/// How many groups and projects were read.
-fn containers(plan: &Plan) -> String {
-    match (plan.groups, plan.projects) {
+/// The number of groups and of projects.
+fn containers(groups: usize, projects: usize) -> String {
+    match (groups, projects) {
         (0, projects) => count(projects, "project"),
         (groups, 0) => count(groups, "group"),
         (groups, projects) => {
@@ -227,7 +235,7 @@ fn containers(plan: &Plan) -> String {
 /// The same as one number.
 fn of_all(plan: &Plan) -> String {
     match (plan.groups, plan.projects) {
-        (0, _) | (_, 0) => containers(plan),
+        (0, _) | (_, 0) => containers(plan.groups, plan.projects),
         (groups, projects) => format!("{} groups and projects", groups + projects),
     }
 }

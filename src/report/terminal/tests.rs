@@ -278,7 +278,6 @@ fn nothing_to_do() {
         "not verified: fields of 1 object; only --strict=unverified counts them as differences\n";
     let matches = "1 project matches its manifest";
     for (reason, sync, tail, line) in [
-        (Reason::Archived, "in sync: ", "", ""),
         (Reason::CannotVerify, "in sync: ", "", unverified),
         (Reason::NotReturned, "in sync: ", "", unverified),
         // With `--strict` these are differences.
@@ -290,6 +289,16 @@ fn nothing_to_do() {
         let text = plan_of(&Plan::of(findings, 1));
         let end = format!("\n\n{sync}{matches}{tail}\n{line}");
         assert!(text.ends_with(&end), "{text}");
+    }
+    for (projects, says) in [
+        (1, "1 archived project not compared"),
+        (2, "1 project matches its manifest; 1 archived project not compared"),
+    ] {
+        let (reason, fields) = (Reason::Archived, Vec::new());
+        let note = Note { address: address.clone(), reason, fields, origin: None };
+        let findings = Findings { notes: vec![note], ..Findings::default() };
+        let text = plan_of(&Plan::of(findings, projects));
+        assert!(text.ends_with(&format!("\n\nin sync: {says}\n")), "{text}");
     }
 }
 
