@@ -187,8 +187,12 @@ impl Rules for Variables {
         if let Some(why) = &why {
             let message = format!("a masked value {why}");
             let flag = if flag("masked") { "masked" } else { HIDDEN };
-            let help =
-                format!("change the value, or write `{flag}: false`: the service refuses it");
+            let is_expression =
+                value.is_some_and(|value| value.contains("${") || value.contains("{{"));
+            let help = match is_expression {
+                true => "write `{env: NAME}` or `{file: PATH}` for a secret: expressions of other tools are not filled in".to_owned(),
+                false => format!("change the value, or write `{flag}: false`: the service refuses it"),
+            };
             report(Fault::error("masked-value", "value", message, help).with(flag));
         }
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);

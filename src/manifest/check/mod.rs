@@ -23,7 +23,10 @@ use crate::{
     desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
     field::{Codec, Scope, Tier},
     kind::{self, Fault, Shape, refs::overlap},
-    kinds::{self, approval_rule},
+    kinds::{
+        self, approval_rule,
+        words::{self, Meaning},
+    },
     level::{Level, MINIMAL},
     origin::{Layer, Sourced},
     release::Release,
@@ -125,6 +128,13 @@ fn one(merged: Box<document::Container>, context: &Context) -> (Container, Fault
     let container = check.container(merged);
     access::rows(&container, &mut check.faults);
     (container, check.faults)
+}
+
+/// The section of projects that declares what `of` declares for a group.
+fn for_projects(of: kind::Section) -> Option<&'static str> {
+    let is_known = |name: &&str| kinds::section(Scope::Project, name).is_some();
+    let meant = || words::meant(&["Project"], of.section).and_then(Meaning::field);
+    Some(of.section).filter(is_known).or_else(|| meant().filter(is_known))
 }
 
 /// A fault of a kind with its place.
@@ -459,10 +469,12 @@ impl Check<'_> {
                 let above = path.split('/').next().unwrap_or_default();
                 let at = if own.of.is_of_top() { &own.origin } else { &field.origin };
                 let fault = self.faults.error("top-level", message, Spot::key(at));
-                let for_projects = kinds::section(Scope::Project, own.of.section);
-                let rule = for_projects
-                    .filter(|_| own.of.is_of_top())
-                    .map_or("", |_| ", or for the projects below in a `kind: Defaults`");
+                let rule = match for_projects(own.of).filter(|_| own.of.is_of_top()) {
+                    Some(section) => {
+                        format!(", or `{section}` for the projects below in a `kind: Defaults`")
+                    }
+                    None => String::new(),
+                };
                 fault.help(match spec.field.top_level {
                     true => format!("declare it in `kind: Group` with `path: {above}`{rule}"),
                     false => format!("write `guest` or more, or declare it in `{above}`"),

@@ -39,7 +39,9 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         if before == own {
             is_sound = false;
             let message = format!("`previously` names the path that the {noun} has");
-            faults.error("previously", message, spot()).help("take it away");
+            faults
+                .error("previously", message, spot())
+                .help("write the path that it had before, or take the line away");
             continue;
         }
         let is_within = own.strip_prefix(&before).is_some_and(|rest| rest.starts_with('/'));

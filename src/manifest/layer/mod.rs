@@ -147,7 +147,10 @@ fn duplicates(containers: &[Box<Container>], faults: &mut Faults) {
     for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
         let help = if others.iter().all(|other| other.scope == first.scope) {
-            format!("write both into one document: there is one for each {}", first.scope.noun())
+            format!(
+                "correct one of the paths, or write both into one document: there is one for each {}",
+                first.scope.noun()
+            )
         } else {
             "a path belongs to a group or to a project, never to both".to_owned()
         };

@@ -356,7 +356,8 @@ impl Rules {
                 }
                 Holds::Where { .. } => false,
             };
-            if (rule.includes || is_second) && !is_used.load(Ordering::Relaxed) {
+            let may_match = is_second || rule.includes && !is_of_one_part(rule);
+            if may_match && !is_used.load(Ordering::Relaxed) {
                 continue;
             }
             if !is_used.load(Ordering::Relaxed) {
@@ -404,6 +405,13 @@ fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c 
     containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
 }
 
+/// Whether all globs of a rule for projects have one part, which the path of no project has.
+fn is_of_one_part(rule: &Rule) -> bool {
+    let Holds::Where { paths, .. } = &rule.holds else { return false };
+    let is_short = |glob: &str| !glob.contains('/') && !glob.contains("**");
+    rule.scope == Scope::Project && paths.iter().all(|glob| is_short(glob.written()))
+}
+
 /// Reports a rule without effect.
 fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
     let noun = rule.scope.noun();
@@ -445,6 +453,9 @@ fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
         }
         _ if paths.iter().all(is_plain) => {
             "a path without `*` matches only itself: write `/**` behind it for all below, or take the document away"
+        }
+        _ if is_of_one_part(rule) => {
+            "`*` stays within one part of a path, and a project has two or more: write `**` for all, or the group in front"
         }
         _ => "correct `match`, or take the document away",
     };

@@ -258,12 +258,16 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Warns of built-in parameters in texts that are no templates.
+    /// Warns of built-in parameters and references in texts that are no templates.
     fn unfilled(&mut self, of: kind::Section, node: &Node) {
         let has_parameter = |text: &str| {
-            let mut names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
+            let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
+            // At the beginning it is a reference in quotes, which has a message of its own.
+            let is_reference = text.starts_with("{env:") || text.starts_with("{file:");
             text.contains('{')
+                && !is_reference
                 && names
+                    .chain(["{env:".to_owned(), "{file:".to_owned()])
                     .any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
         };
         for (key, value) in node.entries() {

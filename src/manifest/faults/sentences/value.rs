@@ -256,6 +256,10 @@ impl Located<'_> {
                 .to_owned()
             }
             (Data::Map(entries), ..) if self.keyed(entries).is_some() => self.keyed(entries)?,
+            (Data::Map(entries), ..) if self.are_entries(entries) => format!(
+                "write `- ` in place of `{}:`, before its first field: an entry has no name in front",
+                entries[0].0.name
+            ),
             (Data::Map(_), Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
             (Data::Map(_), None, None) => match self.example() {
                 Some(example) => format!("write a list of entries, as in `{example}`"),
@@ -267,6 +271,18 @@ impl Located<'_> {
             }
         };
         Some(("type", help))
+    }
+
+    /// Whether each of these is an entry of the section, with what tells it from others.
+    fn are_entries(&self, named: &[(Key, Node)]) -> bool {
+        let section = self.key.map_or("", |key| &key.name);
+        let of = kinds::everywhere().find(|of| of.section == section);
+        let identity = of.map_or(&[][..], |of| of.identity);
+        let is_entry = |entry: &Node| {
+            has_all(entry, &self.schema["items"])
+                && identity.iter().all(|name| entry.get(name).is_some())
+        };
+        !identity.is_empty() && named.iter().all(|(_, entry)| is_entry(entry))
     }
 
     /// Help for a key in the place of a list, if it is known to mean something.
@@ -448,8 +464,10 @@ impl Located<'_> {
         }
         let instead = || {
             let is_manifest = self.root["properties"].get("kind").is_some();
-            let written = scalar(self.node).filter(|_| self.depth < 4 && is_manifest)?;
-            self.meant_by(&written).map(Meaning::help)
+            let written = scalar(self.node).filter(|_| is_manifest)?;
+            let in_row = || words::meant(&["row"], &written);
+            let meant = if self.depth < 4 { self.meant_by(&written) } else { in_row() };
+            meant.map(Meaning::help)
         };
         // A name that begins with a word is not that word, misspelt.
         let is_longer = |near: &&str| {
