@@ -15,6 +15,7 @@ use super::{
     document::{Document, Entry, Part},
 };
 use crate::{
+    address::is_literal,
     field::Scope,
     kind::{Section, Shape},
     kinds::preset,
@@ -168,8 +169,7 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
     for at in (0..groups.len()).rev() {
         let group = &mut groups[at];
         group.within.extend(&group.projects);
-        group.may_claim =
-            group.within.len() >= FEWEST && !group.path.contains(['*', '?', '[', '{', '\\']);
+        group.may_claim = group.within.len() >= FEWEST && is_literal(&group.path);
         if let Some(above) = group.above {
             let within = group.within.clone();
             groups[above].within.extend(within);

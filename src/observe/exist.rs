@@ -7,7 +7,7 @@ use std::{
 
 use super::Observer;
 use crate::{
-    address::Glob,
+    address::{Glob, is_literal},
     api::ApiError,
     field::{Named, Scope},
     kind::Names,
@@ -287,8 +287,7 @@ pub(super) fn may_be_in(glob: &Glob, path: &str) -> bool {
 
 /// The part of a glob before the first segment with a wildcard.
 fn literal(glob: &str) -> String {
-    let segments =
-        glob.split('/').take_while(|segment| !segment.contains(['*', '?', '[', '{', '\\']));
+    let segments = glob.split('/').take_while(|segment| is_literal(segment));
     segments.collect::<Vec<_>>().join("/").to_lowercase()
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, saved::Comparison};
 use crate::{
-    address::Address,
+    address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, Place},
     diff::{Refusal, Step},
@@ -122,9 +122,9 @@ impl Plan {
                     let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
                     at == EVERYTHING
                         || at == glob
-                        || at.strip_suffix("**").is_some_and(|start| {
-                            !start.contains(['*', '?', '[', '{']) && glob.starts_with(start)
-                        })
+                        || at
+                            .strip_suffix("**")
+                            .is_some_and(|start| is_literal(start) && glob.starts_with(start))
                 }
                 path if refusal.guard == Guard::Deletion => {
                     known.at.written().to_lowercase() == path.to_lowercase()

@@ -442,7 +442,7 @@ fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
             |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(outer);
         first_from(containers, outer).is_some_and(is_it)
     };
-    let is_plain = |glob: &Glob| !glob.written().contains(['*', '?', '{']);
+    let is_plain = |glob: &Glob| is_literal(glob.written());
     let help = match paths {
         _ if paths.iter().any(|glob| is_expression(glob.written())) => NO_EXPRESSION,
         _ if paths.iter().any(is_above) => {
@@ -508,7 +508,7 @@ fn literality(glob: &str) -> Rank {
         match segment {
             "**" => {}
             "*" => rank.2 += 1,
-            other if other.contains(['*', '?', '[', '{']) => rank.1 += 1,
+            other if !is_literal(other) => rank.1 += 1,
             _ => rank.0 += 1,
         }
     }
