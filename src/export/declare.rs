@@ -418,7 +418,8 @@ impl Declaring<'_> {
         live: &LiveEntry,
         value: &Json,
     ) -> Option<String> {
-        if spec.field.secrecy == Secrecy::Open {
+        let is_no_address = spec.field.secrecy == Secrecy::Address && value.is_null();
+        if spec.field.secrecy == Secrecy::Open || is_no_address {
             return None;
         }
         if value.is_null() && !forms::is_hidden(&spec.field, live) {

@@ -56,7 +56,6 @@ const NEVER_READ: &[&str] = &[
     "integrations.password",
     "integrations.token",
     "integrations.webhook",
-    "settings.import_url",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
