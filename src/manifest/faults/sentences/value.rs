@@ -282,7 +282,7 @@ impl Located<'_> {
             has_all(entry, &self.schema["items"])
                 && identity.iter().all(|name| entry.get(name).is_some())
         };
-        !identity.is_empty() && named.iter().all(|(_, entry)| is_entry(entry))
+        !identity.is_empty() && !named.is_empty() && named.iter().all(|(_, entry)| is_entry(entry))
     }
 
     /// Help for a key in the place of a list, if it is known to mean something.
