@@ -13,7 +13,7 @@ use super::exit::Failure;
 /// The folder of manifests: `-d` in every command, or the argument of one that has no other.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folder {
-    /// Folder of manifests, or one file; `-d DIR` names it in every command [default: .]
+    /// Folder of manifests, or one file; `-d DIR` names it in every command that reads one [default: .]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Folder of manifests, or one file

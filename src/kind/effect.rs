@@ -36,7 +36,7 @@ impl Capability {
             Self::Writable => "an archived project cannot be changed",
             Self::Ci => "CI/CD must be on",
             Self::Branch => "the repository must have a branch",
-            Self::People => "whom a rule names must have access",
+            Self::People => "rules may name only who has access",
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
             Self::InPlace => {

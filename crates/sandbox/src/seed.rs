@@ -63,7 +63,7 @@ pub struct SeedUser {
     /// Whether the user administers the service.
     #[serde(default)]
     pub administrator: bool,
-    /// Whether the user is a bot, such as those of project access tokens.
+    /// Whether the user is the bot of an access token. A service account is a user without this.
     #[serde(default)]
     pub bot: bool,
 }

@@ -43,7 +43,7 @@ pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
         ),
         Reason::CannotVerify => (
             13,
-            "cannot be verified: the service never returns these fields; `--resend` sends them again",
+            "cannot be verified: the service does not return these fields; `--resend` sends them again",
         ),
         Reason::SecretMissing { .. } => {
             (14, "not compared: these secrets are not set here; `apply` needs them")
