@@ -236,24 +236,30 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
             reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
         });
     };
-    if Project::by_path(call.db, &seed.path)?.is_none() {
+    let found = || {
+        Project::by_path(call.db, &seed.path)?
+            .ok_or(SeedError::from(rusqlite::Error::QueryReturnedNoRows))
+    };
+    let mut settings = seed.settings.clone();
+    settings.insert("path".to_owned(), own.into());
+    let settings = parameters(&settings).map_err(refused(&place))?;
+    let is_new = Project::by_path(call.db, &seed.path)?.is_none();
+    if is_new {
         let namespace = namespace(call, above, None, None)?;
-        let mut settings = seed.settings.clone();
-        settings.insert("path".to_owned(), own.into());
-        let settings = parameters(&settings).map_err(refused(&place))?;
-        let id = projects::insert(call, Route::Create, root, &namespace, &settings)
+        projects::insert(call, Route::Create, root, &namespace, &settings)
             .map_err(refused(&place))?;
-        if let Some(project) = Project::by_id(call.db, id)? {
-            projects::edit(call, &project, &settings).map_err(refused(&place))?;
-        }
     }
-    let project =
-        Project::by_path(call.db, &seed.path)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    let id = project.id;
+    let project = found()?;
     for branch in &seed.branches {
         repository::plant(call, &project, branch)
             .map_err(refused(&format!("{place}, branch {branch}")))?;
     }
+    // The default branch must exist.
+    if is_new {
+        projects::edit(call, &project, &settings).map_err(refused(&place))?;
+    }
+    let project = found()?;
+    let id = project.id;
     let scope = Scope::Project(Box::new(project.clone()));
     for (number, fields) in seed.variables.iter().enumerate() {
         let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));
@@ -393,6 +399,14 @@ mod tests {
 
     use super::super::{Conditions, model::Model, store::stored::ROWS};
     use super::*;
+
+    #[test]
+    fn the_default_branch_may_be_any_branch_of_the_seed() {
+        let project = json!({"path": "acme/shop", "branches": ["trunk", "main"],
+            "settings": {"default_branch": "trunk"}});
+        let seed = Seed::from_json(json!({"projects": [project]})).expect("a seed");
+        Model::new(&seed, "token", Conditions::default()).expect("a model");
+    }
 
     /// Ten times as many objects of any type in a seed need about ten times as many reads.
     #[test]

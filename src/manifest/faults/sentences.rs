@@ -156,6 +156,10 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
         "match" => {
             Some("write the paths that it applies to, as in `match: {path: 'acme/**'}`".into())
         }
+        "file" => Some(
+            "write the path, which may have parameters in it, as in `{file: 'avatars/{name}.png'}`"
+                .into(),
+        ),
         _ => schema["properties"].get(property).and_then(first_sentence),
     };
     Finding::error("missing", format!("`{property}` is missing"), at).with_help(help)
