@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     desired::{Container, DeclaredSection, Entry, State},
     diagnostic::Severity,
-    field::{Codec, Named, Scope},
+    field::{Codec, Field, Named, Scope},
     level::{DEVELOPER, Level},
     manifest::faults::{Faults, Finding, Spot},
     origin::Origin,
@@ -22,7 +22,7 @@ struct Low {
     origin: Origin,
 }
 
-/// Reports rows that name a group with which `container` is declared to be shared at a level that
+/// Reports rows and lists that name a group with which `container` is declared to be shared at a level that
 /// the service refuses in them, a deploy key that only reads, or someone whose access is declared to
 /// end.
 pub(super) fn rows(container: &Container, faults: &mut Faults) {
@@ -35,12 +35,11 @@ pub(super) fn rows(container: &Container, faults: &mut Faults) {
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
             for spec in section.of.table().specs() {
                 let Some(field) = entry.fields.get(&spec.name) else { continue };
-                let rows = field.value.plain().and_then(Json::as_array).into_iter().flatten();
-                for (part, name) in rows.filter_map(Json::as_object).flatten() {
-                    let Some(name) = name.as_str() else { continue };
-                    let Some(low) = low.get(&(part.as_str(), name.to_lowercase())) else {
-                        continue;
-                    };
+                for (part, name, is_row) in named(&spec.field, field.value.plain()) {
+                    let low = low.get(&(part, name.to_lowercase()));
+                    // A list of names needs no level.
+                    let low = low.filter(|low| is_row || low.severity == Severity::Warning);
+                    let Some(low) = low else { continue };
                     let at = Spot::item(&field.origin, name);
                     let refused = Finding::error("low-share", &*low.why, at);
                     let refused = faults.push(Finding { severity: low.severity, ..refused });
@@ -49,6 +48,25 @@ pub(super) fn rows(container: &Container, faults: &mut Faults) {
             }
         }
     }
+}
+
+/// Whom `value` names: the key of the row that names them, or the one that it would have; the name; and
+/// whether it is a row.
+fn named<'v>(
+    field: &Field,
+    value: Option<&'v Json>,
+) -> impl Iterator<Item = (&'v str, &'v str, bool)> {
+    let part = match field.names {
+        Some(Named::User) => Some("user"),
+        Some(Named::Group) => Some("group"),
+        _ => None,
+    };
+    let items = value.and_then(Json::as_array).into_iter().flatten();
+    items.flat_map(move |item| {
+        let row = item.as_object().into_iter().flatten();
+        let row = row.filter_map(|(part, name)| Some((part.as_str(), name.as_str()?, true)));
+        row.chain(part.zip(item.as_str()).map(|(part, name)| (part, name, false)))
+    })
 }
 
 /// What the entries of `access` let rows do less than those need, by the key of the row and the name in
