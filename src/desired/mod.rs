@@ -160,6 +160,8 @@ pub struct Life {
     pub state: Option<Sourced<State>>,
     /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
+    /// Whether a project directly in it is declared that may be created.
+    pub gets_projects: bool,
 }
 
 impl Life {

@@ -27,6 +27,7 @@ use crate::{
     kinds::settings,
     level::Level,
     text,
+    value::Value,
 };
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
@@ -357,6 +358,11 @@ fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
         steps[later].after.push(Edge { address, reason });
     }
     problems
+}
+
+/// Whether a field with this value lets nobody create projects in a group.
+pub(super) fn closes(name: &str, value: &Value) -> bool {
+    name == CREATION_LEVEL && value.text() == Some(NOBODY)
 }
 
 /// Who may create projects in a group, and the word for nobody.

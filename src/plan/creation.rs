@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ContainerPlan,
+    ContainerPlan, connect,
     container::{Planning, missing},
     order,
 };
@@ -71,6 +71,10 @@ impl Planning<'_> {
         let mut waiting = BTreeMap::new();
         for (name, (section, field)) in &fields {
             waiting.extend(self.bound(*section, name, field, plan)?.map(|why| (*name, why)));
+            let closes = connect::closes(name, &field.value);
+            if self.declared.life.gets_projects && closes {
+                waiting.insert(*name, "until the projects in it exist".to_owned());
+            }
         }
         let notes = waiting.into_iter().filter_map(|(name, why)| {
             let (section, field) = fields.remove(name)?;

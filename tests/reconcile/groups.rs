@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    apply::Outcome,
+    apply::{MismatchReason, Outcome},
     release::{REFERENCE, Release},
     sandbox::Profile,
 };
@@ -79,9 +79,13 @@ async fn projects_are_created_while_their_group_lets_somebody_create_them() {
     world.declare(&[level("maintainer"), new("acme/first"), new("acme/second")]);
     world.converge("opened before it").await;
     let closed = json!({"create": true, "settings": {"project_creation_level": "noone"}});
+    // In a new group it waits for them.
     world.declare(&[group("new", closed), new("new/shop")]);
-    let problems = &world.plan().await.problems;
-    assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["creation-level"]);
+    let left = world.apply().await.applied.unwrap().mismatches;
+    let left: Vec<_> = left.iter().map(|left| (&left.fields[..], &left.reason)).collect();
+    let level = ["project_creation_level".to_owned()];
+    assert_eq!(left, [(&level[..], &MismatchReason::NotPlanned)]);
+    world.converge("closed in the next run").await;
 }
 
 #[tokio::test]

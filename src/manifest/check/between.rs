@@ -1,10 +1,10 @@
 //! Checks of what several groups and projects declare together.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{ByPath, Context};
 use crate::{
-    desired::{self, Container},
+    desired::{self, Container, Creation},
     field::{Named, Scope},
     kinds::{self, group_limits::OnLimit},
     level::Level,
@@ -13,6 +13,17 @@ use crate::{
         read::document::identity,
     },
 };
+
+/// Notes which groups projects may be created in.
+pub(super) fn get_projects(containers: &mut [Container]) {
+    let created =
+        |of: &&Container| of.scope == Scope::Project && matches!(of.create, Creation::Allowed(_));
+    let in_group = |of: &Container| Some(of.path.rsplit_once('/')?.0.to_lowercase());
+    let groups: HashSet<_> = containers.iter().filter(created).filter_map(in_group).collect();
+    for group in containers.iter_mut().filter(|of| of.scope == Scope::Group) {
+        group.life.gets_projects = groups.contains(&group.path.to_lowercase());
+    }
+}
 
 /// Reports what a declared group above does not allow, and a project above.
 pub(super) fn above(all: &ByPath<'_>, context: &Context, faults: &mut Faults) {

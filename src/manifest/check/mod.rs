@@ -78,6 +78,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
         container
     };
     let mut containers: Vec<_> = checked.into_iter().map(container).collect();
+    between::get_projects(&mut containers);
     let by_path = containers.iter().map(|known| (known.path.to_lowercase(), known)).collect();
     between::above(&by_path, context, &mut faults);
     between::sources(&by_path, &mut faults);

@@ -90,7 +90,7 @@ impl Reader<'_, '_> {
             },
             origin: self.origin(key, layer),
         });
-        Life { previously: former.collect(), state, unlisted_projects: None }
+        Life { previously: former.collect(), state, ..Life::default() }
     }
 
     fn section(
