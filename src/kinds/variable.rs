@@ -198,8 +198,8 @@ impl Rules for Variables {
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {
             let message = "a hidden variable is masked too";
-            let help = "leave out `masked`";
-            report(Fault::error("hidden-variable", "masked", message, help));
+            let help = "leave out `masked`, or write `masked_and_hidden: false` too";
+            report(Fault::error("hidden-variable", "masked", message, help).with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));

@@ -163,10 +163,16 @@ impl Reader<'_, '_> {
                     self.findings.error("document", message, at).help(help);
                 }
                 None => {
+                    let has = |key: &str| document.get(key).is_some();
                     let mut keys = document.entries().iter().map(|(key, _)| key);
                     let other = keys.find(|key| key.name.eq_ignore_ascii_case("kind"));
                     let (at, help) = match other {
                         Some(key) => (key.span.clone(), "write it in lower case"),
+                        None if has("match") => (at, "start the document with `kind: Defaults`"),
+                        None if has("guard") => (at, "start the document with `kind: Acknowledge`"),
+                        None if has("name") && !has("path") => {
+                            (at, "start the document with `kind: Profile`")
+                        }
                         None => (at, "start the document with `kind: Project`"),
                     };
                     self.findings.error("missing", "`kind` is missing", at).help(help);
