@@ -92,40 +92,26 @@ impl<'w> Words<'w> {
 
     /// The value of the parameter `name`.
     fn word(&self, name: &str) -> Option<Piece> {
-        if BUILT_IN.contains(&name) {
-            return self.built_in(name).map(Piece::Shown);
-        }
-        let source = name.split_once(':');
-        let source = source.and_then(|(from, name)| Reference::of(from, name.to_owned()));
-        Some(match source {
-            Some(source) => Piece::Secret(source),
-            None => match &self.param(name)?.value {
-                Value::Secret(source) => Piece::Secret(source.clone()),
-                value => Piece::Shown(self.of_path(value.text().unwrap_or_default())),
-            },
-        })
-    }
-
-    /// The value of a built-in parameter; a top-level group has no `group`.
-    fn built_in(&self, name: &str) -> Option<String> {
         let (group, own) = self.path.rsplit_once('/').unwrap_or(("", self.path));
-        match name {
-            "path" => Some(self.path.to_owned()),
-            "name" => Some(own.to_owned()),
-            "group" => Some(group.to_owned()).filter(|group| !group.is_empty()),
-            "path_slug" => Some(slug(self.path)),
-            _ => None,
-        }
-    }
-
-    /// The text of a parameter with the built-in ones in it.
-    fn of_path(&self, text: &str) -> String {
-        let known = BUILT_IN.into_iter().filter(|_| text.contains('{'));
-        known
-            .filter_map(|name| Some((name, self.built_in(name)?)))
-            .fold(text.to_owned(), |text, (name, value)| {
-                text.replace(&format!("{{{name}}}"), &value)
-            })
+        let shown = match name {
+            "path" => self.path.to_owned(),
+            "name" => own.to_owned(),
+            "group" if group.is_empty() => return None,
+            "group" => group.to_owned(),
+            "path_slug" => slug(self.path),
+            other => {
+                let source = other.split_once(':');
+                let source = source.and_then(|(from, name)| Reference::of(from, name.to_owned()));
+                return match source {
+                    Some(source) => Some(Piece::Secret(source)),
+                    None => Some(match &self.param(other)?.value {
+                        Value::Secret(source) => Piece::Secret(source.clone()),
+                        value => Piece::Shown(value.text().unwrap_or_default().to_owned()),
+                    }),
+                };
+            }
+        };
+        Some(Piece::Shown(shown))
     }
 
     /// The parameter `name`, which is used.

@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    super::faults::Finding,
     Document, Reader, Refused,
     container::reference,
     document::{Body, Holds, Rule, Uses},
@@ -108,6 +109,14 @@ impl Reader<'_, '_> {
                 let wrong = self.findings.error("params", message, key.span.clone());
                 wrong.help("use letters, digits and `_`; `path`, `name`, `group` and `path_slug` are there by themselves");
                 continue;
+            }
+            let text = node.text().unwrap_or_default();
+            if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
+                let message = format!("`{{{name}}}` in a parameter stays as it is written");
+                let warning = Finding::warning("template", message, key.span.clone());
+                self.findings.push(warning).help(
+                    "write it in the `{text: ...}` that uses the parameter: parameters contain no others",
+                );
             }
             let value = Sourced { value, origin: self.origin(key, layer) };
             params.insert(key.name.as_str().into(), value);
