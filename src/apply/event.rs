@@ -110,8 +110,7 @@ pub enum MismatchReason {
     NotSaved,
     /// It was not part of the plan: somebody else changed the object meanwhile.
     ChangedMeanwhile,
-    /// It became visible only after a step of this run, and is more than the plan showed; the next
-    /// run does it.
+    /// It had to wait for a step of this run, or became visible only after it; the next run does it.
     NotPlanned,
     /// It could not be read back.
     Unreadable(Cause),

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use super::{Ended, Run, closes};
 use crate::{
     address::Address,
@@ -107,30 +109,33 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 && left.address.section.is_some_and(|name| self.comes_with_container(name))
         });
         let reason = match ended.results.get(&left.address).or(created) {
-            Some(result) if result.outcome.is_success() && self.has_waited(left, result) => {
-                MismatchReason::NotPlanned
-            }
-            Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
+            Some(result) if result.outcome.is_success() => match self.sent(left, result) {
+                sent if sent.is_empty() => MismatchReason::NotPlanned,
+                sent => {
+                    let help = self.late(left, &sent);
+                    let (address, reason) = (left.address.clone(), MismatchReason::NotSaved);
+                    return Some(Mismatch { address, fields: sent, reason, help });
+                }
+            },
             Some(_) => return None,
             None if self.closes(&left.address) => return None,
             None if self.was_possible(left) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
-        let fields: Vec<_> = left.changes.iter().map(|change| change.field.to_string()).collect();
-        let help = match reason {
-            MismatchReason::NotSaved => self.late(left, &fields),
-            _ => None,
-        };
-        Some(Mismatch { address: left.address.clone(), fields, reason, help })
+        let fields = left.changes.iter().map(|change| change.field.to_string()).collect();
+        Some(Mismatch { address: left.address.clone(), fields, reason, help: None })
     }
 
-    /// Whether `left` is about fields that the step with this `result` could not set yet.
-    fn has_waited(&self, left: &Step, result: &StepResult) -> bool {
-        let sent = self.steps.iter().find(|step| step.address == result.address);
-        let is_sent = |field: &str| {
-            sent.is_some_and(|step| step.changes.iter().any(|change| *change.field == *field))
+    /// The fields of `left` that the step with this `result` set: a new container may have to wait with
+    /// others.
+    fn sent(&self, left: &Step, result: &StepResult) -> Vec<String> {
+        let fields = left.changes.iter().map(|change| &change.field);
+        let created = self.steps.iter().find(|step| step.address == result.address);
+        let created = created.filter(|_| left.address != result.address);
+        let is_sent = |field: &&Arc<str>| {
+            created.is_none_or(|step| step.changes.iter().any(|change| change.field == **field))
         };
-        left.address != result.address && left.changes.iter().all(|left| !is_sent(&left.field))
+        fields.filter(is_sent).map(ToString::to_string).collect()
     }
 
     /// Why the service may not have saved `fields`: too old a release, too low a tier, or a limit

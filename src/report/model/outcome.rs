@@ -28,7 +28,7 @@ pub fn why(reason: &MismatchReason) -> String {
     match reason {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
         MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
-        MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
+        MismatchReason::NotPlanned => "not sent yet; run apply again".to_owned(),
         MismatchReason::Unreadable(cause) => with_request_id(cause),
     }
 }
