@@ -160,7 +160,7 @@ pub struct Life {
     pub state: Option<Sourced<State>>,
     /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
-    /// Whether a project directly in it is declared that may be created.
+    /// Whether a declared project directly in it may be created.
     pub gets_projects: bool,
 }
 

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    diff::{Change, Edge, Problem, Shown, Step},
+    diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
     kinds::settings,
@@ -236,7 +236,9 @@ fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
 /// private, unless the administrators of the service changed that.
 fn too_visible(steps: &[Step]) -> Vec<Problem> {
     let is_new_group = |step: &Step| {
-        step.scope == Scope::Group && step.effects.contains(&Effect::Provides(Capability::Exists))
+        let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
+        // A group that is restored has the visibility that it had.
+        step.scope == Scope::Group && step.action == Action::Create && is_new
     };
     let seen = |step: &Step| {
         let declared = visibility(step).map(|(_, after)| after);

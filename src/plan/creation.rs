@@ -10,7 +10,7 @@ use super::{
 use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
     diff::{self, Action, Context, Incomplete, Limit, Note, Problem, Reason, Step, Support},
-    kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms},
+    kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms, needs},
     kinds,
     live::{Collection, Question},
     origin::Sourced,
@@ -87,9 +87,11 @@ impl Planning<'_> {
         let values: Fields = fields.iter().map(value).collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
-            match section.rules.waits(*section, name, &values, None, true) {
+            let by_rule = section.rules.waits(*section, name, &values, None, true);
+            let switch = || needs::waits(section.field(name), name, &values, None);
+            match by_rule.map(str::to_owned).or_else(|| switch().map(needs::until)) {
                 Some(why) => {
-                    let note = self.waits(*section, name, field, why.to_owned());
+                    let note = self.waits(*section, name, field, why);
                     plan.findings.notes.push(note);
                 }
                 None => changes.push(diff::creation_change(section.field(name), name, field)),

@@ -238,6 +238,21 @@ fn nothing_becomes_more_visible_than_its_group() {
     for (own, above) in [("internal", "internal"), ("private", "public")] {
         assert_eq!(problems(vec![group("private", above), shop("", own)]), [] as [&str; 0]);
     }
+    // A new group that says nothing is private; one that is restored is not new.
+    let silent = |action| Step {
+        effects: vec![Effect::Provides(Capability::Exists)],
+        ..Step::new(
+            Scope::Group,
+            Address::container("acme".into()),
+            action,
+            origin(1),
+            vec![],
+            vec![],
+        )
+    };
+    assert_eq!(problems(vec![silent(Action::Create), shop("", "internal")]).len(), 1);
+    assert_eq!(problems(vec![silent(Action::Create), shop("", "private")]), [] as [&str; 0]);
+    assert_eq!(problems(vec![silent(Action::Update), shop("", "internal")]), [] as [&str; 0]);
     // A project is not a group, and other groups do not count.
     let other = Step { scope: Scope::Group, ..seen("acm", "", "private") };
     let project = seen("acme", "", "private");
