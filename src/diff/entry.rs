@@ -364,10 +364,14 @@ impl<'a> Comparing<'a> {
         let is_sent_again = |field: &Field| {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
         };
-        let forgotten = self
-            .values
-            .keys()
-            .filter(|name| !changed.contains(&name.as_str()) && is_sent_again(self.field(name)));
+        let goes_along = |name: &String| {
+            let needs_it = |change: &&str| needs::in_request(self.field(change)) == Some(&**name);
+            !live.fields.contains_key(name) && changed.iter().any(needs_it)
+        };
+        let forgotten = self.values.keys().filter(|name| {
+            !changed.contains(&name.as_str())
+                && (is_sent_again(self.field(name)) || goes_along(name))
+        });
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
         let step = self.step(Action::Update, changes, sends);
@@ -423,7 +427,7 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             if let Some(switch) = needs::waits(self.field(name), name, &self.values, Some(live)) {
-                let why = format!("until `{switch}` is on");
+                let why = needs::until(switch);
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
@@ -444,7 +448,11 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             match compared {
-                Compared::Same if resend && self.section.renews(name, value) => {
+                Compared::Same
+                    if resend
+                        && (self.section.renews(name, value)
+                            || self.section.keeps_credential(name, value)) =>
+                {
                     changes.push(self.change(name, Some(live)));
                 }
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}

@@ -418,8 +418,7 @@ impl Declaring<'_> {
         live: &LiveEntry,
         value: &Json,
     ) -> Option<String> {
-        let is_no_address = spec.field.secrecy == Secrecy::Address && value.is_null();
-        if spec.field.secrecy == Secrecy::Open || is_no_address {
+        if spec.field.secrecy == Secrecy::Open {
             return None;
         }
         if value.is_null() && !forms::is_hidden(&spec.field, live) {
@@ -468,8 +467,15 @@ impl Declaring<'_> {
 fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
     is_readable(&spec.field)
         && !spec.field.upload
+        && !lacks_credential(of, spec)
         && of.table().is_current(spec, settings.release)
         && (settings.caller.administrator || !spec.field.administrators)
+}
+
+/// Whether answers contain a field without the credential that it may have. Declared like that, it would
+/// replace the credential.
+pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
+    spec.field.compare == Compare::Location && !of.identity.contains(&spec.name.as_str())
 }
 
 /// An entry with a secret as identity: marked as managed elsewhere, and named without it.

@@ -404,15 +404,18 @@ impl Estate {
 
 /// Fields in the sections of `parts` that may be declared but no answer shows.
 fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
-    let never = |spec: &&Spec| {
+    let never = |of: Section, spec: &Spec| {
         let is_never = spec.field.read == Readback::Never || spec.field.upload;
-        is_never && spec.field.accepted != Accepted::Never
+        (is_never || declare::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
     };
     let of = |part: &Part| {
         // The origin of a container is irrelevant after its creation.
         let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
         let section = part.of.section;
-        specs.filter(never).map(move |spec| format!("{section}.{}", spec.name)).collect::<Vec<_>>()
+        specs
+            .filter(|spec| never(part.of, spec))
+            .map(move |spec| format!("{section}.{}", spec.name))
+            .collect::<Vec<_>>()
     };
     parts.flat_map(of).collect()
 }

@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Codec, Field, Named, Readback, Scope, Tier},
+    field::{Accepted, Codec, Compare, Field, Named, Readback, Route, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
@@ -446,6 +446,15 @@ impl Section {
         matches!(value, Value::Secret(_))
             && self.field(name).accepted == Accepted::OnCreate
             && self.may_come_twice()
+    }
+
+    /// Whether an edit can send the credential in `value`, the declared value of `name`, which answers do
+    /// not contain.
+    pub fn keeps_credential(self, name: &str, value: &Value) -> bool {
+        let field = self.field(name);
+        matches!(value, Value::Secret(_))
+            && field.compare == Compare::Location
+            && field.accepted.on(Route::Edit)
     }
 
     /// Whether the entry is the container's own object and is created with it.

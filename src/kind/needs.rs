@@ -49,6 +49,11 @@ pub fn waits<'f>(
     field.needs.as_ref().filter(|_| waits).map(|needs| &*needs.switch)
 }
 
+/// For what a field waits that waits for `switch`.
+pub fn until(switch: &str) -> String {
+    format!("until `{switch}` is set")
+}
+
 /// The field that every request with `field` must also contain.
 pub fn in_request(field: &Field) -> Option<&str> {
     field.needs.as_ref().filter(|needs| needs.same_request).map(|needs| &*needs.switch)

@@ -66,8 +66,7 @@ impl Rules for Settings {
         let live = forms::decode(spec, raw);
         if spec.name == "import_url" {
             // Without a mirror it is only where the contents once came from.
-            let is_mirror = raw.get("mirror").and_then(Json::as_bool) == Some(true);
-            return live.filter(|url| is_mirror || url.is_null());
+            return live.filter(|_| raw.get("mirror").and_then(Json::as_bool) == Some(true));
         }
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(policy);

@@ -187,8 +187,9 @@ impl Rules for Variables {
         if let Some(why) = &why {
             let message = format!("a masked value {why}");
             let flag = if flag("masked") { "masked" } else { HIDDEN };
-            let is_expression =
-                value.is_some_and(|value| value.contains("${") || value.contains("{{"));
+            let is_expression = value.is_some_and(|value| {
+                value.contains("{{") || value.contains("${var.") || value.contains("${local.")
+            });
             let help = match is_expression {
                 true => "write `{env: NAME}` or `{file: PATH}` for a secret: expressions of other tools are not filled in".to_owned(),
                 false => format!("change the value, or write `{flag}: false`: the service refuses it"),

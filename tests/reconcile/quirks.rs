@@ -3,6 +3,7 @@
 
 use serde_json::{Value as Json, json};
 use undrift::{
+    address::Selector,
     apply::{self, MismatchReason},
     diff::{Note, Reason},
     sandbox::Profile,
@@ -155,9 +156,11 @@ async fn a_value_without_effect_is_a_note_and_not_a_step() {
 #[tokio::test]
 async fn a_project_becomes_a_mirror_and_its_address_is_compared() {
     let mirror = |url: &str| json!({"settings": {"mirror": true, "import_url": url}});
-    let world = world(json!({}), mirror("https://a.example.org/x.git")).await;
+    let mut world = world(json!({}), mirror("https://a.example.org/x.git")).await;
     let plan = world.converge("a mirror").await;
     assert_eq!(*plan.steps[0].calls[0].fields, ["import_url", "mirror"]);
+    let shown: Vec<_> = plan.steps[0].changes.iter().map(|change| &*change.field).collect();
+    assert_eq!(shown, ["mirror", "import_url"]);
     world.declare(&[project(SHOP, mirror("https://a.example.org/y.git"))]);
     let plan = world.converge("another address").await;
     assert_eq!(*plan.steps[0].calls[0].fields, ["import_url"]);
@@ -166,12 +169,15 @@ async fn a_project_becomes_a_mirror_and_its_address_is_compared() {
     let secret = json!({"mirror": true, "import_url": {"text": text}});
     world.declare(&[project(SHOP, json!({"settings": secret}))]);
     assert!(world.plan().await.steps.is_empty());
-    // Without the address, the service refuses the switch.
-    let off = json!({"settings": {"mirror": false}});
-    let world = self::world(json!({}), off).await;
-    world.declare(&[project(SHOP, json!({"settings": {"mirror": true}}))]);
+    world.tweak = |settings| settings.resend = vec![Selector::parse("**#settings").unwrap()];
+    assert_eq!(*world.plan().await.steps[0].calls[0].fields, ["import_url"]);
+    world.tweak = |_| ();
+    // A new project without the address is no mirror.
+    let declared = json!({"create": true, "settings": {"mirror": true}});
+    world.declare(&[project("acme/neo", declared)]);
     let plan = world.plan().await;
-    assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
+    assert!(plan.steps[0].changes.is_empty(), "{:#?}", plan.steps);
+    assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::Waits { .. })));
 }
 
 #[tokio::test]

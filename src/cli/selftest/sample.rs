@@ -285,7 +285,12 @@ impl Setup {
                 }
             }
             if let Some(needs) = &spec.field.needs {
-                fields.entry(needs.switch.to_string()).or_insert(true.into());
+                let switch = section.table().get(&needs.switch);
+                let on = match switch.filter(|switch| switch.schema["type"] != "boolean") {
+                    Some(switch) => self.sample(switch, Phase::Create)?,
+                    None => true.into(),
+                };
+                fields.entry(needs.switch.to_string()).or_insert(on);
             }
             fields.insert(spec.name.clone(), value);
         }

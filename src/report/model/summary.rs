@@ -115,7 +115,7 @@ fn matching(plan: &Plan) -> String {
     let archived = plan.notes.iter().filter(is_archived).count();
     let closed = count(archived, "archived project") + " not compared";
     let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
-        0 if archived > 0 => return closed,
+        0 if archived > 0 => return count(archived, "archived project") + " as declared",
         1 => "matches its manifest",
         _ => "match their manifests",
     };

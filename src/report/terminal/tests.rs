@@ -291,7 +291,7 @@ fn nothing_to_do() {
         assert!(text.ends_with(&end), "{text}");
     }
     for (projects, says) in [
-        (1, "1 archived project not compared"),
+        (1, "1 archived project as declared"),
         (2, "1 project matches its manifest; 1 archived project not compared"),
     ] {
         let (reason, fields) = (Reason::Archived, Vec::new());
