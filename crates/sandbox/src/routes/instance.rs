@@ -76,6 +76,8 @@ fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
     let mut settings = PRESETS.clone();
     if !call.is_from(17, 6) {
         settings.remove(INBOUND_ENFORCED);
+    } else if !call.is_from(18, 0) {
+        settings.insert(INBOUND_ENFORCED.to_owned(), false.into());
     }
     if let Some(days) = call.service.deletion_delay() {
         settings.insert("deletion_adjourned_period".to_owned(), days.into());

@@ -527,6 +527,24 @@ async fn a_described_collection_is_served() {
 }
 
 #[tokio::test]
+async fn the_instance_enforces_the_scope_of_job_tokens_from_18_0_on() {
+    let rule = fact("job-token-scope");
+    let name = "enforce_ci_inbound_job_token_scope_enabled";
+    for (release, preset, status) in [
+        (Release::new(17, 5), None, 204),
+        (Release::new(17, 6), Some(&json!(false)), 204),
+        (Release::new(18, 0), Some(&json!(true)), 400),
+    ] {
+        let world = at(release).await;
+        let settings = world.get(ROOT, "/application/settings").await.body;
+        assert_eq!(settings.get(name), preset, "{rule} {release}");
+        let off = json!({"enabled": false});
+        let got = world.call("mia", "PATCH", below("job_token_scope"), &off).await;
+        assert_eq!(got.status, status, "{rule} {release} {}", got.body);
+    }
+}
+
+#[tokio::test]
 async fn links_to_a_directory_are_addressed_by_what_they_link() {
     let (world, rule) = (at(OBSERVED).await, fact("ldap-links"));
     let links = "/groups/acme/ldap_group_links";
