@@ -127,6 +127,9 @@ const ENVIRONMENTS: Collection = Collection {
             preset: r#""always""#,
             ..Field::new(AUTO_STOP, Form::Word(&["always", "with_action"]))
         },
+        Field { shown: "", since: AGENTS_SINCE, ..Field::new(AGENT, Form::Integer) },
+        Field { shown: "", since: AGENTS_SINCE, ..Field::new(NAMESPACE, Form::Text) },
+        Field { shown: "", since: AGENTS_SINCE, ..Field::new(FLUX, Form::Text) },
     ],
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
@@ -137,6 +140,11 @@ const ENVIRONMENTS: Collection = Collection {
 };
 
 const AUTO_STOP: &str = "auto_stop_setting";
+const AGENT: &str = "cluster_agent_id";
+const NAMESPACE: &str = "kubernetes_namespace";
+const FLUX: &str = "flux_resource_path";
+/// The first release with the fields of the agent.
+const AGENTS_SINCE: Option<Release> = Some(Release::new(17, 5));
 
 fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
     if call.params.has("slug") {
@@ -147,6 +155,12 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
     if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
         row.set("name", before.text("name"));
     }
+    let agent = agent(call, Holder::Project(call.project()?.id), row)?;
+    let is_named = call.params.has(AGENT) && !row.value(AGENT).is_null();
+    refuse_if(is_named && agent.is_none(), || {
+        let text = "cluster agent doesn't exist or cannot be associated with this environment";
+        Failure::bad_request(text)
+    })?;
     let mut wrong = Complaints::default();
     let name = row.text("name").to_owned();
     wrong.add_if(name.is_empty(), "name", "can't be blank");
@@ -156,6 +170,21 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
         && let Some(why) = urls::refused(url, &["http", "https"], Reach::Anywhere)
     {
         wrong.add("external_url", why);
+    }
+    // What an edit leaves as it is is not checked again.
+    let is_changed =
+        |name: &str| before.map_or(Value::Null, |before| before.value(name)) != row.value(name);
+    for (name, other, is_missing, words) in [
+        (NAMESPACE, AGENT, agent.is_none(), "cannot be set without a cluster agent"),
+        (
+            FLUX,
+            NAMESPACE,
+            row.text(NAMESPACE).is_empty(),
+            "cannot be set without a kubernetes namespace",
+        ),
+    ] {
+        let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
+        wrong.add_if(is_set && is_missing, name, words);
     }
     wrong.settle()?;
     if row.text(AUTO_STOP).is_empty() {
@@ -198,7 +227,20 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     body["slug"] = row.value("slug");
     body["project"] = project;
     body["state"] = row.value("state");
+    if let Some(agent) = agent(call, scope.holder(), row)?
+        && scope.level(call)? >= AGENTS.reads
+    {
+        body["cluster_agent"] = (AGENTS.json)(&AGENTS, call, scope, &agent)?;
+        body[NAMESPACE] = row.value(NAMESPACE);
+        body[FLUX] = row.value(FLUX);
+    }
     Ok(body)
+}
+
+/// The agent of an environment, if the project still has it.
+fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
+    let id = row.value(AGENT).as_i64();
+    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call.db, of, id))?)
 }
 
 /// No jobs run here, so it stops at once.

@@ -545,6 +545,91 @@ async fn the_instance_enforces_the_scope_of_job_tokens_from_18_0_on() {
 }
 
 #[tokio::test]
+async fn environments_show_the_agent_of_their_cluster() {
+    let (world, rule) = (at(OBSERVED).await, fact("environment-agent"));
+    let agents = below("cluster_agents");
+    let (list, one) = (below("environments"), below("environments/1"));
+    let unknown = json!({"message": "400 Bad request - cluster agent doesn't exist or cannot be associated with this environment"});
+    let lacks = |name: &str, what: &str| json!({"message": {name: [format!("cannot be set without a {what}")]}});
+    let no_agent = lacks("kubernetes_namespace", "cluster agent");
+    let no_namespace = lacks("flux_resource_path", "kubernetes namespace");
+    let whole = json!({"name": "live", "cluster_agent_id": 1, "kubernetes_namespace": "shop", "flux_resource_path": "some/path"});
+    let shown = json!({"cluster_agent": {"id": 1, "name": "a"}, "kubernetes_namespace": "shop", "flux_resource_path": "some/path"});
+    let with = |more: &str, value: Value| {
+        let mut body = json!({"name": "next"});
+        body[more] = value;
+        body
+    };
+    let none =
+        json!({"cluster_agent_id": null, "kubernetes_namespace": null, "flux_resource_path": null});
+    world
+        .check(vec![
+            (rule, "mia", "POST", agents, json!({"name": "a"}), 201, json!({"id": 1})),
+            (rule, "mia", "POST", agents, json!({"name": "b"}), 201, json!({"id": 2})),
+            (
+                rule,
+                "mia",
+                "POST",
+                "/projects/acme%2Fsite/cluster_agents",
+                json!({"name": "c"}),
+                201,
+                json!({"id": 3}),
+            ),
+            (rule, "dan", "POST", list, with("cluster_agent_id", json!(3)), 400, unknown.clone()),
+            (
+                rule,
+                "dan",
+                "POST",
+                list,
+                with("kubernetes_namespace", json!("shop")),
+                400,
+                no_agent.clone(),
+            ),
+            (
+                rule,
+                "dan",
+                "POST",
+                list,
+                with("flux_resource_path", json!("a/b")),
+                400,
+                no_namespace.clone(),
+            ),
+            (rule, "dan", "POST", list, whole, 201, shown.clone()),
+            (rule, "dan", "GET", list, NO, 200, json!([shown])),
+            (rule, "dan", "PUT", one, json!({"cluster_agent_id": 9}), 400, unknown),
+            (rule, "dan", "PUT", one, json!({"cluster_agent_id": null}), 400, no_agent),
+            (rule, "dan", "PUT", one, json!({"kubernetes_namespace": null}), 400, no_namespace),
+            (
+                rule,
+                "dan",
+                "PUT",
+                one,
+                json!({"cluster_agent_id": 2}),
+                200,
+                json!({"cluster_agent": {"id": 2}, "kubernetes_namespace": "shop"}),
+            ),
+            (rule, "dan", "GET", one, NO, 200, json!({"cluster_agent": {"id": 2}})),
+        ])
+        .await;
+    let names = ["cluster_agent", "kubernetes_namespace", "flux_resource_path"];
+    let absent = |body: &Value| names.iter().all(|name| body.get(*name).is_none());
+    let seen = world.get("gus", one).await.body;
+    assert!(absent(&seen), "{rule} {seen}");
+    let cleared = world.call("dan", "PUT", one, &none).await;
+    assert!(cleared.status == 200 && absent(&cleared.body), "{rule} {}", cleared.body);
+    // An agent that was removed takes nothing with it, and blocks no edit.
+    world
+        .call("dan", "PUT", one, &json!({"cluster_agent_id": 2, "kubernetes_namespace": "x"}))
+        .await;
+    world.call("mia", "DELETE", below("cluster_agents/2"), &NO).await;
+    let edited = world.call("dan", "PUT", one, &json!({"tier": "other"})).await;
+    assert!(edited.status == 200 && absent(&edited.body), "{rule} {}", edited.body);
+    let before = at(Release::new(17, 4)).await;
+    let made = before.call("dan", "POST", list, &with("cluster_agent_id", json!(9))).await;
+    assert_eq!(made.status, 201, "{rule} {}", made.body);
+}
+
+#[tokio::test]
 async fn links_to_a_directory_are_addressed_by_what_they_link() {
     let (world, rule) = (at(OBSERVED).await, fact("ldap-links"));
     let links = "/groups/acme/ldap_group_links";
