@@ -9,6 +9,10 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/ldap_group_links", list),
     post("/groups/{id}/ldap_group_links", create),
     delete("/groups/{id}/ldap_group_links", remove),
+    delete("/groups/{id}/ldap_group_links/{cn}", |call| remove_at(call, &["cn"])),
+    delete("/groups/{id}/ldap_group_links/{provider}/{cn}", |call| {
+        remove_at(call, &[PROVIDER, "cn"])
+    }),
 ];
 
 pub(super) const LINKS: Records = Records("ldap_group_links");
@@ -92,9 +96,19 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let holder = owned(call)?;
     call.params.require(&[PROVIDER])?;
     let field = named(call)?;
-    let stored = is_there(call, holder, &wanted(call, field)?, field)?;
-    let stored = stored
-        .ok_or_else(|| Failure::message(StatusCode::NOT_FOUND, "Linked LDAP group not found"))?;
-    LINKS.remove(call.db, &stored)?;
+    remove_found(call, is_there(call, holder, &wanted(call, field)?, field)?)
+}
+
+/// An older form, with `fields` of the link in the path; without the provider, any one is removed.
+fn remove_at(call: &Call<'_>, fields: &[&str]) -> Result<Answer> {
+    let mut all = LINKS.all(call.db, owned(call)?)?.into_iter();
+    let found = all.find(|row| fields.iter().all(|name| row.text(name) == call.segment(name)));
+    remove_found(call, found)
+}
+
+fn remove_found(call: &Call<'_>, link: Option<Record>) -> Result<Answer> {
+    let link =
+        link.ok_or_else(|| Failure::message(StatusCode::NOT_FOUND, "Linked LDAP group not found"))?;
+    LINKS.remove(call.db, &link)?;
     Ok(Answer::no_content())
 }

@@ -640,6 +640,8 @@ async fn links_to_a_directory_are_addressed_by_what_they_link() {
     let taken = json!({"message": "Cn has already been taken"});
     let gone = json!({"message": "Linked LDAP group not found"});
     let one = "/groups/acme/ldap_group_links?provider=ldapmain&cn=ops";
+    let older = fact("ldap-links-older");
+    let below = |rest: &str| kept(format!("{links}/{rest}"));
     world
         .check(vec![
             (rule, "olive", "GET", links, NO, 404, none),
@@ -651,7 +653,14 @@ async fn links_to_a_directory_are_addressed_by_what_they_link() {
             (rule, "olive", "GET", links, NO, 200, json!([shown])),
             (rule, "mia", "GET", links, NO, 403, NO),
             (rule, "olive", "DELETE", one, NO, 204, NO),
-            (rule, "olive", "DELETE", one, NO, 404, gone),
+            (rule, "olive", "DELETE", one, NO, 404, gone.clone()),
+            (older, "olive", "POST", links, link(30), 201, NO),
+            (older, "mia", "DELETE", below("ops"), NO, 403, NO),
+            (older, "olive", "DELETE", below("other"), NO, 404, gone.clone()),
+            (older, "olive", "DELETE", below("ops"), NO, 204, NO),
+            (older, "olive", "POST", links, link(30), 201, NO),
+            (older, "olive", "DELETE", below("other/ops"), NO, 404, gone),
+            (older, "olive", "DELETE", below("ldapmain/ops"), NO, 204, NO),
         ])
         .await;
 }
