@@ -34,6 +34,16 @@ const SEGMENTS: &[(&str, &[&str])] = &[
     ("merge_requests", &["1", "1", "2"]),
     ("notes", &["1", "2", "3", "4"]),
     ("system", &["project", "group", "user"]),
+    ("hooks", &["1", "2"]),
+    ("environments", &["1"]),
+    ("milestones", &["1", "2"]),
+    ("badges", &["1", "2"]),
+    ("freeze_periods", &["1", "2"]),
+    ("remote_mirrors", &["1", "2"]),
+    ("cluster_agents", &["1", "2"]),
+    ("member_roles", &["1"]),
+    ("ldap_group_links", &["KEY"]),
+    ("saml_group_links", &["KEY"]),
 ];
 const OTHERS: &[&str] = &["1", "2", "3", "KEY", "logo.png"];
 
@@ -172,6 +182,11 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "color": "#AABBCC", "approvals_required": 1, "external_wiki_url": "https://wiki.example", "webhook": "https://chat.example",
     });
     all.extend(of_rules.as_object().cloned().unwrap_or_default());
+    let of_links = json!({
+        "provider": "KEY", "cn": "KEY", "saml_group_name": "KEY", "target_group_id": random.random_range(5..9),
+        "base_access_level": level, "read_code": true, "deploy_access_levels": [{"access_level": 40}],
+    });
+    all.extend(of_links.as_object().cloned().unwrap_or_default());
     let share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];
     let mut kept: Map<_, _> = all.into_iter().filter(|_| !random.random_bool(share)).collect();
     if share < 0.5 {

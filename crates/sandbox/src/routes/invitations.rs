@@ -64,7 +64,8 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let expires_at = members::wanted_expiry(call)?.flatten();
     let mut reasons = Map::new();
     let mut set = |user: &User, key: &str| {
-        if let Err(failure) = members::set_one(call, scope, user, level, expires_at.as_deref()) {
+        let set = members::set_one(call, scope, user, level, expires_at.as_deref(), None);
+        if let Err(failure) = set {
             let reason = failure.body.get("message").cloned().unwrap_or_default();
             reasons.insert(key.to_owned(), reason);
         }

@@ -11,6 +11,7 @@ use super::super::access::{LEVELS, MINIMAL, PLANNER, level_name};
 use super::super::clock;
 use super::super::store::stored::stored;
 use super::group_settings;
+use super::member_roles::{self, Role};
 use super::prelude::*;
 
 pub(super) const OF_BOTH: &[Route] = &[
@@ -23,6 +24,9 @@ pub(super) const OF_BOTH: &[Route] = &[
     delete("/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
 ];
 
+/// The first release in which members have custom roles.
+const ROLES_SINCE: Release = Release::new(15, 9);
+
 /// The states of a membership.
 pub(super) const STATES: [&str; 2] = ["awaiting", "active"];
 
@@ -32,6 +36,8 @@ pub(super) struct Member {
     id: i64,
     user: User,
     access_level: i64,
+    /// The custom role.
+    role: Option<i64>,
     expires_at: Option<String>,
     state: String,
     created_at: String,
@@ -39,7 +45,7 @@ pub(super) struct Member {
 }
 
 stored!(Member: members m,
-    id, access_level, expires_at, state, created_at, created_by; user);
+    id, access_level, role = "m.member_role_id", expires_at, state, created_at, created_by; user);
 
 impl Member {
     /// The memberships that satisfy a condition on `m` and have not expired; `?2` is the day.
@@ -76,21 +82,23 @@ impl Member {
     /// counts without another one.
     fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
         let mut best: BTreeMap<i64, Self> = BTreeMap::new();
-        let mut take = |members: Vec<Self>, cap: i64| {
+        let mut take = |members: Vec<Self>, share: Option<(i64, Option<i64>)>| {
             let rank = |member: &Self| (member.is_active(), member.access_level);
             for mut member in members {
-                member.access_level = member.access_level.min(cap);
+                if let Some((cap, role)) = share {
+                    member.limit(cap, role);
+                }
                 if best.get(&member.user.id).is_none_or(|known| rank(known) < rank(&member)) {
                     best.insert(member.user.id, member);
                 }
             }
         };
-        take(Self::direct(call, scope)?, OWNER);
+        take(Self::direct(call, scope)?, None);
         let groups = scope.groups();
         for group in &groups {
-            take(Self::select(call, "m.group_id = ?1", group)?, OWNER);
+            take(Self::select(call, "m.group_id = ?1", group)?, None);
         }
-        for (invited, cap) in Self::invitations(call, scope, &groups)? {
+        for (invited, cap, role) in Self::invitations(call, scope, &groups)? {
             let Some(group) = Namespace::by_id(call.db, invited)? else {
                 continue;
             };
@@ -99,7 +107,7 @@ impl Member {
                 continue;
             }
             for group in ids(&group.traversal) {
-                take(Self::select(call, "m.group_id = ?1", &group)?, cap);
+                take(Self::select(call, "m.group_id = ?1", &group)?, Some((cap, role)));
             }
         }
         let mut all: Vec<Self> = best.into_values().collect();
@@ -107,17 +115,42 @@ impl Member {
         Ok(all)
     }
 
-    /// The groups invited here and above, with the maximum levels of the invitations.
-    fn invitations(call: &Call<'_>, scope: &Scope, groups: &[i64]) -> Result<Vec<(i64, i64)>> {
-        let sql = "SELECT invited_id, access_level FROM shares
+    /// Limits a member of an invited group to the level of the invitation. The role of the lower
+    /// level counts; among equal ones the member's, if both have one.
+    fn limit(&mut self, cap: i64, role: Option<i64>) {
+        if self.access_level > cap {
+            (self.access_level, self.role) = (cap, role);
+        } else if self.access_level == cap && role.is_none() {
+            self.role = None;
+        }
+    }
+
+    /// The groups invited here and above, with the maximum levels and roles of the invitations.
+    fn invitations(
+        call: &Call<'_>,
+        scope: &Scope,
+        groups: &[i64],
+    ) -> Result<Vec<(i64, i64, Option<i64>)>> {
+        let sql = "SELECT invited_id, access_level, member_role_id FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
                AND (expires_at IS NULL OR expires_at >= ?3)";
         call.rows(sql, params![scope.project_id(), Value::from(groups).to_string(), call.today()])
     }
 
-    fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<()> {
-        let sql = "UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1";
-        call.run(sql, params![self.id, level, expires_at]).map(drop)
+    /// Changes the level, the expiry and the role. The level must be that of the role.
+    fn change(
+        &self,
+        call: &Call<'_>,
+        level: i64,
+        expires_at: Option<&str>,
+        role: Option<&Role>,
+    ) -> Result<()> {
+        let id = role.map(|role| role.id);
+        if let Some(role) = role {
+            role.check_level(level, self.role == id)?;
+        }
+        let sql = "UPDATE members SET access_level = ?2, expires_at = ?3, member_role_id = ?4 WHERE id = ?1";
+        call.run(sql, params![self.id, level, expires_at, id]).map(drop)
     }
 
     /// A member as in the reference (1, 2.3).
@@ -134,6 +167,9 @@ impl Member {
         }
         let has_state = call.release() >= OBSERVED && call.tier() >= Tier::Premium;
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
+        if let Some(role) = Role::by_any(call.db, self.role)? {
+            body["member_role"] = role.json(call);
+        }
         Ok(body)
     }
 }
@@ -359,15 +395,18 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         refuse_if(Member::one(call, scope, user.id)?.is_some(), already_member)?;
         let level = wanted_level(call, scope)?;
         let expires_at = wanted_expiry(call)?.flatten();
-        set_one(call, scope, &user, level, expires_at.as_deref())?;
+        let role = member_roles::given(call, ROLES_SINCE)?;
+        set_one(call, scope, &user, level, expires_at.as_deref(), role.as_ref())?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     };
     let level = wanted_level(call, scope)?;
     let expires_at = wanted_expiry(call)?.flatten();
+    let role = member_roles::given(call, ROLES_SINCE)?;
     let mut reasons = Map::new();
     for one in several {
         if let Some(user) = named.find(call, one)?
-            && let Err(failure) = set_one(call, scope, &user, level, expires_at.as_deref())
+            && let Err(failure) =
+                set_one(call, scope, &user, level, expires_at.as_deref(), role.as_ref())
         {
             let reason = failure.body.get("message").cloned().unwrap_or_default();
             reasons.insert(user.username, reason);
@@ -388,26 +427,33 @@ pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer> {
     }
 }
 
-/// Gives a user this level: adds a membership, or changes it.
+/// Gives a user this level and role: adds a membership, or changes it.
 pub(super) fn set_one(
     call: &Call<'_>,
     scope: &Scope,
     user: &User,
     level: i64,
     expires_at: Option<&str>,
+    role: Option<&Role>,
 ) -> Result<()> {
     refuse_if(user.bot, || {
         Failure::model("user", "project bots cannot be added to other groups / projects")
     })?;
     check_inherited(call, scope, user.id, level)?;
     if let Some(member) = Member::one(call, scope, user.id)? {
-        return member.change(call, level, expires_at);
+        return member.change(call, level, expires_at, role);
+    }
+    if let Some(role) = role {
+        role.check_level(level, false)?;
     }
     // An expired membership still has its row.
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
     call.run(&sql, [scope.id(), user.id])?;
     insert(call, scope, user.id, level, expires_at, call.caller.as_ref())?;
-    Ok(())
+    match role {
+        Some(role) => call.set("members", call.db.last_insert_rowid(), member_roles::ROLE, role.id),
+        None => Ok(()),
+    }
 }
 
 fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -417,14 +463,15 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let level = wanted_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
-    // There are no custom roles.
-    if call.is_from(15, 9) && call.params.integer("member_role_id")?.is_some() {
-        return Err(Failure::model("member_role", "not found"));
-    }
+    let unknown = || Failure::model("member_role", "not found");
+    let role = match member_roles::sent(call, ROLES_SINCE, unknown)? {
+        Some(role) => role,
+        None => Role::by_any(call.db, member.role)?,
+    };
     let kept = || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
     let expires_at = wanted_expiry(call)?.unwrap_or_else(kept);
     check_inherited(call, scope, user, level)?;
-    member.change(call, level, expires_at.as_deref())?;
+    member.change(call, level, expires_at.as_deref(), role.as_ref())?;
     Answer::ok(&Member::existing(call, scope, user)?.json(call)?)
 }
 

@@ -10,6 +10,7 @@ use rusqlite::Row;
 
 use super::super::access::level_name;
 use super::super::store::stored::stored;
+use super::member_roles::Role;
 use super::members::{Member, STATES, remove_below};
 use super::prelude::*;
 use super::users;
@@ -40,6 +41,8 @@ struct Membership {
     id: i64,
     user: User,
     access_level: i64,
+    /// The custom role.
+    role: Option<i64>,
     created_at: String,
     expires_at: Option<String>,
     /// The id and full name of the group or project, whether it is a group, and its path.
@@ -50,7 +53,7 @@ struct Membership {
 }
 
 stored!(Membership: members m,
-    id, access_level, created_at, expires_at,
+    id, access_level, role = "m.member_role_id", created_at, expires_at,
     source_id = "coalesce(m.group_id, m.project_id)",
     source_name = "coalesce(g.full_name, o.full_name || ' / ' || q.name)",
     is_group = "m.group_id IS NOT NULL",
@@ -62,7 +65,7 @@ impl Membership {
         self.is_group && self.source_id == group.id
     }
 
-    fn json(&self, call: &Call<'_>) -> Value {
+    fn json(&self, call: &Call<'_>) -> Result<Value> {
         let (before, after) =
             if self.is_group { ("groups/", "group_members") } else { ("", "project_members") };
         let mut body = json!({
@@ -77,8 +80,12 @@ impl Membership {
                 "integer_value": self.access_level,
             },
         });
-        set_if(&mut body["access_level"], call.release() >= OBSERVED, "custom_role", Value::Null);
-        body
+        if call.release() >= OBSERVED {
+            let role = Role::by_any(call.db, self.role)?;
+            let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
+            body["access_level"]["custom_role"] = role.into();
+        }
+        Ok(body)
     }
 
     /// All memberships at and below a group.
@@ -213,7 +220,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
         .iter()
         .filter(|membership| membership.user.id == user)
         .map(|membership| membership.json(call))
-        .collect();
+        .collect::<Result<_>>()?;
     if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
 }
 
@@ -229,7 +236,7 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
         let own = members.filter(|member| member.is_of(&invited) && member.user.id == user);
         all.extend(own.map(|member| member.json(call)));
     }
-    page::list(call, &all)
+    page::each(call, all.into_iter())
 }
 
 /// The groups that are invited at and below a group.

@@ -30,6 +30,7 @@ pub(crate) mod invitations;
 mod invited;
 mod labels;
 mod ldap_links;
+mod member_roles;
 pub(crate) mod members;
 pub(crate) mod memberships;
 mod names;
@@ -221,6 +222,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         invited::ROUTES,
         labels::ROUTES,
         ldap_links::ROUTES,
+        member_roles::ROUTES,
         runners::ROUTES,
         memberships::ROUTES,
         notes::ROUTES,

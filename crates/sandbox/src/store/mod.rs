@@ -35,7 +35,7 @@ use image::Image;
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
-const FORMAT: i64 = 26;
+const FORMAT: i64 = 27;
 /// Further readers are closed after use.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; with the usual page size of four, each would need a

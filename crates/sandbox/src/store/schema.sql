@@ -110,6 +110,15 @@ CREATE TABLE files (
 );
 CREATE INDEX files_by_project ON files (project_id);
 
+-- Custom roles; their settings are the list of their permissions.
+CREATE TABLE member_roles (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    description TEXT,
+    base_access_level INTEGER NOT NULL,
+    settings TEXT NOT NULL
+);
+
 -- Somebody without an account can be invited: a membership with an e-mail address instead of a user.
 CREATE TABLE members (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -118,6 +127,7 @@ CREATE TABLE members (
     user_id INTEGER REFERENCES users ON DELETE CASCADE,
     email TEXT COLLATE NOCASE,
     access_level INTEGER NOT NULL,
+    member_role_id INTEGER REFERENCES member_roles,
     expires_at TEXT,
     state TEXT NOT NULL DEFAULT 'active',
     override INTEGER NOT NULL DEFAULT 0,
@@ -145,6 +155,7 @@ CREATE TABLE shares (
     project_id INTEGER REFERENCES projects ON DELETE CASCADE,
     invited_id INTEGER NOT NULL REFERENCES namespaces ON DELETE CASCADE,
     access_level INTEGER NOT NULL,
+    member_role_id INTEGER REFERENCES member_roles ON DELETE SET NULL,
     expires_at TEXT,
     CHECK ((group_id IS NULL) <> (project_id IS NULL)),
     UNIQUE (group_id, invited_id),

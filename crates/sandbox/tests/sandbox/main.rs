@@ -28,6 +28,7 @@ mod imports;
 mod integrations;
 mod keys_and_mirrors;
 mod labels;
+mod member_roles;
 mod members;
 mod model;
 mod notes;

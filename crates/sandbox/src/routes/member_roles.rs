@@ -1,0 +1,203 @@
+//! Custom roles: a level with further permissions. They belong to the whole service, and its
+//! administrators make them. Members, shares and links of groups name one by its id, together with
+//! its level. The permissions themselves have no effect here.
+
+use super::super::access::level_name;
+use super::super::store::stored::stored;
+use super::members::valid_level;
+use super::prelude::*;
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/member_roles", list),
+    post("/member_roles", create),
+    delete("/member_roles/{member_role_id}", remove),
+    get("/groups/{id}/member_roles", of_group),
+    post("/groups/{id}/member_roles", of_group),
+    delete("/groups/{id}/member_roles/{member_role_id}", of_group),
+];
+
+/// The field with the id of a role.
+pub(super) const ROLE: &str = "member_role_id";
+const LEVEL: &str = "base_access_level";
+const MISMATCH: &str =
+    "the custom role's base access level does not match the current access level";
+
+/// The permissions, each with its first release.
+const PERMISSIONS: [(&str, Release); 28] = [
+    ("admin_cicd_variables", Release::new(16, 10)),
+    ("admin_compliance_framework", Release::new(17, 0)),
+    ("admin_group_member", Release::new(16, 5)),
+    ("admin_integrations", Release::new(17, 1)),
+    ("admin_merge_request", Release::new(16, 4)),
+    ("admin_protected_branch", Release::new(17, 4)),
+    ("admin_protected_environments", Release::new(17, 9)),
+    ("admin_push_rules", Release::new(16, 11)),
+    ("admin_runners", Release::new(17, 1)),
+    ("admin_terraform_state", Release::new(16, 8)),
+    ("admin_vulnerability", Release::new(16, 1)),
+    ("admin_web_hook", Release::new(17, 0)),
+    ("apply_security_scan_profiles", Release::new(18, 9)),
+    ("archive_project", Release::new(16, 6)),
+    ("manage_deploy_tokens", Release::new(17, 0)),
+    ("manage_group_access_tokens", Release::new(16, 8)),
+    ("manage_merge_request_settings", Release::new(17, 0)),
+    ("manage_project_access_tokens", Release::new(16, 5)),
+    ("manage_security_policy_link", Release::new(16, 11)),
+    ("read_code", Release::new(15, 7)),
+    ("read_compliance_dashboard", Release::new(17, 7)),
+    ("read_crm_contact", Release::new(17, 1)),
+    ("read_dependency", Release::new(16, 3)),
+    ("read_runners", Release::new(17, 2)),
+    ("read_security_scan_profiles", Release::new(18, 7)),
+    ("read_vulnerability", Release::new(16, 1)),
+    ("remove_group", Release::new(16, 10)),
+    ("remove_project", Release::new(16, 8)),
+];
+
+/// A custom role.
+pub(super) struct Role {
+    pub(super) id: i64,
+    pub(super) name: String,
+    description: Option<String>,
+    base_access_level: i64,
+    /// The JSON list of its permissions.
+    settings: String,
+}
+
+stored!(Role: member_roles r, id, name, description, base_access_level, settings);
+
+impl Role {
+    pub(super) fn json(&self, call: &Call<'_>) -> Value {
+        let given: Vec<&str> = serde_json::from_str(&self.settings).unwrap_or_default();
+        let mut body = json!({
+            "id": self.id,
+            "group_id": null,
+            "name": self.name,
+            "description": self.description,
+            LEVEL: self.base_access_level,
+        });
+        for name in permissions(call) {
+            body[name] = given.contains(&name).into();
+        }
+        body
+    }
+
+    /// Refuses another level for a member with this role. `is_kept` if the member had it before.
+    pub(super) fn check_level(&self, level: i64, is_kept: bool) -> Result<()> {
+        let mut wrong = Complaints::default();
+        let differs = level != self.base_access_level;
+        let locked = "cannot be changed because of an existing association with a custom role";
+        wrong.add_if(differs, ROLE, MISMATCH);
+        wrong.add_if(differs && is_kept, "access_level", locked);
+        wrong.settle()
+    }
+}
+
+/// The permissions that the release has.
+fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
+    PERMISSIONS.iter().filter(|(_, since)| call.release() >= *since).map(|(name, _)| *name)
+}
+
+/// Whether something has roles that is given them from a release on.
+pub(super) fn are_there(call: &Call<'_>, since: Release) -> bool {
+    call.release() >= since && call.tier() >= Tier::Ultimate
+}
+
+/// The role in a call, from a release on: `None` if it has no such field, `Some(None)` if the field
+/// is null or blank. An unknown role is refused.
+pub(super) fn sent(
+    call: &Call<'_>,
+    since: Release,
+    unknown: impl FnOnce() -> Failure,
+) -> Result<Option<Option<Role>>> {
+    if !are_there(call, since) || !call.params.has(ROLE) {
+        return Ok(None);
+    }
+    let Some(id) = call.params.integer(ROLE)? else { return Ok(Some(None)) };
+    Role::by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown)
+}
+
+/// The role for something new. The service does not expect an unknown one: 500.
+pub(super) fn given(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
+    let unknown = || Failure::internal(&"an unknown custom role");
+    Ok(sent(call, since, unknown)?.flatten())
+}
+
+/// The routes exist from 16.9 on, for signed-in callers.
+fn enter(call: &Call<'_>) -> Result<()> {
+    refuse_if(!call.is_from(16, 9), Failure::no_route)?;
+    call.user()?;
+    call.require_tier(Tier::Premium)
+}
+
+/// Checked after the parameters; the answer for a tier without roles is the same.
+fn administer(call: &Call<'_>) -> Result<()> {
+    call.administrator()?;
+    refuse_if(call.tier() < Tier::Ultimate, Failure::forbidden)
+}
+
+/// The newest is first, and there are no pages.
+fn list(call: &Call<'_>) -> Result<Answer> {
+    enter(call)?;
+    administer(call)?;
+    let all = Role::list(call.db, "ORDER BY r.id DESC", [])?;
+    Answer::ok(&all.iter().map(|role| role.json(call)).collect::<Vec<_>>())
+}
+
+fn create(call: &Call<'_>) -> Result<Answer> {
+    enter(call)?;
+    call.params.require_all(&[Need::Listed(LEVEL)])?;
+    let level = call.params.number_of(LEVEL, |level| valid_level(call, level, true))?;
+    let level = level.unwrap_or_default();
+    let mut given = Vec::new();
+    for name in permissions(call) {
+        given.extend(call.params.is_set(name)?.then_some(name));
+    }
+    let name = call.params.text("name")?.filter(|name| !name.trim().is_empty());
+    let mut role = Role {
+        id: 0,
+        name: name.unwrap_or_else(|| format!("{} - custom", level_name(level))),
+        description: call.params.text("description")?,
+        base_access_level: level,
+        settings: json!(given).to_string(),
+    };
+    administer(call)?;
+    let is_taken = Role::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
+    let wrong: Vec<&str> = [
+        (given.is_empty(), "Cannot create a member role with no enabled permissions"),
+        (is_taken, "Name has already been taken"),
+        (level == OWNER, "Base access level is not included in the list"),
+    ]
+    .into_iter()
+    .filter_map(|(is_wrong, text)| is_wrong.then_some(text))
+    .collect();
+    refuse_if(!wrong.is_empty(), || Failure::refused(wrong.join(", ")))?;
+    role.id = role.put(call.db)?;
+    Answer::created(&role.json(call))
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer> {
+    enter(call)?;
+    let id = call.segment_id(ROLE)?;
+    administer(call)?;
+    let role = Role::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Member Role"))?;
+    let is_used = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
+    refuse_if(call.one(is_used, [id])?, || {
+        Failure::refused(
+            "Role is assigned to one or more group members. Remove role from all group members, then delete role.",
+        )
+    })?;
+    role.remove(call.db)?;
+    Ok(Answer::no_content())
+}
+
+/// Only the hosted service has roles of groups, from 17.0 on. Neither group nor parameters are
+/// checked.
+fn of_group(call: &Call<'_>) -> Result<Answer> {
+    refuse_if(!call.is_from(17, 0), Failure::no_route)?;
+    call.user()?;
+    call.require_tier(Tier::Premium)?;
+    let page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
+    let text = "Group-level custom roles are deprecated on self-managed instances.";
+    Err(Failure::bad_request(&format!("{text} See {}/{page}", call.base)))
+}
