@@ -2,6 +2,7 @@
 //! here.
 
 use super::super::store::record::Records;
+use super::member_roles::{self, ROLE};
 use super::prelude::*;
 use super::saml_links::level;
 
@@ -19,6 +20,7 @@ pub(super) const LINKS: Records = Records("ldap_group_links");
 
 const PROVIDER: &str = "provider";
 const LEVEL: &str = "group_access";
+const ROLES_SINCE: Release = Release::new(17, 2);
 /// The fields of which a link has one.
 const EITHER: [&str; 2] = ["cn", "filter"];
 
@@ -44,15 +46,17 @@ fn named(call: &Call<'_>) -> Result<&'static str> {
     }
 }
 
-fn json(call: &Call<'_>, row: &Record) -> Value {
+fn json(call: &Call<'_>, row: &Record) -> Result<Value> {
     let mut body = json!({
         "cn": row.value(EITHER[0]),
         "group_access": row.value(LEVEL),
         "provider": row.value(PROVIDER),
         "filter": row.value(EITHER[1]),
     });
-    set_if(&mut body, call.is_from(17, 2), "member_role_id", Value::Null);
-    body
+    if member_roles::are_there(call, ROLES_SINCE) {
+        body[ROLE] = member_roles::shown(call, row)?;
+    }
+    Ok(body)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
@@ -60,7 +64,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     refuse_if(all.is_empty(), || {
         Failure::message(StatusCode::NOT_FOUND, "No linked LDAP groups found")
     })?;
-    Answer::ok(&all.iter().map(|row| json(call, row)).collect::<Vec<_>>())
+    Answer::ok(&all.iter().map(|row| json(call, row)).collect::<Result<Vec<_>>>()?)
 }
 
 /// A row with what identifies the link in the call.
@@ -76,13 +80,15 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&[PROVIDER, LEVEL])?;
     let field = named(call)?;
     let mut row = wanted(call, field)?;
-    row.set(LEVEL, level(call, LEVEL, Release::new(18, 6))?);
+    let level = level(call, LEVEL, Release::new(18, 6))?;
+    row.set(LEVEL, level);
     refuse_if(is_there(call, holder, &row, field)?.is_some(), || {
         let name = if field == EITHER[0] { "Cn" } else { "Filter" };
         Failure::conflict(&format!("{name} has already been taken"))
     })?;
+    row.set(ROLE, member_roles::of_link(call, ROLES_SINCE, level, Failure::conflict)?);
     LINKS.save(call.db, holder, &mut row, call.now())?;
-    Answer::created(&json(call, &row))
+    Answer::created(&json(call, &row)?)
 }
 
 /// The stored link that `row` identifies by `field`.

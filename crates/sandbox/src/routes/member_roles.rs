@@ -123,6 +123,26 @@ pub(super) fn given(call: &Call<'_>, since: Release) -> Result<Option<Role>> {
     Ok(sent(call, since, unknown)?.flatten())
 }
 
+/// The id of the role for a new share or link with this level. `refused` makes the answer for a
+/// role with another level.
+pub(super) fn of_link(
+    call: &Call<'_>,
+    since: Release,
+    level: Option<i64>,
+    refused: impl FnOnce(&str) -> Failure,
+) -> Result<Option<i64>> {
+    let role = given(call, since)?;
+    let fits = role.as_ref().is_none_or(|role| level == Some(role.base_access_level));
+    refuse_if(!fits, || refused(&format!("Member role {MISMATCH}")))?;
+    Ok(role.map(|role| role.id))
+}
+
+/// The id of a link's role; null if that was deleted.
+pub(super) fn shown(call: &Call<'_>, link: &Record) -> Result<Value> {
+    let role = Role::by_any(call.db, link.value(ROLE).as_i64())?;
+    Ok(role.map(|role| role.id).into())
+}
+
 /// The routes exist from 16.9 on, for signed-in callers.
 fn enter(call: &Call<'_>) -> Result<()> {
     refuse_if(!call.is_from(16, 9), Failure::no_route)?;

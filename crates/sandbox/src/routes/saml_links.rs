@@ -2,6 +2,7 @@
 //! sign in. A service without SAML for groups answers 401 to everybody; here it is set up.
 
 use super::super::access::{LEVELS, MINIMAL, PLANNER};
+use super::member_roles::{self, ROLE};
 use super::prelude::*;
 use super::rows::{Collection, Field, Form, is_taken};
 
@@ -13,22 +14,28 @@ pub(super) const LINKS: Collection = Collection {
     fields: &[
         Field { shown: "name", ..Field::new(NAME, Form::Text) },
         Field::new(LEVEL, Form::Integer),
-        Field { since: Some(Release::new(16, 7)), ..Field::new("member_role_id", Form::Integer) },
         Field { since: Some(Release::new(18, 2)), ..Field::new("provider", Form::Text) },
     ],
     is_edited: false,
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::unauthorized()),
     settle: |_, call, row, stored| {
-        row.set(LEVEL, level(call, LEVEL, Release::new(18, 5))?);
+        let level = level(call, LEVEL, Release::new(18, 5))?;
+        row.set(LEVEL, level);
         refuse_if(is_taken(stored, row, NAME), || {
             let words = "Saml group name has already been taken";
             Failure::refused(words)
-        })
+        })?;
+        let refused = |text: &str| Failure::refused(text);
+        row.set(ROLE, member_roles::of_link(call, ROLES_SINCE, level, refused)?);
+        Ok(())
     },
     json: |of, call, _, row| {
         let mut body = of.plain(call, row);
         if let Some(body) = body.as_object_mut() {
             body.retain(|name, _| !["id", "created_at", "updated_at"].contains(&name.as_str()));
+        }
+        if member_roles::are_there(call, ROLES_SINCE) {
+            body[ROLE] = member_roles::shown(call, row)?;
         }
         Ok(body)
     },
@@ -49,3 +56,4 @@ pub(super) fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Resul
 
 const NAME: &str = "saml_group_name";
 const LEVEL: &str = "access_level";
+const ROLES_SINCE: Release = Release::new(16, 7);

@@ -2,7 +2,7 @@
 //! (reference 2, 4.4).
 
 use super::prelude::*;
-use super::{group_settings, groups, members};
+use super::{group_settings, groups, member_roles, members};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share),
@@ -19,14 +19,16 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
         "JOIN shares s ON s.invited_id = n.id
          WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2) ORDER BY s.id"
     );
-    let (more, with) = ("s.access_level, s.expires_at", params![id, call.today()]);
+    let more = "s.access_level, s.expires_at, s.member_role_id";
+    let with = params![id, call.today()];
     let all = Namespace::list_with(call.db, more, &rest, with, |group, row| {
         let level: i64 = row.get(Namespace::WIDTH)?;
         let expires_at: Option<String> = row.get(Namespace::WIDTH + 1)?;
-        Ok((group, level, expires_at))
+        let role: Option<i64> = row.get(Namespace::WIDTH + 2)?;
+        Ok((group, level, expires_at, role))
     })?;
     let mut shown = Vec::new();
-    for (group, level, expires_at) in all {
+    for (group, level, expires_at, role) in all {
         if call.sees_group(&group)? {
             let mut invitation = json!({
                 "group_id": group.id,
@@ -35,25 +37,26 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
                 "group_access_level": level,
                 "expires_at": expires_at,
             });
-            if has_roles(call) && matches!(holder, Holder::Group(_)) {
-                invitation["member_role_id"] = Value::Null;
-            }
+            let has_role = matches!(holder, Holder::Group(_))
+                && member_roles::are_there(call, OF_GROUPS_SINCE);
+            set_if(&mut invitation, has_role, member_roles::ROLE, role);
             shown.push(invitation);
         }
     }
     Ok(shown)
 }
 
-/// Whether an invitation may contain a custom role. There are none here.
-fn has_roles(call: &Call<'_>) -> bool {
-    call.is_from(17, 7) && call.tier() >= Tier::Ultimate
-}
+/// The first releases in which an invitation has a custom role.
+const OF_GROUPS_SINCE: Release = Release::new(17, 4);
+const OF_PROJECTS_SINCE: Release = Release::new(17, 7);
 
 /// An invitation in a call.
 struct Invitation {
     group: i64,
     level: i64,
     expires_at: Option<String>,
+    /// The custom role; it is only read when the invitation is stored.
+    role: Option<i64>,
 }
 
 impl Invitation {
@@ -66,22 +69,26 @@ impl Invitation {
             group: call.params.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
             expires_at: call.params.date("expires_at")?.flatten().map(|day| day.to_string()),
+            role: None,
         })
     }
 
     /// Stores it; returns its id, or `None` if the group is already invited.
-    fn store(&self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
+    fn store(&mut self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.key();
+        let is_of_group = matches!(holder, Holder::Group(_));
+        let since = if is_of_group { OF_GROUPS_SINCE } else { OF_PROJECTS_SINCE };
+        self.role = member_roles::of_link(call, since, Some(self.level), Failure::conflict)?;
         // An expired invitation still has its row.
         let ended = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
         call.run(&ended, params![id, self.group, call.today()])?;
         let sql = format!(
-            "INSERT INTO shares ({column}, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO NOTHING RETURNING id"
+            "INSERT INTO shares ({column}, invited_id, access_level, expires_at, member_role_id)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING RETURNING id"
         );
-        call.maybe(&sql, params![id, self.group, self.level, self.expires_at])
+        call.maybe(&sql, params![id, self.group, self.level, self.expires_at, self.role])
     }
 }
 
@@ -102,7 +109,7 @@ fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result
 
 fn share(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let invitation = Invitation::of(call)?;
+    let mut invitation = Invitation::of(call)?;
     let namespace = &project.namespace;
     if namespace.is_group() && group_settings::is_share_locked(call, namespace.id)? {
         let text = "The project sharing with group is disabled";
@@ -128,7 +135,8 @@ fn share(call: &Call<'_>) -> Result<Answer> {
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
     });
-    set_if(&mut body, has_roles(call), "member_role_id", Value::Null);
+    let has_role = member_roles::are_there(call, OF_PROJECTS_SINCE);
+    set_if(&mut body, has_role, member_roles::ROLE, invitation.role);
     Answer::created(&body)
 }
 
@@ -162,7 +170,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
 /// A caller who may not invite gets 404.
 fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
-    let invitation = Invitation::of(call)?;
+    let mut invitation = Invitation::of(call)?;
     let invited = call.visible_group(&invitation.group.to_string())?;
     refuse_if(call.level_in_group(&group)? < OWNER || !lets_in(call, &group, &invited)?, refused)?;
     let text = "Shared group The group has already been shared with this group";

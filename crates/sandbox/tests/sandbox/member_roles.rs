@@ -202,3 +202,100 @@ async fn billable_memberships_name_the_custom_role() {
     let shown = json!([{"access_level": {"custom_role": {"id": 1, "name": "auditor"}}}]);
     world.check(vec![(fact("member-role"), "olive", "GET", path, NO, 200, shown)]).await;
 }
+
+/// A group that the others can see, and its id.
+async fn invited(world: &World) -> Value {
+    let group = json!({"path": "new", "name": "new", "visibility": "public"});
+    world.call("stranger", "POST", "/groups", &group).await.body["id"].clone()
+}
+
+#[tokio::test]
+async fn shares_have_custom_roles() {
+    let world = with_roles(OBSERVED).await;
+    let (rule, level, in_force) =
+        (fact("share-role"), fact("link-role-level"), fact("share-role-of-members"));
+    let group = invited(&world).await;
+    let with = |level: u8, role: Value| json!({"group_id": group, "group_access": level, "member_role_id": role});
+    let wrong = says(&format!("Member role {FITS}"));
+    let (of_group, of_project) = ("/groups/acme/share", "/projects/acme%2Fshop/share");
+    let role = |id: Value| json!({"shared_with_groups": [{"member_role_id": id}]});
+    let [end, end_of_project] = [of_group, of_project].map(|path| kept(format!("{path}/{group}")));
+    world
+        .check(vec![
+            (level, "olive", "POST", of_group, with(30, json!(1)), 409, wrong.clone()),
+            (level, "olive", "POST", of_group, with(40, json!(9)), 500, NO),
+            (rule, "olive", "POST", of_group, with(40, json!(1)), 201, role(json!(1))),
+            (rule, "olive", "GET", "/groups/acme", NO, 200, role(json!(1))),
+            // The owner of the invited group has the level and the role of the share.
+            (
+                in_force,
+                "stranger",
+                "GET",
+                "/groups/acme/members/all/7",
+                NO,
+                200,
+                json!({"access_level": 40, "member_role": {"id": 1}}),
+            ),
+            (level, "olive", "POST", of_project, with(30, json!(1)), 409, wrong),
+            (
+                rule,
+                "olive",
+                "POST",
+                of_project,
+                with(40, json!(2)),
+                201,
+                json!({"member_role_id": 2}),
+            ),
+            (rule, "olive", "DELETE", end_of_project, NO, 204, NO),
+            // A role that is removed is no longer shown.
+            (rule, ROOT, "DELETE", "/member_roles/1", NO, 204, NO),
+            (rule, "olive", "GET", "/groups/acme", NO, 200, role(NO)),
+            (rule, "olive", "DELETE", end, NO, 204, NO),
+            (rule, "olive", "POST", of_group, with(40, NO), 201, role(NO)),
+        ])
+        .await;
+    for (release, shows) in [(Release::new(17, 3), false), (Release::new(17, 4), true)] {
+        let world = with_roles(release).await;
+        let share =
+            json!({"group_id": invited(&world).await, "group_access": 40, "member_role_id": 1});
+        let made = world.call("olive", "POST", of_group, &share).await.body;
+        let shown = made["shared_with_groups"][0].get("member_role_id");
+        assert_eq!(shown, shows.then_some(&json!(1)), "{rule} {release} {made}");
+    }
+}
+
+#[tokio::test]
+async fn links_have_custom_roles() {
+    let world = with_roles(OBSERVED).await;
+    let (rule, level) = (fact("link-role"), fact("link-role-level"));
+    let (ldap, saml) = ("/groups/acme/ldap_group_links", "/groups/acme/saml_group_links");
+    let of_ldap = |level: u8, role: Value| json!({"provider": "p", "cn": "ops", "group_access": level, "member_role_id": role});
+    let of_saml = |level: u8, role: Value| json!({"saml_group_name": "ops", "access_level": level, "member_role_id": role});
+    let (wrong, role) = (says(&format!("Member role {FITS}")), json!({"member_role_id": 1}));
+    world
+        .check(vec![
+            (level, "olive", "POST", ldap, of_ldap(30, json!(1)), 409, wrong.clone()),
+            (level, "olive", "POST", ldap, of_ldap(40, json!(9)), 500, NO),
+            (rule, "olive", "POST", ldap, of_ldap(40, json!(1)), 201, role.clone()),
+            (rule, "olive", "GET", ldap, NO, 200, json!([role])),
+            (level, "olive", "POST", saml, of_saml(30, json!(1)), 400, wrong),
+            (level, "olive", "POST", saml, of_saml(40, json!(9)), 500, NO),
+            (rule, "olive", "POST", saml, of_saml(40, json!(1)), 201, role.clone()),
+            (rule, "olive", "GET", kept(format!("{saml}/ops")), NO, 200, role),
+            (rule, ROOT, "DELETE", "/member_roles/1", NO, 204, NO),
+            (rule, "olive", "GET", ldap, NO, 200, json!([{"member_role_id": null}])),
+            (rule, "olive", "GET", saml, NO, 200, json!([{"member_role_id": null}])),
+        ])
+        .await;
+    for (release, ldap_shows, saml_shows) in [
+        (Release::new(16, 6), false, false),
+        (Release::new(16, 7), false, true),
+        (Release::new(17, 2), true, true),
+    ] {
+        let world = at(release, Tier::Ultimate).await;
+        let made = world.call("olive", "POST", ldap, &of_ldap(40, NO)).await.body;
+        assert_eq!(made.get("member_role_id").is_some(), ldap_shows, "{rule} {release} {made}");
+        let made = world.call("olive", "POST", saml, &of_saml(40, NO)).await.body;
+        assert_eq!(made.get("member_role_id").is_some(), saml_shows, "{rule} {release} {made}");
+    }
+}
