@@ -4,21 +4,22 @@ use std::net::IpAddr;
 
 /// Where a URL may point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum Reach<'a> {
     /// Anywhere, as for a URL that only browsers follow.
     Anywhere,
-    /// Outside this machine and its network: the service itself sends requests there.
-    Outside,
+    /// Outside this machine and its network, because the service itself sends requests there; or to
+    /// the service's own address, which is this one.
+    Outside(&'a str),
 }
 
 /// Why the service refuses a URL, in its words. Only the scheme and the host are checked: spaces in
 /// a path and hosts that are not ASCII are accepted, and names are not resolved.
-pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach) -> Option<String> {
+pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach<'_>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
     }
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let host = host(rest);
+    let host = authority(rest).map(|(host, _)| host);
     let odd = |host: &str| host.contains(|c: char| c.is_whitespace() || "<>{}\\\"".contains(c));
     let why = if rest.is_empty() || !scheme.is_empty() && host.is_none_or(odd) {
         "URI is invalid".to_owned()
@@ -29,21 +30,34 @@ pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach) -> Option<Strin
     } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
         "Hostname or IP address invalid".to_owned()
     } else {
-        let place = local(host?).filter(|_| reach == Reach::Outside)?;
+        let Reach::Outside(own) = reach else { return None };
+        let place = local(host?).filter(|_| address(url) != address(own))?;
         format!("Requests to {place} are not allowed")
     };
     Some(format!("is blocked: {why}"))
 }
 
-/// The host in the part after the scheme; `None` if the port is not a number.
-fn host(rest: &str) -> Option<&str> {
+/// Scheme, host and port of a URL.
+fn address(url: &str) -> Option<(&str, &str, Option<u16>)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (host, port) = authority(rest)?;
+    let usual = match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    };
+    Some((scheme, host, port.or(usual)))
+}
+
+/// The host and the port in the part after the scheme; `None` if the port is not a number.
+fn authority(rest: &str) -> Option<(&str, Option<u16>)> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let address = authority.rsplit('@').next()?;
     // An address in brackets contains colons.
     let after = address.rfind(']').map_or(0, |at| at + 1);
     match address[after..].split_once(':') {
-        Some((name, port)) => port.parse::<u16>().is_ok().then(|| &address[..after + name.len()]),
-        None => Some(address),
+        Some((name, port)) => Some((&address[..after + name.len()], Some(port.parse().ok()?))),
+        None => Some((address, None)),
     }
 }
 
@@ -73,6 +87,7 @@ mod tests {
     use super::*;
 
     const WEB: &[&str] = &["http", "https"];
+    const OUTSIDE: Reach<'_> = Reach::Outside("http://127.0.0.1:8080");
 
     #[test]
     fn a_url_is_refused_in_the_words_of_the_service() {
@@ -95,7 +110,7 @@ mod tests {
             ("HTTPS://example.org", Some("is blocked: Only allowed schemes are http, https")),
             ("https://-x", Some("is blocked: Hostname or IP address invalid")),
         ] {
-            assert_eq!(refused(url, WEB, Reach::Outside).as_deref(), why, "{url}");
+            assert_eq!(refused(url, WEB, OUTSIDE).as_deref(), why, "{url}");
         }
     }
 
@@ -113,8 +128,26 @@ mod tests {
             ("http://169.254.169.254/", "the link local network"),
         ] {
             let why = format!("is blocked: Requests to {what} are not allowed");
-            assert_eq!(refused(url, WEB, Reach::Outside), Some(why), "{url}");
+            assert_eq!(refused(url, WEB, OUTSIDE), Some(why), "{url}");
             assert_eq!(refused(url, WEB, Reach::Anywhere), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_own_address_is_not_refused() {
+        for (url, own, is_refused) in [
+            ("http://127.0.0.1:8080/a/b.git", "http://127.0.0.1:8080", false),
+            ("http://u:p@127.0.0.1:8080/", "http://127.0.0.1:8080", false),
+            ("http://[::1]:80/", "http://[::1]", false),
+            ("http://localhost", "http://localhost:80", false),
+            ("http://127.0.0.1:8081/", "http://127.0.0.1:8080", true),
+            ("http://127.0.0.1/", "http://127.0.0.1:8080", true),
+            ("https://127.0.0.1:8080/", "http://127.0.0.1:8080", true),
+            ("http://localhost:8080/", "http://127.0.0.1:8080", true),
+            ("http://localhost/", "", true),
+        ] {
+            let is_it = refused(url, WEB, Reach::Outside(own)).is_some();
+            assert_eq!(is_it, is_refused, "{url} {own}");
         }
     }
 }

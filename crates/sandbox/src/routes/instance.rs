@@ -65,9 +65,9 @@ pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
 }
 
 /// Where the service itself may send requests.
-pub(super) fn reach(call: &Call<'_>) -> Result<Reach> {
+pub(super) fn reach<'a>(call: &'a Call<'_>) -> Result<Reach<'a>> {
     let is_local = setting(call, "allow_local_requests_from_web_hooks_and_services")?;
-    Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside })
+    Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside(&call.base) })
 }
 
 fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {

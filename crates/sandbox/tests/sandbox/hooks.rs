@@ -26,6 +26,7 @@ async fn made(world: &World, url: &Value) -> u16 {
 async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
     let world = World::usual().await;
     let long = |length: usize| json!(format!("https://a.example/{}", "x".repeat(length - 18)));
+    let own = format!("{}/hook", world.running.url());
     for (url, status) in [
         (json!("https://ci.example.org/x y"), 201),
         (json!("https://münchen.example.org/ä"), 201),
@@ -35,11 +36,15 @@ async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
         (json!("HTTPS://ci.example.org"), 422),
         (json!("https://"), 422),
         (json!("http://192.168.0.1/"), 422),
+        (json!("http://127.0.0.1:1/hook"), 422),
+        (json!(own), 201),
         (json!(""), 422),
         (NO, 422),
     ] {
         assert_eq!(made(&world, &url).await, status, "{} {url}", fact("hook-url"));
     }
+    let of_group = world.call("olive", "POST", GROUP, &json!({"url": own})).await;
+    assert_eq!(of_group.status, 201, "{} {own}", fact("hook-url"));
     let allowed = json!({"allow_local_requests_from_web_hooks_and_services": true});
     assert_eq!(world.call(ROOT, "PUT", "/application/settings", &allowed).await.status, 200);
     assert_eq!(made(&world, &json!("http://192.168.0.1/")).await, 201, "{}", fact("hook-url"));

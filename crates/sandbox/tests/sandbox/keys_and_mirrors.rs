@@ -46,6 +46,7 @@ async fn a_mirror_never_shows_its_credentials() {
     let masked = "https://*****:*****@h.example/p.git";
     let allowed = json!({"allow_local_requests_from_web_hooks_and_services": true});
     let blocked = "is blocked: Only allowed schemes are http, https, ssh, git";
+    let own = format!("{}/acme/site.git", world.running.url());
     world
         .check(vec![
             by_mia(
@@ -75,6 +76,8 @@ async fn a_mirror_never_shows_its_credentials() {
                 json!({"message": {"url": [blocked]}}),
             ),
             by_mia(fact("mirror-url"), "POST", MIRRORS, json!({"url": "HTTPS://h.example"}), 400, NO),
+            by_mia(fact("mirror-url"), "POST", MIRRORS, json!({"url": own}), 201, json!({"url": own, "id": 3})),
+            by_mia(fact("mirror-delete"), "DELETE", "/projects/acme%2Fshop/remote_mirrors/3", NO, 204, NO),
             by_mia(
                 fact("mirror-url"),
                 "POST",
@@ -372,6 +375,7 @@ async fn a_pull_mirror_is_set_for_itself() {
             (rule, "", "GET", pull, NO, 401, NO),
             by_mia(rule, "PUT", pull, json!({}), 400, NO),
             by_mia(rule, "PUT", pull, json!({"url": "nope"}), 400, blocked),
+            by_mia(rule, "PUT", pull, json!({"url": "http://127.0.0.1:1/a.git"}), 400, NO),
             by_mia(fact("mirror-address"), "PUT", pull, json!({"enabled": true}), 400, blank.clone()),
             by_mia(fact("mirror-address"), "PUT", "/projects/1", json!({"mirror": true}), 400, blank),
             by_mia(rule, "PUT", pull, body, 200, shown.clone()),
