@@ -49,7 +49,7 @@ pub struct Profile {
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
-    /// The failure of forks and imports after that time, if they fail.
+    /// The failure of forks and imports after that time, and of pulls by mirrors, if they fail.
     pub import_failure: Option<String>,
     /// How long after the first branch the service protects it; at once if zero.
     pub protection_delay: Duration,

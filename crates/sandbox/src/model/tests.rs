@@ -33,6 +33,14 @@ const SEGMENTS: &[(&str, &[&str])] = &[
     ("custom_attributes", &["KEY"]),
     ("merge_requests", &["1", "1", "2"]),
     ("notes", &["1", "2", "3", "4"]),
+    ("protected_branches", &["main", "next"]),
+    ("protected_tags", &["v0", "v1", "v2"]),
+    ("hooks", &["1", "2"]),
+    ("remote_mirrors", &["1", "2"]),
+    ("freeze_periods", &["1", "2"]),
+    ("pipeline_schedules", &["1", "2"]),
+    ("badges", &["1", "2"]),
+    ("milestones", &["1", "2"]),
     ("system", &["project", "group", "user"]),
     ("hooks", &["1", "2"]),
     ("environments", &["1"]),
@@ -219,7 +227,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
         let new = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
         let (mut one, image) = (new(), new().image().expect("an image"));
         let own = one.image().expect("an image");
-        for run in 0..10 {
+        for run in 0..12 {
             one.reset(&own, conditions()).expect("reset");
             let other = Model::from_image(&image, conditions()).expect("a model");
             let mut random = StdRng::seed_from_u64(run);

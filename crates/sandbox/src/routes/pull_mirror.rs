@@ -1,15 +1,23 @@
 //! The pull mirror of a project (from release 17.6 on). An edit of the project can set it too. It
-//! has a URL and credentials, of which only their existence is stored. Nothing is ever pulled.
+//! has a URL and credentials, of which only their existence is stored. Nothing is ever pulled, but
+//! a pull can fail.
 
 use super::super::re2;
 use super::prelude::*;
 use super::remote_mirrors::{checked_url, masked};
 
-pub(super) const ROUTES: &[Route] =
-    &[get("/projects/{id}/mirror/pull", show), put("/projects/{id}/mirror/pull", update)];
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/mirror/pull", show),
+    put("/projects/{id}/mirror/pull", update),
+    post("/projects/{id}/mirror/pull", pull),
+];
 
 const PROTECTED: &str = "only_mirror_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
+/// How many pulls have failed in a row; never shown.
+const FAILURES: &str = "mirror_failures";
+/// A mirror with more failures is on pause.
+const MOST_FAILURES: u64 = 14;
 /// At least one of these must be sent.
 const KNOWN: [&str; 8] = [
     "enabled",
@@ -23,19 +31,43 @@ const KNOWN: [&str; 8] = [
 ];
 
 fn project(call: &Call<'_>) -> Result<Project> {
-    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     call.require_tier(Tier::Premium)?;
     Ok(project)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer> {
+fn require_route(call: &Call<'_>) -> Result<()> {
+    refuse_if(!call.is_from(17, 6), Failure::no_route)
+}
+
+/// The project, which must be a mirror, and its attributes.
+fn mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
     let project = project(call)?;
     let attributes = project.attributes(call.db)?;
-    if attributes.get("mirror") != Some(&Value::Bool(true)) {
-        return Err(Failure::refused("The project is not mirrored"));
-    }
+    let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
+    refuse_if(!is_mirror, || Failure::refused("The project is not mirrored"))?;
+    Ok((project, attributes))
+}
+
+fn show(call: &Call<'_>) -> Result<Answer> {
+    require_route(call)?;
+    let (project, attributes) = mirror(call)?;
     Answer::ok(&body(&project, &attributes))
+}
+
+/// Starts a pull. It fails if imports do; after too many failures in a row the mirror is on pause,
+/// until it is enabled again. The answer is the number of the status.
+fn pull(call: &Call<'_>) -> Result<Answer> {
+    let (project, mut attributes) = mirror(call)?;
+    let failures = attributes.get(FAILURES).and_then(Value::as_u64).unwrap_or(0);
+    refuse_if(failures > MOST_FAILURES, || {
+        Failure::message(StatusCode::FORBIDDEN, "Mirroring for the project is on pause")
+    })?;
+    if call.service.profile.import_failure.is_some() {
+        attributes.insert(FAILURES.to_owned(), (failures + 1).into());
+        project.save_attributes(call.db, &attributes, call.now())?;
+    }
+    Answer::ok(&200)
 }
 
 fn body(project: &Project, attributes: &Map<String, Value>) -> Value {
@@ -60,6 +92,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     params.require_any(&KNOWN)?;
     check_exclusive(params)?;
+    require_route(call)?;
     let project = project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
@@ -88,6 +121,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         attributes.insert(REGEX.to_owned(), pattern.into());
     }
     check_address(&attributes)?;
+    if params.is_set("enabled")? {
+        attributes.remove(FAILURES);
+    }
     settle(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.now())?;
     Answer::ok(&body(&project, &attributes))

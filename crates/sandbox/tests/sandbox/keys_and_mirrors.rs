@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, Seed, Tier};
+use undrift_sandbox::{Config, Profile, Seed, Tier};
 
 use super::client::{ROOT, Row, World, kept, usual_seed};
 use super::facts::{Fact, fact};
@@ -393,4 +393,45 @@ async fn a_pull_mirror_is_set_for_itself() {
         .await;
     let earlier = World::usual().await.get("mia", pull).await;
     assert_eq!(earlier.status, 404, "{rule}");
+}
+
+#[tokio::test]
+async fn a_pull_mirror_is_started() {
+    let pull = "/projects/1/mirror/pull";
+    let (rule, pulled) = (fact("mirror-pull-start"), json!(200));
+    let not_one = json!({"message": "The project is not mirrored"});
+    let paused = json!({"message": "Mirroring for the project is on pause"});
+    let profile = Profile { import_failure: Some("no access".into()), ..Profile::default() };
+    for profile in [Profile::default(), profile] {
+        let is_paused = profile.import_failure.is_some();
+        let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+        let release = Some(Release::new(18, 9));
+        let world = World::start(Config { seed, release, profile, ..Config::default() }).await;
+        let own = format!("{}/acme/site.git", world.running.url());
+        let on = json!({"enabled": true, "url": own});
+        let mut rows = vec![
+            by_mia(rule, "POST", pull, NO, 400, not_one.clone()),
+            (rule, "dan", "POST", pull, NO, 403, NO),
+            (rule, "", "POST", pull, NO, 401, NO),
+            by_mia(fact("mirror-pull"), "PUT", pull, on.clone(), 200, json!({"url": own})),
+        ];
+        rows.extend((0..15).map(|_| by_mia(rule, "POST", pull, NO, 200, pulled.clone())));
+        rows.push(match is_paused {
+            true => by_mia(rule, "POST", pull, NO, 403, paused.clone()),
+            false => by_mia(rule, "POST", pull, NO, 200, pulled.clone()),
+        });
+        rows.push(by_mia(rule, "PUT", pull, on, 200, NO));
+        rows.push(by_mia(rule, "POST", pull, NO, 200, pulled.clone()));
+        world.check(rows).await;
+    }
+    let world = at("15.8", Tier::Premium).await;
+    let mirror = json!({"mirror": true, "import_url": "https://h.example/a.git"});
+    world
+        .check(vec![
+            by_mia(rule, "PUT", "/projects/1", mirror, 200, NO),
+            by_mia(rule, "POST", pull, NO, 200, pulled),
+        ])
+        .await;
+    let free = at("18.9", Tier::Free).await;
+    free.check(vec![by_mia(rule, "POST", pull, NO, 404, NO)]).await;
 }
