@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::super::store::record::Records;
+use super::super::urls;
+use super::instance;
 use super::prelude::*;
 
 pub(super) const OF_BOTH: &[Route] = &[
@@ -29,6 +31,7 @@ pub(super) const ROUTES: &[Route] = &[
 #[serde(deny_unknown_fields, default)]
 struct Integration {
     slug: String,
+    title: String,
     required: Vec<String>,
     text: Vec<String>,
     flag: Vec<String>,
@@ -36,8 +39,10 @@ struct Integration {
     texts: Vec<String>,
     secret: Vec<String>,
     hidden: Vec<String>,
+    urls: Vec<String>,
     events: Vec<String>,
     presets: Map<String, Value>,
+    blanks: Map<String, Value>,
     /// Whether groups cannot have it.
     of_projects: bool,
     is_issue_tracker: bool,
@@ -89,6 +94,7 @@ const EVENTS: [(&str, bool); 15] = [
     ("vulnerability", false),
 ];
 const COMMENTS: &str = "comment_on_event_enabled";
+const BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
 const ROWS: Records = Records("integrations");
 /// The first release with integrations of groups.
@@ -122,10 +128,10 @@ fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
 /// An integration as the service shows it; lists leave out its properties.
 fn json(call: &Call<'_>, row: &Record, listed: bool) -> Value {
     let slug = row.text("slug");
-    let title: Vec<_> = slug.split('-').map(capitalised).collect();
+    let of = ALL.iter().find(|of| of.slug == slug);
     let mut body = json!({
         "id": row.id,
-        "title": title.join(" "),
+        "title": of.map(|of| &of.title),
         "slug": slug,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
@@ -137,17 +143,21 @@ fn json(call: &Call<'_>, row: &Record, listed: bool) -> Value {
     }
     set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
     if !listed {
-        let shown = ALL.iter().filter(|of| of.slug == slug).flat_map(|of| of.shown(call));
-        let shown = shown.map(|name| (name.to_owned(), row.value(&property(name))));
-        body["properties"] = Value::Object(shown.collect());
+        let value = |of, name: &str| (name.to_owned(), shown_value(of, row, name));
+        let shown = of.map(|of| of.shown(call).map(|name| value(of, name)).collect());
+        body["properties"] = Value::Object(shown.unwrap_or_default());
     }
     body
 }
 
-fn capitalised(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string())
-        + letters.as_str()
+/// A property as it is shown. A blank confidential channel shows the other one.
+fn shown_value(of: &Integration, row: &Record, name: &str) -> Value {
+    let open = name.strip_prefix("confidential_").filter(|open| open.ends_with("_channel"));
+    let name = open.filter(|_| row.text(&property(name)).is_empty()).unwrap_or(name);
+    match row.value(&property(name)) {
+        Value::Null => of.blanks.get(name).cloned().unwrap_or_default(),
+        value => value,
+    }
 }
 
 /// The key under which a property is stored, so that it differs from other settings.
@@ -206,6 +216,9 @@ fn first(call: &Call<'_>, of: &Integration) -> Record {
     for (name, preset) in &of.presets {
         row.set(&property(name), preset.clone());
     }
+    if of.flags(call).any(|name| name == STATUS_CHANGES) {
+        row.set(&property(STATUS_CHANGES), false);
+    }
     row
 }
 
@@ -228,8 +241,7 @@ fn take(call: &Call<'_>, scope: &Scope, of: &Integration, row: &mut Record) -> R
         given.push((name, call.params.flag(name)?.into()));
     }
     for name in &of.number {
-        let number = call.params.integer(name)?;
-        given.push((name, number.map(|number| number.to_string()).into()));
+        given.push((name, call.params.integer(name)?.into()));
     }
     for name in &of.texts {
         given.push((name, call.params.texts(name)?.into()));
@@ -237,27 +249,11 @@ fn take(call: &Call<'_>, scope: &Scope, of: &Integration, row: &mut Record) -> R
     for (name, value) in given.into_iter().filter(|(name, _)| call.params.has(name)) {
         row.set(&property(name), value);
     }
+    check(call, of, row)?;
     let text = |name: &str| row.text(&property(name)).to_owned();
-    let blank = of.required.iter().find(|name| text(name).is_empty());
-    if let Some(name) = blank {
-        return Err(refused(name, "can't be blank"));
-    }
-    let is_web = text("webhook").starts_with("http://") || text("webhook").starts_with("https://");
-    if of.required[0] == "webhook" && !is_web {
-        return Err(refused("webhook", "is blocked: Only allowed schemes are http, https"));
-    }
-    if of.slug == "jira" && text("jira_auth_type") != "1" && text("username").is_empty() {
-        return Err(refused("username", "can't be blank"));
-    }
     let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
     if moved && !text("username").is_empty() && !call.params.has("password") {
         return Err(refused("password", "can't be blank"));
-    }
-    // It becomes a masked variable.
-    let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    let password = text("password");
-    if of.slug == "harbor" && !(password.len() >= 8 && password.chars().all(is_maskable)) {
-        return Err(refused("password", "is invalid"));
     }
     let others = ROWS.all(call.db, scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
@@ -267,6 +263,40 @@ fn take(call: &Call<'_>, scope: &Scope, of: &Integration, row: &mut Record) -> R
         let words = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
         refused("base", words)
     })
+}
+
+/// Refuses invalid properties.
+fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
+    let text = |name: &str| row.text(&property(name)).to_owned();
+    let blank = of.required.iter().find(|name| text(name).is_empty());
+    if let Some(name) = blank {
+        return Err(refused(name, "can't be blank"));
+    }
+    let addresses = of.urls.iter().map(|name| (name.as_str(), text(name)));
+    // The service builds the webhook of Matrix from this.
+    let matrix = (of.slug == "matrix").then(|| ("webhook", text("hostname")));
+    for (name, url) in addresses.chain(matrix).filter(|(_, url)| !url.is_empty()) {
+        if let Some(why) = urls::refused(&url, &["http", "https"], instance::reach(call)?) {
+            return Err(refused(name, &why));
+        }
+    }
+    if !["", "match_any", "match_all"].contains(&text(BEHAVIOR).as_str()) {
+        return Err(refused(BEHAVIOR, "is not included in the list"));
+    }
+    if !text("thread").chars().all(|c| c.is_ascii_digit()) {
+        return Err(refused("thread", "is not a number"));
+    }
+    let with_token = row.value(&property("jira_auth_type")) == 1;
+    if of.slug == "jira" && !with_token && text("username").is_empty() {
+        return Err(refused("username", "can't be blank"));
+    }
+    // It becomes a masked variable.
+    let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
+    let password = text("password");
+    if of.slug == "harbor" && !(password.len() >= 8 && password.chars().all(is_maskable)) {
+        return Err(refused("password", "is invalid"));
+    }
+    Ok(())
 }
 
 /// The refusal of a model: a Ruby hash in a text.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{Config, Seed};
 
-use super::client::{World, kept, usual_seed};
+use super::client::{ROOT, World, kept, usual_seed};
 use super::facts::fact;
 use super::keys_and_mirrors::by_mia as mia;
 
@@ -383,4 +383,213 @@ async fn later_releases_have_more() {
     assert!(world.get("mia", SLACK).await.body.get("inherited").is_none());
     let row = (rule, "olive", "PUT", OF_GROUP, slack(json!({})), 404, NO);
     world.check(vec![row]).await;
+}
+
+const TRACKER: [(&str, &str); 3] = [
+    ("project_url", "https://t.example/shop"),
+    ("issues_url", "https://t.example/:id"),
+    ("new_issue_url", "https://t.example/new"),
+];
+
+/// The first URLs of an issue tracker.
+fn tracker(count: usize) -> Value {
+    TRACKER.into_iter().take(count).collect()
+}
+
+#[tokio::test]
+async fn redmine_youtrack_and_matrix_are_known() {
+    let world = world().await;
+    let rule = fact("integration-more");
+    let matrix = json!({
+        "hostname": "https://matrix.org", "token": "secret", "room": "!abc:matrix.org", "push_events": false,
+    });
+    let shown = json!({
+        "hostname": "https://matrix.org", "room": "!abc:matrix.org", "branches_to_be_notified": "default",
+        "notify_only_broken_pipelines": true, "notify_only_when_pipeline_status_changes": false,
+    });
+    for (slug, title, body, properties) in [
+        ("redmine", "Redmine", tracker(3), tracker(3)),
+        ("youtrack", "JetBrains YouTrack", tracker(2), tracker(2)),
+        ("matrix", "Matrix notifications", matrix, shown),
+    ] {
+        let of_project = kept(format!("{ALL}/{slug}"));
+        let of_group = kept(format!("/groups/acme/integrations/{slug}"));
+        let needed = json!({"use_inherited_settings": false});
+        let answer =
+            json!({"slug": slug, "title": title, "active": true, "properties": properties});
+        world
+            .check(vec![
+                mia(
+                    rule,
+                    "GET",
+                    of_project,
+                    NO,
+                    404,
+                    json!({"message": "404 Integration Not Found"}),
+                ),
+                mia(rule, "PUT", of_project, needed, 400, NO),
+                mia(rule, "PUT", of_project, body.clone(), 200, answer.clone()),
+                mia(rule, "GET", of_project, NO, 200, answer.clone()),
+                mia(rule, "DELETE", of_project, NO, 204, NO),
+                mia(rule, "GET", of_project, NO, 200, json!({"active": false})),
+                (rule, "olive", "PUT", of_group, body, 200, answer),
+                (rule, "olive", "DELETE", of_group, NO, 204, NO),
+            ])
+            .await;
+    }
+    let properties =
+        &world.get("olive", "/groups/acme/integrations/matrix").await.body["properties"];
+    assert!(properties.get("token").is_none(), "{rule}: {properties}");
+    world
+        .check(vec![
+            mia(
+                fact("integration-tracker"),
+                "PUT",
+                kept(format!("{ALL}/redmine")),
+                tracker(3),
+                200,
+                NO,
+            ),
+            mia(
+                fact("integration-tracker"),
+                "PUT",
+                kept(format!("{ALL}/youtrack")),
+                tracker(2),
+                400,
+                NO,
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn jira_has_a_number_and_defaults() {
+    let world = world().await;
+    let rule = fact("integration-jira");
+    let jira = kept(format!("{ALL}/jira"));
+    let basic = json!({"url": "https://j.example", "username": "u", "password": "p"});
+    let token = json!({"url": "https://j.example", "password": "p", "jira_auth_type": 1});
+    let own = json!({"jira_auth_type": 0, "issues_enabled": false, "project_keys": []});
+    world
+        .check(vec![
+            mia(rule, "PUT", jira, basic, 200, json!({"properties": own})),
+            mia(rule, "PUT", jira, token, 200, json!({"properties": {"jira_auth_type": 1}})),
+            mia(rule, "GET", jira, NO, 200, json!({"properties": {"jira_auth_type": 1}})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn integrations_have_titles() {
+    let world = world().await;
+    let rule = fact("integration-title");
+    let mail = kept(format!("{ALL}/pipelines-email"));
+    let wiki = json!({"external_wiki_url": "https://w.example"});
+    world
+        .check(vec![
+            mia(rule, "PUT", SLACK, slack(json!({})), 200, json!({"title": "Slack notifications"})),
+            mia(rule, "PUT", WIKI, wiki, 200, json!({"title": "External wiki"})),
+            mia(
+                rule,
+                "PUT",
+                mail,
+                json!({"recipients": "a@example.com"}),
+                200,
+                json!({"title": "Pipeline status emails"}),
+            ),
+            mia(
+                rule,
+                "GET",
+                ALL,
+                NO,
+                200,
+                json!([
+                    {"title": "Slack notifications"}, {"title": "External wiki"}, {"title": "Pipeline status emails"},
+                ]),
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn chats_have_presets_and_channels() {
+    let world = world().await;
+    let rule = fact("integration-chat");
+    let preset = json!({
+        "labels_to_be_notified_behavior": "match_any", "notify_only_when_pipeline_status_changes": false,
+        "confidential_issue_channel": null,
+    });
+    let channels =
+        json!({"issue_channel": "#a", "confidential_issue_channel": "", "note_channel": "#n"});
+    let shown = json!({
+        "issue_channel": "#a", "confidential_issue_channel": "#a", "confidential_note_channel": "#n",
+    });
+    let own = json!({"confidential_issue_channel": "#b"});
+    world
+        .check(vec![
+            mia(rule, "PUT", SLACK, slack(json!({})), 200, json!({"properties": preset})),
+            mia(rule, "PUT", SLACK, slack(channels), 200, json!({"properties": shown})),
+            mia(rule, "PUT", SLACK, slack(own.clone()), 200, json!({"properties": own})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn values_that_the_model_does_not_know_are_refused() {
+    let world = world().await;
+    let rule = fact("integration-invalid");
+    let schemes = "is blocked: Only allowed schemes are http, https";
+    let local = "is blocked: Requests to localhost are not allowed";
+    let wiki = |url: &str| json!({"external_wiki_url": url});
+    let own = format!("{}/wiki", world.running.url());
+    let mut odd = tracker(3);
+    odd["issues_url"] = "t.example/:id".into();
+    let behavior = |word: &str| slack(json!({"labels_to_be_notified_behavior": word}));
+    let unlisted = refused("labels_to_be_notified_behavior", "is not included in the list");
+    let matrix = json!({"token": "t", "room": "r", "hostname": "matrix.org"});
+    let telegram = json!({"token": "t", "room": "@a", "thread": "x"});
+    world
+        .check(vec![
+            mia(rule, "PUT", WIKI, wiki("nourl"), 400, refused("external_wiki_url", schemes)),
+            mia(
+                rule,
+                "PUT",
+                WIKI,
+                wiki("http://127.0.0.1:1/"),
+                400,
+                refused("external_wiki_url", local),
+            ),
+            mia(rule, "PUT", WIKI, wiki(&own), 200, NO),
+            mia(
+                rule,
+                "PUT",
+                kept(format!("{ALL}/redmine")),
+                odd,
+                400,
+                refused("issues_url", schemes),
+            ),
+            mia(rule, "PUT", SLACK, behavior("nonsense"), 400, unlisted),
+            mia(rule, "PUT", SLACK, behavior(""), 200, NO),
+            mia(rule, "PUT", SLACK, behavior("match_all"), 200, NO),
+            mia(
+                rule,
+                "PUT",
+                kept(format!("{ALL}/matrix")),
+                matrix,
+                400,
+                refused("webhook", schemes),
+            ),
+            mia(
+                rule,
+                "PUT",
+                kept(format!("{ALL}/telegram")),
+                telegram,
+                400,
+                refused("thread", "is not a number"),
+            ),
+        ])
+        .await;
+    let allowed = json!({"allow_local_requests_from_web_hooks_and_services": true});
+    world.call(ROOT, "PUT", "/application/settings", &allowed).await;
+    world.check(vec![mia(rule, "PUT", WIKI, wiki("http://127.0.0.1:1/"), 200, NO)]).await;
 }
