@@ -178,7 +178,8 @@ impl Row {
         let (manifests, data) = (folder.path().join("manifests"), folder.path().join("filled.db"));
         self.write_manifests(&manifests)?;
         self.fill(&data)?;
-        let runs = if self.job == Job::Apply { 1 } else { 3 };
+        let is_long = self.job == Job::Apply || self.projects > 50_000;
+        let runs = if is_long { 1 } else { 3 };
         let best = |is_bare| {
             let each = (0..runs).map(|_| self.once(folder.path(), &manifests, &data, is_bare));
             let each = each.collect::<Fallible<Vec<_>>>()?;

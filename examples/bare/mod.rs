@@ -26,10 +26,14 @@ pub(crate) fn run(job: Job, manifests: &Path, url: &str, in_flight: usize) -> Fa
         let client = Client { http: http_client()?, url };
         client.get("user").await?;
         let mut ids = BTreeMap::new();
-        for page in 1..=projects.len() / 100 + 1 {
-            let list = format!("groups/bench/projects?per_page=100&page={page}");
+        // Pages by number end after 50,000 projects.
+        let mut last = json!(0);
+        for _page in 0..=projects.len() / 100 {
+            let list = "projects?per_page=100&pagination=keyset&order_by=id&sort=asc";
+            let list = format!("{list}&id_after={last}");
             for project in client.get(&list).await?.as_array().into_iter().flatten() {
-                ids.insert(project["path_with_namespace"].to_string(), project["id"].clone());
+                last = project["id"].clone();
+                ids.insert(project["path_with_namespace"].to_string(), last.clone());
             }
         }
         let mut users = BTreeMap::new();
