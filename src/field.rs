@@ -256,6 +256,8 @@ pub enum Named {
     Project,
     /// A runner of projects, by its description or its id.
     Runner,
+    /// A custom role, by its name.
+    Role,
 }
 
 impl Named {
@@ -263,14 +265,15 @@ impl Named {
     pub fn noun(self) -> &'static str {
         match self {
             Self::Runner => "runner",
+            Self::Role => "custom role",
             _ => self.scope().map_or("user", Scope::noun),
         }
     }
 
-    /// The scope whose documents declare it; users and runners have none.
+    /// The scope whose documents declare it; users, runners and roles have none.
     pub const fn scope(self) -> Option<Scope> {
         match self {
-            Self::User | Self::Runner => None,
+            Self::User | Self::Runner | Self::Role => None,
             Self::Group => Some(Scope::Group),
             Self::Project => Some(Scope::Project),
         }
@@ -289,6 +292,8 @@ pub enum Codec {
     /// Responses contain an object with the value in `value`. If its `locked` is true, the value comes
     /// from above and cannot be changed.
     Nested,
+    /// Text. The service makes text of numbers and booleans, but keeps lists.
+    Text,
 }
 
 /// The requests that accept a field.
@@ -574,6 +579,11 @@ impl Field {
         Self { codec: Codec::Level, ..self }
     }
 
+    /// Text; numbers and booleans in manifests become text.
+    pub fn as_text(self) -> Self {
+        Self { codec: Codec::Text, ..self }
+    }
+
     /// In every edit, because the service resets fields that an edit lacks.
     pub fn with_every_edit(self) -> Self {
         Self { with_every_edit: true, ..self }
@@ -582,6 +592,11 @@ impl Field {
     /// With this value if a new entry, or row, does not have it.
     pub fn preset(self, value: impl Into<Json>) -> Self {
         Self { preset: Some(value.into()), ..self }
+    }
+
+    /// Sent with this value if a new entry, or row, does not have it.
+    pub fn created_with(self, value: impl Into<Json>) -> Self {
+        Self { created_with: Some(value.into()), ..self }
     }
 
     /// Reset by the service when `other` changes.

@@ -126,7 +126,7 @@ mod by_data {
                 Named::User => sandbox::Named::User,
                 Named::Group => sandbox::Named::Group,
                 Named::Project => sandbox::Named::Project,
-                Named::Runner => return Form::Integer,
+                Named::Runner | Named::Role => return Form::Integer,
             };
             return if by_name { Form::Named(of) } else { Form::Integer };
         }

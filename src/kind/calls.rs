@@ -73,17 +73,19 @@ pub enum Unable {
 }
 
 impl Unable {
-    /// A user, group, project or runner that does not exist.
+    /// A user, group, project, runner or role that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
         let (code, noun) = match named {
             Named::User => ("unknown-user", named.noun()),
             Named::Group => ("unknown-group", named.noun()),
             Named::Project => ("unknown-project", named.noun()),
             Named::Runner => ("unknown-runner", named.noun()),
+            Named::Role => ("unknown-role", named.noun()),
         };
         let help = match named {
             Named::User => "correct the username, or create the user first; only administrators find blocked users".to_owned(),
             Named::Runner => "correct the description, write the id, or use a token of a maintainer of a project that has the runner".to_owned(),
+            Named::Role => "correct the name, or create the role first".to_owned(),
             _ => format!("correct the path, create the {noun} first, or use a token that sees it"),
         };
         let message = format!("the service has no {noun} `{}`", text::escape(name));

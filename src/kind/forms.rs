@@ -97,6 +97,12 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
                 *level = Level::word_of(level);
             }
         }
+        for (name, field) in &spec.parts {
+            let is_text = field.codec == Codec::Text;
+            if let Some(value) = row.get_mut(name).filter(|value| is_text && !value.is_array()) {
+                *value = plain_text(value).into();
+            }
+        }
     }
 }
 
@@ -143,7 +149,11 @@ pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields>
 
 /// Live to comparable; `None` if the object does not contain the field.
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
-    let live = raw.get(spec.field.live_name(&spec.name)?)?;
+    let live = raw.get(spec.field.live_name(&spec.name)?);
+    // A member without a custom role lacks the key.
+    let is_member = spec.field.names == Some(Named::Role) && raw.contains_key("username");
+    let none = is_member.then_some(&Json::Null);
+    let live = live.or(none)?;
     Some(match (spec.field.codec, live) {
         (Codec::Level, _) => Level::word_of(live),
         (Codec::Nested, _) if live["locked"] == true => return None,
@@ -158,6 +168,9 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
         (_, Json::String(url)) if spec.field.names == Some(Named::Group) => path_in(url).into(),
+        (_, Json::Object(role)) if spec.field.names == Some(Named::Role) => {
+            role.get("name")?.clone()
+        }
         _ => live.clone(),
     })
 }

@@ -31,6 +31,11 @@ pub struct Member {
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means that it does not end.
     #[schemars(transform = field().nullable().with_every_edit().limits("access_level").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
+    /// The name of a custom role with the level `access_level`; `null` for none. Only administrators, and owners
+    /// of a top-level group at a hosted service, can look it up.
+    // An edit without it keeps the role.
+    #[schemars(transform = field().nullable().names(Named::Role, "member_role_id").read_as("member_role").ultimate().since(15, 9).access(), length(min = 1), example = &"auditor")]
+    pub member_role: Option<String>,
     /// Whether the level may differ from the one in the directory. Only for groups that are
     /// synchronised with a directory.
     #[schemars(transform = field().accepted(Accepted::Never).only(Scope::Group).premium().read_if_present().access())]
@@ -240,9 +245,9 @@ mod tests {
         let member = live(section("members"), raw());
         assert_eq!(
             member.fields,
-            object(
-                json!({"user": "Alice", "access_level": "developer", "expires_at": "2099-01-31"})
-            )
+            object(json!({
+                "user": "Alice", "access_level": "developer", "expires_at": "2099-01-31", "member_role": null,
+            }))
         );
         assert_eq!(section("members").name(&member.fields), "alice");
         assert_eq!(

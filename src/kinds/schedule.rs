@@ -6,6 +6,11 @@
 //! of another user before it changes it. Variables of schedules are described in
 //! `pipeline_schedule_variables.yaml`.
 
+use std::borrow::Cow;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::json;
+
 use crate::{
     kind::{CRON, First, TIME_ZONE, same},
     operation,
@@ -34,6 +39,39 @@ pub struct Schedule {
     /// Whether it is active.
     #[schemars(transform = field().harmless())]
     pub active: Option<bool>,
+    /// The inputs of its pipelines; others are removed.
+    #[schemars(transform = field().compared(Compare::Rows).since(17, 11).harmless(), extend("examples" = [[{"name": "environment", "value": "staging"}]]))]
+    pub inputs: Option<Vec<Input>>,
+}
+
+/// An input of a pipeline.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Input {
+    /// The name.
+    #[schemars(transform = field().harmless(), length(min = 1), example = &"environment")]
+    pub name: String,
+    /// The value: text, a number, a boolean or a list (default: empty text).
+    #[schemars(transform = field().as_text().preset("").created_with("").harmless(), example = &"staging")]
+    pub value: Option<InputValue>,
+}
+
+/// The value of an input.
+pub struct InputValue;
+
+impl JsonSchema for InputValue {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "InputValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let items = json!({"type": ["string", "number", "boolean"]});
+        json_schema!({"type": ["string", "number", "boolean", "array"], "items": items})
+    }
 }
 
 static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Schedule>()));
@@ -108,12 +146,12 @@ fn owner(live: &LiveEntry) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::{
-        kind::Names,
-        kind::testing::{act, fields, live, section, target},
+        kind::{
+            Names, forms,
+            testing::{act, fields, live, section, target},
+        },
         operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
         release::{self, Known},
     };
@@ -123,6 +161,41 @@ mod tests {
             "id": 3, "description": "nightly", "ref": "refs/heads/main", "cron": "0 4 * * *", "cron_timezone": "UTC",
             "active": true, "owner": owner,
         })
+    }
+
+    #[test]
+    fn inputs_are_texts_and_lists_and_an_edit_sends_what_differs() {
+        let of = section("pipeline_schedules");
+        let spec = of.table().get("inputs").unwrap();
+        let declared = |written: Json| {
+            let mut value = Value::Plain(written);
+            forms::normalise(spec, &mut value);
+            Fields::from([("inputs".to_owned(), value)])
+        };
+        let mut raw = raw(json!({"id": 4}));
+        raw["inputs"] = json!([{"name": "a", "value": "true"}, {"name": "b", "value": ["x", 1]}]);
+        let there = live(of, raw);
+        let names = Names::default().for_caller(4);
+        let destroyed = json!({"name": "b", "value": ["x", 1], "destroy": true});
+        for (written, sent) in [
+            (json!([{"name": "a", "value": true}]), json!([destroyed])),
+            (
+                json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": 7}, {"name": "c"}]),
+                json!([{"name": "a", "value": "7"}, {"name": "c", "value": ""}]),
+            ),
+        ] {
+            let declared = declared(written);
+            let edit = act(of, &names, Act::Change(&declared, &there, &["inputs"]));
+            assert_eq!(edit[0].body_fields().unwrap()["inputs"].plain(), Some(&sent));
+        }
+        let same =
+            declared(json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]));
+        let found = forms::comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
+        assert!(forms::same(spec.field.compare, &found, &there.fields["inputs"]));
+        let new = declared(json!([{"name": "c"}]));
+        let create = act(of, &names, Act::Create(&new));
+        let expected = json!([{"name": "c", "value": ""}]);
+        assert_eq!(create[0].body_fields().unwrap()["inputs"].plain(), Some(&expected));
     }
 
     #[test]

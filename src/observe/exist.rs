@@ -228,8 +228,8 @@ impl Observer {
                         let group = operation::GROUP_GET.request().arg("id", id);
                         (group.query("with_projects", false), "full_path")
                     }
-                    // Their entries have ids where descriptions mean several.
-                    Named::Runner => return Ok(None),
+                    // Entries have the ids of runners where descriptions mean several, and names of roles.
+                    Named::Runner | Named::Role => return Ok(None),
                     Named::Project => {
                         (operation::PROJECT_GET.request().arg("id", id), "path_with_namespace")
                     }

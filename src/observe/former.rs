@@ -392,7 +392,7 @@ impl Observer {
         let is_needed = |named| match named {
             Named::Group => !self.moves.is_empty(),
             Named::Runner => true,
-            Named::User | Named::Project => false,
+            Named::User | Named::Project | Named::Role => false,
         };
         let Some((field, of)) = of.filter(|(_, of)| is_needed(*of)) else { return collection };
         let (mut declared, mut gone) = (BTreeMap::new(), BTreeSet::new());

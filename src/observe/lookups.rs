@@ -7,7 +7,7 @@ use crate::{
     api::ApiError,
     desired::{DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Id, Names, Namespace, NamespaceOwner, Section, forms},
+    kind::{Id, LiveEntry, Names, Namespace, NamespaceOwner, Section, forms},
     kinds,
     live::Collection,
     operation,
@@ -18,10 +18,15 @@ use crate::{
 /// Runners: their ids, and their descriptions in lower case.
 pub(super) type Runners = Arc<[(u64, String)]>;
 
+/// Custom roles: their ids and their names.
+pub(super) type Roles = Arc<[(u64, String)]>;
+
 impl Observer {
-    /// The ids of the names in entries of `section`. Names in live entries need no look-up.
+    /// The ids of the names in entries of `section` of the container at `path`. Names in live entries
+    /// need no look-up.
     pub(super) async fn names_in(
         &self,
+        path: &str,
         section: &DeclaredSection,
         live: &Collection,
     ) -> Result<Names, ApiError> {
@@ -34,6 +39,18 @@ impl Observer {
             for (field, named, name) in forms::named_by(section.of, &entry.values()) {
                 if named == Named::Runner {
                     names.insert_all(named, &name, called(&runners, &name));
+                    continue;
+                }
+                if named == Named::Role {
+                    let has_it = |live: &LiveEntry| {
+                        section.of.name(&live.fields) == entry.key
+                            && live.fields.get(&field).and_then(Json::as_str) == Some(&name)
+                    };
+                    if !live.iter().any(has_it) {
+                        let roles = self.roles(path).await?;
+                        let of_name = roles.iter().find(|(_, own)| *own == name);
+                        names.insert(named, &name, of_name.map(|(id, _)| *id));
+                    }
                     continue;
                 }
                 let is_identity = section.of.identity.contains(&&*field);
@@ -58,7 +75,28 @@ impl Observer {
                 [id] => Some(id),
                 _ => None,
             }),
+            // Only members have roles.
+            Named::Role => Ok(None),
         }
+    }
+
+    /// The custom roles for members of the container at `path`, read once: those of the
+    /// installation, which administrators see, or those of the top-level group.
+    async fn roles(&self, path: &str) -> Result<Roles, ApiError> {
+        let top = path.split('/').next().unwrap_or(path);
+        let of = if self.caller.administrator { "" } else { top };
+        let look_up = async || {
+            let all = match of {
+                "" => operation::MEMBER_ROLE_LIST.request(),
+                top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
+            };
+            let all = self.client.list_known(all, Rows::with_id(&[])).await?;
+            let role = |raw: &Object| {
+                Some((raw.get("id")?.as_u64()?, raw.get("name")?.as_str()?.to_owned()))
+            };
+            Ok(all.iter().filter_map(role).collect())
+        };
+        self.memory.roles.of(of, look_up).await
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.

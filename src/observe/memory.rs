@@ -7,7 +7,10 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{lookups::Runners, roster};
+use super::{
+    lookups::{Roles, Runners},
+    roster,
+};
 use crate::{
     api::ApiError,
     field::Scope,
@@ -32,6 +35,8 @@ pub(super) struct Memory {
     pub(super) places: LookUps<String>,
     /// The runners of projects that the token sees.
     pub(super) runners: LookUps<Runners>,
+    /// The custom roles for members, by top-level group; empty for those of the installation.
+    pub(super) roles: LookUps<Roles>,
     /// The release of the service.
     pub(super) release: LookUps<Known>,
     /// The names of users and groups, by id.

@@ -210,7 +210,7 @@ impl Observer {
         for section in stale.iter().filter_map(|name| container.section(name)) {
             let name = section.of.section;
             let Some(collection) = live.sections.remove(name) else { continue };
-            self.add(section, collection, &mut live).await?;
+            self.add(&container.path, section, collection, &mut live).await?;
         }
         self.entries_in_rows(container, &mut live).await?;
         Ok(live)
@@ -219,11 +219,12 @@ impl Observer {
     /// Adds what a section was found to hold, with the ids of what its entries name.
     async fn add(
         &self,
+        path: &str,
         section: &DeclaredSection,
         found: Collection,
         live: &mut Live,
     ) -> Result<(), ApiError> {
-        let found = match or_cause(self.names_in(section, &found).await)? {
+        let found = match or_cause(self.names_in(path, section, &found).await)? {
             Ok(names) => {
                 live.names.extend(names);
                 // Looked up with the names.
@@ -293,7 +294,7 @@ impl Observer {
             }
         }
         for section in container.sections.iter().filter(|_| creates) {
-            match or_cause(self.names_in(section, &Collection::Fresh).await)? {
+            match or_cause(self.names_in(&container.path, section, &Collection::Fresh).await)? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {
                     live.sections.insert(section.of.section, Collection::Unreadable(cause));
@@ -353,11 +354,11 @@ impl Observer {
         }
         for (section, collection, read) in future::try_join_all(reads).await? {
             live.times.sections.extend(read.map(|read| (section.of.section, read)));
-            self.add(section, collection, &mut live).await?;
+            self.add(&container.path, section, collection, &mut live).await?;
         }
         for (section, parent) in nested {
             let collection = self.nested(container, section, parent, &mut live).await?;
-            self.add(section, collection, &mut live).await?;
+            self.add(&container.path, section, collection, &mut live).await?;
         }
         self.entries_in_rows(container, &mut live).await?;
         if container.life.unlisted_projects.is_some() {

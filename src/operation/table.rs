@@ -299,4 +299,8 @@ operations! {
     Read RUNNER_LIST = "runner-list-own" Get "/runners", "list the runners of the token's user", "supporting", List, [runner_filter, paging];
     Read RUNNER_LIST_ALL = "runner-list-all" Get "/runners/all", "list all runners, for administrators", "supporting", List,
         [runner_filter, paging];
+    Read MEMBER_ROLE_LIST = "member-role-list" Get "/member_roles", "list the custom roles, for administrators", "supporting", List,
+        [].unpaged();
+    Read GROUP_MEMBER_ROLE_LIST = "group-member-role-list" Get "/groups/:id/member_roles", "list a top-level group's custom roles",
+        "supporting", List, [group].unpaged();
 }

@@ -32,6 +32,7 @@ const APART: &[(&str, &str)] = &[
     ("approvals.selective_code_owner_removals", "the sandbox has it in no release"),
     ("fork_of.fork_of", "it needs another project; see `sources`"),
     ("settings.file_template_project_id", "it needs a project of the group"),
+    ("members.member_role", "it needs a custom role; see `roles`"),
     ("members.override", "only groups that follow a directory have it"),
     ("members.membership", "only top-level groups have it"),
 ];
@@ -144,6 +145,11 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         }
         ("variables" | "pipeline_schedule_variables", "value") => {
             return pick("first-value".into(), json!({"env": "VALUE"}));
+        }
+        ("pipeline_schedules", "inputs") => {
+            let value = pick(true.into(), json!(["a", "b"]));
+            let other = pick("one".into(), "two".into());
+            return json!([{"name": "kept", "value": value}, {"name": other}]);
         }
         ("archived", _) => return first.into(),
         _ => {}

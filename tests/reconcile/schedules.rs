@@ -108,3 +108,24 @@ async fn a_schedule_waits_for_the_first_branch() {
         assert!(plan.steps.iter().any(|step| step.action == Action::Create), "{plan:#?}");
     }
 }
+
+/// The service changes inputs by name, and keeps those that a request lacks.
+#[tokio::test]
+async fn inputs_of_a_schedule_are_those_declared() {
+    let world =
+        World::new(Profile::default().at(LATER), seed(&[json!({"path": "acme/shop"})])).await;
+    for inputs in [
+        json!([{"name": "environment", "value": "staging"}, {"name": "deep", "value": true}]),
+        json!([{"name": "deep", "value": "false"}, {"name": "parts", "value": ["a", "b"]}]),
+        json!([{"name": "empty"}]),
+        json!([]),
+    ] {
+        let nightly = json!({
+            "description": "nightly", "ref": "refs/heads/main", "cron": "0 4 * * *", "inputs": inputs,
+        });
+        declare(&world, json!([nightly]));
+        assert_eq!(world.converge("inputs").await.steps.len(), 1);
+        let live = world.get(SCHEDULES).await[0]["inputs"].clone();
+        assert_eq!(live.as_array().map(Vec::len), inputs.as_array().map(Vec::len), "{live}");
+    }
+}

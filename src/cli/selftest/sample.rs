@@ -329,6 +329,7 @@ impl Setup {
                 return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
             }
             Some(Named::Runner) => return Err("needs a runner".to_owned()),
+            Some(Named::Role) => return Err("needs a custom role".to_owned()),
             Some(Named::Group) => return Ok(format!("{}/{PEER}", self.root).into()),
             Some(Named::Project) => {
                 return Ok(format!("{}/{}", self.root, Scope::Project.noun()).into());
@@ -382,6 +383,10 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
         let first = example.as_i64().or_else(|| schema["minimum"].as_i64())?;
         let most = schema["maximum"].as_i64().unwrap_or(i64::MAX);
         return Some([first.into(), if first < most { first + 1 } else { first - 1 }.into()]);
+    }
+    let names_nobody = spec.parts.iter().all(|(_, part)| part.names.is_none());
+    if spec.has_rows() && names_nobody && !example.is_null() {
+        return Some([example.clone(), Json::Array(Vec::new())]);
     }
     if is_a("string") && spec.field.nullable {
         let first = if example.is_null() { "selftest".into() } else { example.clone() };

@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn fields_of_a_request_with_ids_are_those_that_name_something() {
         for (name, expected) in [
-            ("members", &["user_id"][..]),
+            ("members", &["user_id", "member_role_id"][..]),
             ("shares", &["group_id"]),
             ("protected_tags", &["allowed_to_create"]),
             ("variables", &[]),

@@ -1,5 +1,6 @@
-//! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level. Some
-//! rows have further values, each with a default: [`Field::preset`].
+//! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level; an
+//! input of a schedule has a name. Some rows have further values, each with a default:
+//! [`Field::preset`].
 
 use super::{entry_id, request::known};
 use crate::{
@@ -93,7 +94,8 @@ impl Spec {
             let mut fields = Object::new();
             for (part, field) in &self.parts {
                 let sent_name = field.sent_name(part);
-                let Some(value) = row.get(part).or_else(|| row.get(sent_name)) else { continue };
+                let value = row.get(part).or_else(|| row.get(sent_name));
+                let Some(value) = value.or(field.created_with.as_ref()) else { continue };
                 let value = match (field.names, value) {
                     (Some(named), Json::String(text)) => known(named, text, names, &self.name)?,
                     (None, Json::String(text)) if let Some(section) = &field.names_entries => {
@@ -141,14 +143,26 @@ impl Spec {
         let has_values = self.values().next().is_some();
         for row in added.iter_mut().filter(|_| has_values) {
             let same = live.iter().position(|live| who(live) == who(row));
-            if let Some(at) = same {
-                row["id"] = live.remove(at)["id"].take();
+            let id = same.and_then(|at| live.remove(at).get_mut("id").map(Json::take));
+            if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
+                row.insert("id".to_owned(), id);
             }
         }
-        let removed = live.iter().filter_map(|row| {
+        let removed = live.iter().map(|row| {
             let mut gone = if has_values { who(row) } else { Object::new() };
-            gone.extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
-            Some(Json::Object(gone))
+            let destroy = match row.get("id") {
+                Some(id) => {
+                    gone.insert("id".to_owned(), id.clone());
+                    "_destroy"
+                }
+                // A row without an id is found by its name, and the service requires its value.
+                None => {
+                    gone = row.as_object().cloned().unwrap_or_default();
+                    "destroy"
+                }
+            };
+            gone.insert(destroy.to_owned(), true.into());
+            Json::Object(gone)
         });
         removed.chain(added).collect()
     }

@@ -45,7 +45,7 @@ const SHOWN_ONCE: [&str; 7] = [
 const GRANTS: [&str; 3] = ["protected_branches", "protected_environments", "protected_tags"];
 
 /// Collections that give access to people, keys or jobs, or show who has it.
-const ACCESS: [&str; 14] = [
+const ACCESS: [&str; 13] = [
     "access_requests",
     "approval_rules",
     "billable_members",
@@ -54,7 +54,6 @@ const ACCESS: [&str; 14] = [
     "invitations",
     "job_token_scope",
     "ldap_group_links",
-    "member_roles",
     "provisioned_users",
     "saml_group_links",
     "scim",

@@ -563,7 +563,6 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
         "job_token_scope/allowlist",
         "job_token_scope/groups_allowlist",
         "access_requests",
-        "member_roles",
         "service_accounts",
     ] {
         for scope in ["projects", "groups"] {

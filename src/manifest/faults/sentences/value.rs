@@ -399,6 +399,7 @@ impl Located<'_> {
         Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
             Named::User => USERNAME,
             Named::Runner => "the description or the id",
+            Named::Role => "the name of a custom role",
             Named::Group | Named::Project => "the full path, as in `acme/team`",
         })
     }
