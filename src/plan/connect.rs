@@ -312,7 +312,7 @@ fn visible(steps: &mut [Step]) {
 }
 
 /// A project is created before its group lets nobody create projects any more, or after it lets
-/// somebody do so again. A new group that lets nobody do it cannot get projects.
+/// somebody do so again. A new group gets its projects before it has the level.
 fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
     let nobody = |shown: &Shown| matches!(shown, Shown::Value(word) if word == NOBODY);
     let mut levels = HashMap::new();
@@ -334,9 +334,8 @@ fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
         };
         let group = &steps[*level];
         // A project does not get the level of its group, but it may need what else the step changes.
-        let is_first = group.effects.contains(&Effect::Provides(Capability::Exists))
-            || step.after.iter().any(|edge| edge.address == group.address)
-                && (!closes || group.changes.len() > 1);
+        let is_first = step.after.iter().any(|edge| edge.address == group.address)
+            && (!closes || group.changes.len() > 1);
         match (closes, is_first) {
             (false, true) => {}
             (false, false) => edges.push((at, *level, "the group above has to allow it first")),
