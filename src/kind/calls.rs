@@ -85,10 +85,11 @@ impl Unable {
         let help = match named {
             Named::User => "correct the username, or create the user first; only administrators find blocked users".to_owned(),
             Named::Runner => "correct the description, write the id, or use a token of a maintainer of a project that has the runner".to_owned(),
-            Named::Role => "correct the name, or create the role first".to_owned(),
+            Named::Role => "correct the name, create the role first, or use a token of an administrator; at a hosted service, of an owner of the top-level group".to_owned(),
             _ => format!("correct the path, create the {noun} first, or use a token that sees it"),
         };
-        let message = format!("the service has no {noun} `{}`", text::escape(name));
+        let who = if named == Named::Role { "token sees" } else { "service has" };
+        let message = format!("the {who} no {noun} `{}`", text::escape(name));
         Self::Because { code, message, help, field: field.to_owned() }
     }
 

@@ -70,6 +70,13 @@ pub enum Effect {
         /// plan.
         ends: bool,
     },
+    /// A user loses a custom role, which may be for another one.
+    TakesRole {
+        /// The user; `None` if no id is known.
+        user: Option<u64>,
+        /// The name of the role.
+        role: String,
+    },
     /// The level of access that a share gives to the members of a group changes.
     Share {
         /// The group; `None` if it is not known by id.

@@ -112,10 +112,18 @@ impl FromIterator<(Scope, Arc<str>)> for Created {
     }
 }
 
+/// The form in which a name is stored. Only the case of roles counts.
+fn key(named: Named, name: &str) -> String {
+    match named {
+        Named::Role => name.to_owned(),
+        _ => name.to_lowercase(),
+    }
+}
+
 impl Names {
     /// Stores the result of looking up a name.
     pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
-        let name = name.to_lowercase();
+        let name = key(named, name);
         if let Some(id) = id {
             self.by_id.insert((named, id), name.clone());
         }
@@ -127,13 +135,13 @@ impl Names {
         match ids[..] {
             [] => self.insert(named, name, None),
             [id] => self.insert(named, name, Some(id)),
-            _ => drop(self.several.insert((named, name.to_lowercase()), ids)),
+            _ => drop(self.several.insert((named, key(named, name)), ids)),
         }
     }
 
     /// The ids of the things called `name`, if there are several.
     pub(super) fn several(&self, named: Named, name: &str) -> Option<&[u64]> {
-        self.several.get(&(named, name.to_lowercase())).map(Vec::as_slice)
+        self.several.get(&(named, key(named, name))).map(Vec::as_slice)
     }
 
     /// Stores the name of the thing with `id`.
@@ -144,7 +152,7 @@ impl Names {
     /// Adds the names that were looked up by id to those that can be found by name.
     pub fn found_by_name(mut self) -> Self {
         for ((named, id), name) in &self.looked_up {
-            self.found.insert((*named, name.to_lowercase()), Some(*id));
+            self.found.insert((*named, key(*named, name)), Some(*id));
         }
         self
     }
@@ -208,7 +216,7 @@ impl Names {
 
     /// The id of `name`, if it exists or the run creates it.
     pub fn id(&self, named: Named, name: &str) -> Option<Id> {
-        let found = self.found.get(&(named, name.to_lowercase()))?.map(Id::Known);
+        let found = self.found.get(&(named, key(named, name)))?.map(Id::Known);
         found.or_else(|| self.created.id(named.scope()?, name))
     }
 

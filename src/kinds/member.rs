@@ -34,7 +34,7 @@ pub struct Member {
     /// The name of a custom role with the level `access_level`; `null` for none. Only administrators, and owners
     /// of a top-level group at a hosted service, can look it up.
     // An edit without it keeps the role.
-    #[schemars(transform = field().nullable().names(Named::Role, "member_role_id").read_as("member_role").ultimate().since(15, 9).access(), length(min = 1), example = &"auditor")]
+    #[schemars(transform = field().nullable().names(Named::Role, "member_role_id").read_as("member_role").ultimate().since(16, 9).access(), length(min = 1), example = &"auditor")]
     pub member_role: Option<String>,
     /// Whether the level may differ from the one in the directory. Only for groups that are
     /// synchronised with a directory.
@@ -190,8 +190,11 @@ impl Rules for Members {
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let level = |fields| level(fields, "access_level");
         let ends = ends(before, after);
+        let [had, has] = [before, after].map(|fields| fields.get("member_role"));
+        let lost = had.and_then(Json::as_str).filter(|_| has.is_some() && has != had);
+        let lost = lost.map(|role| Effect::TakesRole { user, role: role.to_owned() });
         let (before, after) = (level(before), level(after));
-        vec![Effect::Access { user, before, after, ends }]
+        [Effect::Access { user, before, after, ends }].into_iter().chain(lost).collect()
     }
 }
 

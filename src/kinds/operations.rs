@@ -78,7 +78,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
                 required: is_required(section, spec, route),
                 deprecated: all.deprecated && is_replaced,
                 replaced_by: all.replaced_by.filter(|_| is_replaced),
-                value: by_id(all.value, route),
+                value: rows(spec, all.value, route),
                 ..all
             }
         })
@@ -86,10 +86,14 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
         .collect()
 }
 
-/// An edit identifies rows of a list by their ids.
-fn by_id(value: Type, route: Route) -> Type {
+/// An edit identifies rows of a list by their ids, or by their names.
+fn rows(spec: &Spec, value: Type, route: Route) -> Type {
     let (Type::Objects(keys), Route::Edit) = (value, route) else { return value };
     let part = |name, value, about| Parameter::new(Place::Body, name, value, about);
+    if spec.has_named_rows() {
+        let gone = part("destroy", Type::Boolean, "Whether to remove the row with this name.");
+        return Type::Objects(keys.iter().chain([&gone]).copied().collect::<Vec<_>>().leak());
+    }
     let id = part("id", Type::Integer, "The id of the row to change; a new one if left out.");
     let gone = part("_destroy", Type::Boolean, "Whether to remove the row with this id.");
     Type::Objects([id].iter().chain(keys).chain([&gone]).copied().collect::<Vec<_>>().leak())

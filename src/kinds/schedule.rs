@@ -6,7 +6,7 @@
 //! of another user before it changes it. Variables of schedules are described in
 //! `pipeline_schedule_variables.yaml`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::json;
@@ -105,6 +105,17 @@ const TAKES: &str = "ownership of the schedule moves to the token's user; its pi
 struct Schedules;
 
 impl Rules for Schedules {
+    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let inputs = declared.get("inputs").and_then(Value::list).into_iter().flatten();
+        let mut names = BTreeSet::new();
+        for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
+            if !names.insert(name) {
+                let message = format!("there are two inputs `{}`", text::escape(name));
+                report(Fault::error("duplicate-entry", "inputs", message, "remove one of them"));
+            }
+        }
+    }
+
     // The service looks up a short name among the existing branches and tags.
     fn waits(
         &self,

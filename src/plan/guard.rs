@@ -178,6 +178,11 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
         if is_own && change.after < change.before && change.after < MAINTAINER {
             let lower = change.refusal(caller, change.before, change.after, "");
             findings.refusals.push(lower);
+        } else if is_own && let Some(role) = lost_role(change.step) {
+            let (role, caller) = (escape(role), escape(&caller.username));
+            let reason =
+                format!("would take the custom role `{role}` from `{caller}`, the token's owner");
+            findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
         }
     }
     let demoted: Vec<_> =
@@ -203,6 +208,14 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
         findings.refusals.push(refusal(Guard::LastOwner, last.step, reason));
     }
     findings
+}
+
+/// The custom role that the user of a step loses.
+fn lost_role(step: &Step) -> Option<&str> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::TakesRole { role, .. } => Some(role.as_str()),
+        _ => None,
+    })
 }
 
 /// Refuses to remove the caller's own access with a share: the run could then neither finish nor

@@ -90,6 +90,9 @@ impl Placed {
                     let is_own = *user == Some(caller.id);
                     takes.extend((is_own && stays < *before).then_some(Capability::OwnAccess));
                 }
+                Effect::TakesRole { user, .. } => {
+                    takes.extend((*user == Some(caller.id)).then_some(Capability::OwnAccess));
+                }
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
                 | Effect::Follows(_)

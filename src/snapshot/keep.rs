@@ -37,6 +37,8 @@ const OTHERS: &[(Op<Read>, &[&str])] = &[
     (operation::USER_FIND, &["id", "username"]),
     (operation::RUNNER_LIST, &["id", "description"]),
     (operation::RUNNER_LIST_ALL, &["id", "description"]),
+    (operation::MEMBER_ROLE_LIST, &["id", "name"]),
+    (operation::GROUP_MEMBER_ROLE_LIST, &["id", "name"]),
     (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];

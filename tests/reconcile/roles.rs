@@ -7,10 +7,13 @@ use crate::world::{LATER, World, project, seed};
 
 const ROLES: &str = "/member_roles";
 
+const CAROLS: &str = "token-of-carol";
+
 /// A service with these roles, all of them for reporters.
 async fn world(roles: &[&str]) -> World {
-    let mut seed = seed(&[json!({"path": "acme/shop"})]);
-    seed["tier"] = "ultimate".into();
+    let carol = json!([{"user": "carol", "access_level": "maintainer"}]);
+    let mut seed = seed(&[json!({"path": "acme/shop", "members": carol})]);
+    seed["users"][2]["token"] = CAROLS.into();
     let world = World::new(Profile::default().at(LATER), seed).await;
     for name in roles {
         let role = json!({"name": name, "base_access_level": 20, "read_vulnerability": true});
@@ -33,8 +36,10 @@ async fn live(world: &World) -> Json {
 
 #[tokio::test]
 async fn a_member_gets_a_role_by_name_and_loses_it() {
-    let world = world(&["auditor", "triage"]).await;
-    for role in [json!("auditor"), json!("triage"), Json::Null, json!("auditor")] {
+    // Case counts.
+    let world = world(&["auditor", "triage", "Auditor"]).await;
+    for role in [json!("auditor"), json!("Auditor"), json!("triage"), Json::Null, json!("auditor")]
+    {
         world.declare(&bob(role.clone()));
         assert_eq!(world.converge("a role").await.steps.len(), 1, "{role}");
         assert_eq!(live(&world).await, role);
@@ -67,4 +72,33 @@ async fn an_unknown_role_is_a_problem() {
         let problems: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(problems, ["unknown-role"]);
     }
+}
+
+/// Who is no administrator cannot look up roles; the rest of the section is planned.
+#[tokio::test]
+async fn a_role_that_the_token_does_not_see_is_a_problem_of_its_entry() {
+    let world = world(&["auditor"]).await;
+    let bob = json!({"user": "bob", "access_level": "reporter", "member_role": "auditor"});
+    let others = json!([bob, {"user": "alice", "access_level": "developer"}]);
+    world.declare(&[project("acme/shop", json!({"members": others}))]);
+    let plan = world.try_plan_as(CAROLS).await.unwrap();
+    let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+    assert_eq!(problems, ["the token sees no custom role `auditor`"]);
+    assert!(plan.incomplete.is_empty() && plan.steps.len() == 1, "{plan:#?}");
+}
+
+/// The token's user might not be able to give the role back to itself.
+#[tokio::test]
+async fn a_guard_asks_before_the_tokens_user_loses_a_role() {
+    let world = world(&[]).await;
+    let lead = json!({"name": "lead", "base_access_level": 40, "archive_project": true});
+    let lead = world.call("POST", ROLES, Some(lead)).await;
+    let given = json!({"access_level": 40, "member_role_id": lead["id"]});
+    world.call("PUT", "/projects/acme%2Fshop/members/4", Some(given)).await;
+    let carol = json!({"user": "carol", "access_level": "maintainer", "member_role": null});
+    world.declare(&[project("acme/shop", json!({"members": [carol]}))]);
+    let plan = world.try_plan_as(CAROLS).await.unwrap();
+    let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.reason).collect();
+    assert_eq!(refused, ["would take the custom role `lead` from `carol`, the token's owner"]);
+    assert!(world.plan().await.refusals.is_empty(), "root is somebody else");
 }

@@ -114,11 +114,17 @@ async fn a_schedule_waits_for_the_first_branch() {
 async fn inputs_of_a_schedule_are_those_declared() {
     let world =
         World::new(Profile::default().at(LATER), seed(&[json!({"path": "acme/shop"})])).await;
-    for inputs in [
-        json!([{"name": "environment", "value": "staging"}, {"name": "deep", "value": true}]),
-        json!([{"name": "deep", "value": "false"}, {"name": "parts", "value": ["a", "b"]}]),
-        json!([{"name": "empty"}]),
-        json!([]),
+    for (inputs, shown) in [
+        (
+            json!([{"name": "deep", "value": true}, {"name": "target", "value": "a"}]),
+            json!([{"name": "deep", "value": "true"}, {"name": "target", "value": "a"}]),
+        ),
+        (
+            json!([{"name": "deep", "value": 7}, {"name": "parts", "value": ["a", "b"]}]),
+            json!([{"name": "deep", "value": "7"}, {"name": "parts", "value": ["a", "b"]}]),
+        ),
+        (json!([{"name": "empty"}]), json!([{"name": "empty", "value": ""}])),
+        (json!([]), json!([])),
     ] {
         let nightly = json!({
             "description": "nightly", "ref": "refs/heads/main", "cron": "0 4 * * *", "inputs": inputs,
@@ -126,6 +132,6 @@ async fn inputs_of_a_schedule_are_those_declared() {
         declare(&world, json!([nightly]));
         assert_eq!(world.converge("inputs").await.steps.len(), 1);
         let live = world.get(SCHEDULES).await[0]["inputs"].clone();
-        assert_eq!(live.as_array().map(Vec::len), inputs.as_array().map(Vec::len), "{live}");
+        assert_eq!(live, shown);
     }
 }

@@ -384,8 +384,7 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
         let most = schema["maximum"].as_i64().unwrap_or(i64::MAX);
         return Some([first.into(), if first < most { first + 1 } else { first - 1 }.into()]);
     }
-    let names_nobody = spec.parts.iter().all(|(_, part)| part.names.is_none());
-    if spec.has_rows() && names_nobody && !example.is_null() {
+    if spec.has_named_rows() {
         return Some([example.clone(), Json::Array(Vec::new())]);
     }
     if is_a("string") && spec.field.nullable {

@@ -16,6 +16,11 @@ impl Spec {
         self.field.compare == Compare::Rows
     }
 
+    /// Whether the service finds the rows by their names: they name nobody, and have no ids.
+    pub fn has_named_rows(&self) -> bool {
+        self.has_rows() && self.part("name").is_some()
+    }
+
     /// The keys of a row with a level.
     pub(super) fn levels(&self) -> impl Iterator<Item = (&str, &Field)> {
         let levels = self.parts.iter().filter(|(_, field)| field.codec == Codec::Level);
@@ -148,21 +153,16 @@ impl Spec {
                 row.insert("id".to_owned(), id);
             }
         }
-        let removed = live.iter().map(|row| {
+        let removed = live.iter().filter_map(|row| {
+            // The service requires the value also of a row that goes.
+            if self.has_named_rows() {
+                let mut gone = row.as_object().cloned().unwrap_or_default();
+                gone.insert("destroy".into(), true.into());
+                return Some(Json::Object(gone));
+            }
             let mut gone = if has_values { who(row) } else { Object::new() };
-            let destroy = match row.get("id") {
-                Some(id) => {
-                    gone.insert("id".to_owned(), id.clone());
-                    "_destroy"
-                }
-                // A row without an id is found by its name, and the service requires its value.
-                None => {
-                    gone = row.as_object().cloned().unwrap_or_default();
-                    "destroy"
-                }
-            };
-            gone.insert(destroy.to_owned(), true.into());
-            Json::Object(gone)
+            gone.extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
+            Some(Json::Object(gone))
         });
         removed.chain(added).collect()
     }
