@@ -148,7 +148,12 @@ impl<'a> Comparing<'a> {
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
-        self.section.rules.identify(self.section, &forms::plain(&self.all_exposed()))
+        self.section.rules.identify(self.section, &|name| {
+            Some(match self.exposed(name, self.declared().get(name)?) {
+                Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
+                Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
+            })
+        })
     }
 
     /// Whether its identity contains a secret that is not set.

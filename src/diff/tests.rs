@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{Identity, Kind, Rules, testing},
+    kind::{FieldOf, Identity, Kind, Rules, testing},
     kinds,
     live::testing::{CALLER, caller, collection},
     release,
@@ -372,9 +372,9 @@ static IDENTIFIED: AtomicUsize = AtomicUsize::new(0);
 struct Counting;
 
 impl Rules for Counting {
-    fn identify(&self, section: Section, fields: &Object) -> Identity {
+    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
         IDENTIFIED.fetch_add(1, Ordering::Relaxed);
-        forms::identify(section, fields)
+        forms::identify(section, field)
     }
 }
 

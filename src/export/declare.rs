@@ -237,7 +237,7 @@ impl Declaring<'_> {
         let of = part.of;
         let told = |entry: &Entry| {
             let fields: Object = entry.fields.iter().cloned().collect();
-            let identity = of.rules.identify(of, &fields);
+            let identity = of.identify(&fields);
             let name = (!identity.name.is_empty()).then(|| format!("by name {}", identity.name));
             name.into_iter().chain(identity.keys.into_iter().next()).collect::<Vec<_>>()
         };

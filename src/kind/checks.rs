@@ -37,7 +37,7 @@ impl Section {
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for (name, value) in declared {
             let Some(spec) = self.table().get(name) else { continue };
-            let (field, format) = (spec.name.as_str(), &spec.schema["format"]);
+            let (field, format) = (spec.name.as_str(), &*spec.format);
             if written {
                 expressions(spec, value, &mut |within, text, message, severity| {
                     let negative = field.replace("_regex", "_negative_regex");

@@ -520,9 +520,14 @@ impl Section {
         }
     }
 
+    /// The identity of the entry with these comparable fields.
+    pub fn identify(self, fields: &Object) -> Identity {
+        self.rules.identify(self, &|name| fields.get(name).map(Cow::Borrowed))
+    }
+
     /// The name of an entry in addresses. Two entries with equal names are the same entry.
     pub fn name(self, fields: &Object) -> String {
-        self.rules.identify(self, fields).name
+        self.identify(fields).name
     }
 
     /// The name by which entries of other sections refer to the entry with these fields.
@@ -688,6 +693,9 @@ impl Fault {
     }
 }
 
+/// The comparable value of each field of an entry.
+pub type FieldOf<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
+
 /// Behaviour that data cannot express. The defaults fit a plain collection.
 pub trait Rules: Sync {
     /// The comparable value of one field in a live object; `None` if the object does not show it.
@@ -696,8 +704,8 @@ pub trait Rules: Sync {
     }
 
     /// The identity of the entry with these comparable fields.
-    fn identify(&self, section: Section, fields: &Object) -> Identity {
-        forms::identify(section, fields)
+    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+        forms::identify(section, field)
     }
 
     /// Why undrift never changes this live entry, for example `bot user`.
@@ -748,8 +756,8 @@ pub trait Rules: Sync {
         None
     }
 
-    /// What it is, if a container can have only one of these.
-    fn only_one(&self, _section: Section, _declared: &Fields) -> Option<&'static str> {
+    /// What the entry of this name is, if a container can have only one of these.
+    fn only_one(&self, _section: Section, _name: &str) -> Option<&'static str> {
         None
     }
 

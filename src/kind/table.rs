@@ -23,6 +23,12 @@ pub struct Spec {
     pub schema: Json,
     /// The keys of a mapping, or of a row of a list, in the order of their struct.
     pub parts: Vec<(String, Field)>,
+    /// The format of the schema; empty if it has none.
+    pub format: String,
+    /// Whether the schema has a default, so that nobody has to write the value.
+    pub has_default: bool,
+    /// Whether its value is a mapping that is one field.
+    pub is_mapping: bool,
 }
 
 impl Spec {
@@ -241,7 +247,10 @@ fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
             schema[KEYWORD] = field.to_keyword();
         }
         let parts = parts(&schema);
-        specs.push(Spec { name, field, schema, parts });
+        let format = schema["format"].as_str().unwrap_or_default().to_owned();
+        let has_default = schema.get("default").is_some();
+        let is_mapping = schema["properties"].is_object();
+        specs.push(Spec { name, field, schema, parts, format, has_default, is_mapping });
     }
 }
 

@@ -106,9 +106,9 @@ impl Rules for ApprovalRules {
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || is_whole)
     }
 
-    fn identify(&self, section: Section, fields: &Object) -> Identity {
-        let mut identity = forms::identify(section, fields);
-        if fields.get("rule_type").and_then(Json::as_str) == Some(ANY) {
+    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+        let mut identity = forms::identify(section, field);
+        if field("rule_type").is_some_and(|kind| *kind == ANY) {
             // No name contains a NUL.
             identity.keys = vec![format!("\0{ANY}")];
         }
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn the_rule_for_any_approver_is_identified_by_its_type() {
         let section = section("approval_rules");
-        let key = |rule: Json| ApprovalRules.identify(section, &object(rule)).keys;
+        let key = |rule: Json| section.identify(&object(rule)).keys;
         let any = |name: &str| key(json!({"name": name, "rule_type": ANY}));
         assert_eq!(any("All"), any("Everybody"));
         assert_ne!(any("All"), key(json!({"name": "All", "rule_type": "regular"})));

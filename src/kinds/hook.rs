@@ -159,13 +159,15 @@ struct Hooks;
 impl Rules for Hooks {
     // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
     // must not list a URL twice.
-    fn identify(&self, _section: Section, fields: &Object) -> Identity {
-        let text = |name| fields.get(name).and_then(Json::as_str);
+    fn identify(&self, _section: Section, field: FieldOf<'_>) -> Identity {
+        let text = |name| field(name).and_then(|value| value.as_str().map(str::to_owned));
         let url = text("url");
-        let name = text("name").filter(|name| !name.is_empty()).map(str::to_owned);
-        let masked = || url.map(|url| text::mask_url(url).into_owned());
-        let previously = fields.get("previously").and_then(Json::as_array).into_iter().flatten();
+        let name = text("name").filter(|name| !name.is_empty());
+        let masked = || url.as_deref().map(|url| text::mask_url(url).into_owned());
+        let previously = field("previously");
+        let previously = previously.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
         let urls: Vec<_> = url
+            .as_deref()
             .into_iter()
             .chain(previously.filter_map(Json::as_str))
             .map(text::normal_url)
@@ -324,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_hook_is_identified_by_its_normalised_url_and_its_former_ones() {
-        let keys = |fields| Hooks.identify(section("hooks"), &object(fields)).keys;
+        let keys = |fields| section("hooks").identify(&object(fields)).keys;
         assert_eq!(
             keys(
                 json!({"name": "ci", "url": "HTTPS://H.example.org", "previously": ["https://h:443/a/../%7eb"]})
@@ -332,7 +334,7 @@ mod tests {
             ["https://h.example.org/", "https://h/~b"]
         );
         assert_eq!(keys(json!({"url": "https://h/x"})), ["https://h/x"]);
-        let near = Hooks.identify(section("hooks"), &object(json!({"url": "https://h/x/"}))).near;
+        let near = section("hooks").identify(&object(json!({"url": "https://h/x/"}))).near;
         assert_eq!(near, ["https://h/x"]);
     }
 

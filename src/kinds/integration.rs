@@ -283,8 +283,7 @@ impl Rules for Integrations {
         std::iter::once((SLUG.to_owned(), (*slug).into())).chain(needed).collect()
     }
 
-    fn only_one(&self, section: Section, declared: &Fields) -> Option<&'static str> {
-        let slug = declared.get(SLUG)?.text()?;
+    fn only_one(&self, section: Section, slug: &str) -> Option<&'static str> {
         let own = DATA.integrations.iter().find(|own| own.slug == slug);
         own.filter(|_| section.home.scope == Scope::Project)?.only_one.as_deref()
     }

@@ -7,8 +7,8 @@ pub(super) use schemars::JsonSchema;
 pub(super) use crate::{
     field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier, When, field},
     kind::{
-        Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
-        Removal, Rules, Section, Shape, Table, Unable, calls::Act,
+        Call, Capability, Change, Create, Effect, Fault, FieldOf, Handle, Home, Job, Kind,
+        LiveEntry, Place, Removal, Rules, Section, Shape, Table, Unable, calls::Act,
     },
     operation::{self, Op, Write},
     page::Rows,

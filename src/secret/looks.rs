@@ -60,6 +60,8 @@ pub fn credential(value: &str) -> Option<&'static str> {
     }
     let is_token =
         |word: &str| TOKENS.split(' ').any(|beginning| goes_on(word, beginning, SHORTEST - 4));
+    // Most URLs have neither a password nor parameters.
+    let url = value.contains(['@', '?']).then(|| url::Url::parse(value).ok()).flatten();
     let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());
     let is_secret = |name: &str, value: &str| {
         is_named_like_secret(name) && value.len() >= 8 && value.chars().all(is_of_token)
@@ -70,9 +72,9 @@ pub fn credential(value: &str) -> Option<&'static str> {
         Some("a token")
     } else if value.contains("PRIVATE KEY-----") {
         Some("a private key")
-    } else if url::Url::parse(value).as_ref().is_ok_and(has_password) {
+    } else if url.as_ref().is_some_and(has_password) {
         Some(PASSWORD)
-    } else if url::Url::parse(value).as_ref().is_ok_and(has_parameter) {
+    } else if url.as_ref().is_some_and(has_parameter) {
         Some("a secret parameter")
     } else {
         let is_open =

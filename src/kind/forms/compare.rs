@@ -14,17 +14,17 @@ use sha2::{Digest as _, Sha256};
 use super::{plain_text, rows};
 use crate::{
     field::{Compare, Secrecy},
-    kind::{Identity, Section},
+    kind::{FieldOf, Identity, Section},
     text,
-    value::{Json, Object},
+    value::Json,
 };
 
 /// The identity of an entry. Names are compared in any case, other texts by the comparison of their
 /// field. Values that may contain a credential are shown without it.
-pub fn identify(section: Section, fields: &Object) -> Identity {
+pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
     let part = |name: &&str| {
-        let value = fields.get(*name).filter(|value| !value.is_null())?;
-        let (field, text) = (section.field(name), plain_text(value));
+        let value = field(name).filter(|value| !value.is_null())?;
+        let (field, text) = (section.field(name), plain_text(&value));
         let key = match field.names {
             Some(_) => text.to_lowercase(),
             None => normal(field.compare, &text).into_owned(),
@@ -125,7 +125,7 @@ mod tests {
         let variable = json!({"key": "A", "environment_scope": "prod/*"});
         assert_eq!(name("variables", variable), "A@prod/*");
         assert_eq!(name("push_rule", json!({"member_check": true})), "");
-        let identity = identify(section("shares"), &object(json!({"group": "Acme/Kids"})));
+        let identity = section("shares").identify(&object(json!({"group": "Acme/Kids"})));
         assert_eq!(identity.keys, ["acme/kids"], "names are the same in any case");
     }
 

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     field::{Named, Scope},
     kind::{
-        Capability, Change, Create, Effect, Fault, Handle, HandlePlace, Home, Identity, Job, Kind,
-        Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
+        Capability, Change, Create, Effect, Fault, FieldOf, Handle, HandlePlace, Home, Identity,
+        Job, Kind, Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
         calls::{Act, Call},
         forms,
     },
@@ -313,10 +313,10 @@ struct DescribedRules {
 }
 
 impl Rules for DescribedRules {
-    fn identify(&self, section: Section, fields: &Object) -> Identity {
-        let plain = forms::identify(section, fields);
-        let name = self.name_field.and_then(|name| fields.get(name)?.as_str());
-        match name.filter(|name| !name.is_empty()).map(str::to_owned) {
+    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+        let plain = forms::identify(section, field);
+        let name = self.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
+        match name.filter(|name| !name.is_empty()) {
             Some(name) => Identity { name: name.clone(), service_name: Some(name), ..plain },
             None => plain,
         }

@@ -162,7 +162,7 @@ fn the_effect_of_a_request_follows_from_its_operation() {
 fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
     let toys = made(EVERYTHING);
     let of = in_scope(&toys, Scope::Project);
-    let identity = |fields| of.rules.identify(of, &object(fields));
+    let identity = |fields| of.identify(&object(fields));
     let plain = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
     assert_eq!((&*plain.name, plain.service_name), ("HTTPS://***@H@3", None));
     assert_eq!(plain.keys, ["https://u:p@h/@3"]);
@@ -191,7 +191,7 @@ fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
     let keys =
         made(&text.replace("'https://h/x'", "ssh-rsa AAAA").replace("name_field: title\n", ""));
     let of = in_scope(&keys, Scope::Project);
-    let identity = |url: &str| of.rules.identify(of, &object(json!({"url": url, "size": 3})));
+    let identity = |url: &str| of.identify(&object(json!({"url": url, "size": 3})));
     assert_eq!(identity("ssh-rsa  AAAA me"), identity("ssh-rsa AAAA"));
     assert_ne!(identity("ssh-rsa AAAA me"), identity("ssh-rsa AAAB me"));
     assert!(identity("ssh-rsa AAAA me").name.starts_with("SHA256:"));
@@ -206,7 +206,7 @@ fn a_credential_that_the_service_hides_is_no_difference() {
         EVERYTHING.replace("compare: url", "compare: location").replace("name_field: title\n", "");
     let mirrors = made(&text);
     let of = in_scope(&mirrors, Scope::Project);
-    let identity = |url: &str| of.rules.identify(of, &object(json!({"url": url, "size": 3})));
+    let identity = |url: &str| of.identify(&object(json!({"url": url, "size": 3})));
     assert_eq!(identity("https://u:p@H/x"), identity("https://*****:*****@h/x"));
     assert_eq!(identity("https://u:p@H/x").name, "https://h/x@3");
     let same =
@@ -240,7 +240,7 @@ homes: [{path: '/projects/:id/gates'}]
         sent,
         ["DELETE /projects/7/gates/5", "POST /projects/7/gates", "POST /projects/7/gates"]
     );
-    assert_eq!(forms::identify(of, &object(json!({"name": "east"}))).name, "east");
+    assert_eq!(of.identify(&object(json!({"name": "east"}))).name, "east");
 }
 
 /// A description of what grants something.

@@ -198,7 +198,8 @@ pub(super) fn shared(containers: &[Container], faults: &mut Faults) {
             let mut own = BTreeSet::new();
             for entry in &section.entries {
                 let Some(field) = entry.fields.get(&spec.name) else { continue };
-                let id = identity(section.of, entry.values()).keys;
+                let value = |name: &str| entry.fields.get(name).map(|field| field.value);
+                let id = identity(section.of, &value).keys;
                 // Two entries of one project are another fault.
                 if !own.insert(id.clone()) {
                     continue;

@@ -1,6 +1,6 @@
 //! Checks of an entry, and of the entries of a list together.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use super::{Check, found};
 use crate::{
@@ -37,7 +37,7 @@ impl Check<'_> {
             }
         };
         let identity = match of.shape {
-            Shape::List => identity(of, values),
+            Shape::List => identity(of, &|name| values.get(name).cloned()),
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
         let Part { origin, fields, .. } = part;
@@ -128,7 +128,8 @@ impl Check<'_> {
         if !self.required(of, part) {
             return None;
         }
-        let glob = Glob::over_names(&identity(of, part.fields.values()).name);
+        let field = |name: &str| part.fields.get(name).map(|field| field.value);
+        let glob = Glob::over_names(&identity(of, &field).name);
         if let Err(why) = &glob {
             let message = format!("what tells it from others is no glob: {why}");
             self.faults.error("glob", message, Spot::key(&part.origin));
@@ -177,7 +178,7 @@ impl Check<'_> {
     fn only_one(&mut self, of: Section, entries: &[Entry]) {
         let mut seen: HashMap<&str, &Entry> = HashMap::new();
         for entry in entries.iter().filter(|entry| entry.state == desired::State::Present) {
-            let Some(what) = of.rules.only_one(of, &entry.values()) else { continue };
+            let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
             let first = *seen.entry(what).or_insert(entry);
             if first.key != entry.key {
                 let message = format!("a {} can have only one {what}", self.scope.noun());
@@ -214,10 +215,14 @@ impl Check<'_> {
 
     /// Reports two entries with one identity, at both places.
     pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
+        if entries.len() < 2 {
+            return;
+        }
         self.same_values(of, entries);
         self.only_one(of, entries);
         self.former_of_others(of, entries, &identities);
-        let mut seen: HashMap<String, usize> = HashMap::new();
+        // By the name in manifests, and by the identity on the service.
+        let mut seen: [HashMap<Cow<'_, str>, usize>; 2] = Default::default();
         let mut near: HashMap<String, usize> = HashMap::new();
         let is_url = of.identity.last().is_some_and(|name| of.field(name).compare == Compare::Url);
         let told = entries.iter().zip(identities).enumerate();
@@ -228,7 +233,7 @@ impl Check<'_> {
             let is_named = on_service != entry.key;
             let close = on_service.trim_end_matches('/');
             let first = if is_url { *near.entry(close.to_owned()).or_insert(at) } else { at };
-            if first != at && !seen.contains_key(&on_service) {
+            if first != at && !seen[1].contains_key(&*on_service) {
                 let message =
                     format!("two {} that differ only in a `/` at the end", plural(of.noun));
                 let both =
@@ -236,8 +241,8 @@ impl Check<'_> {
                 both.related(Spot::key(&entries[first].origin), "the other one")
                     .help("keep one: the service calls both, and mostly one receiver is meant");
             }
-            let keys = [(format!("by name {}", entry.key), false), (on_service, is_named)];
-            let twice = keys.into_iter().find_map(|(key, on_service)| {
+            let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(on_service), is_named)];
+            let twice = seen.iter_mut().zip(keys).find_map(|(seen, (key, on_service))| {
                 let first = *seen.entry(key).or_insert(at);
                 (first != at).then_some((first, on_service))
             });
@@ -297,7 +302,7 @@ impl Check<'_> {
 
 /// Whether the field `name` has a value that nobody has to write.
 fn has_default(of: Section, name: &str) -> bool {
-    of.table().get(name).is_some_and(|spec| spec.schema.get("default").is_some())
+    of.table().get(name).is_some_and(|spec| spec.has_default)
 }
 
 /// The place of the field `name` of an entry, or else of its start.
@@ -308,11 +313,7 @@ fn spot(entry: &Entry, name: &str) -> Spot {
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.
 fn modern(of: Section, fields: Declared) -> Declared {
-    let is_mapping = |name: &str| {
-        of.table()
-            .get(name)
-            .filter(|spec| !spec.field.spread && spec.schema["properties"].is_object())
-    };
+    let is_mapping = |name: &str| of.table().get(name).filter(|spec| spec.is_mapping);
     if !fields.keys().any(|name| is_mapping(name).is_some()) {
         return fields;
     }

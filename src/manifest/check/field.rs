@@ -42,7 +42,8 @@ impl Check<'_> {
 
     /// The field must exist in the declared tier.
     fn tier(&mut self, of: Section, spec: &'static Spec, field: &Sourced<Value>) {
-        if field.value.plain().is_some_and(|value| Some(value) == spec.schema.get("default")) {
+        let is_default = |value| Some(value) == spec.schema.get("default");
+        if spec.has_default && field.value.plain().is_some_and(is_default) {
             return;
         }
         // A section that the tier lacks is reported once.

@@ -390,8 +390,7 @@ pub(super) fn filled<'p>(
             is_sound &= fill(of, name, field, words, faults);
         }
     }
-    let values = fields.iter().map(|(name, field)| ((*name).to_owned(), field.value.clone()));
-    let key = identity(of, values.collect()).name;
+    let key = identity(of, &|name| fields.get(name).map(|field| field.value.clone())).name;
     is_sound.then(|| (key, Cow::Owned(fields.into_iter().collect())))
 }
 

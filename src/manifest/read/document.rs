@@ -4,6 +4,7 @@
 //! of fields.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
@@ -16,7 +17,7 @@ use crate::{
     field::Scope,
     kind,
     origin::{Origin, Sourced},
-    value::{Fields, Json, Object, Value},
+    value::{Json, Value},
 };
 
 /// One document.
@@ -150,20 +151,24 @@ pub(in crate::manifest) enum State {
 impl Part {
     /// Its key within the section.
     pub(in crate::manifest) fn key(&self, of: kind::Section) -> &str {
-        self.key.get_or_init(|| identity(of, self.fields.values()).name)
+        let field = |name: &str| self.fields.get(name).map(|field| field.value);
+        self.key.get_or_init(|| identity(of, &field).name)
     }
 }
 
-/// The key of an entry with these fields.
-pub(in crate::manifest) fn identity(of: kind::Section, fields: Fields) -> kind::Identity {
-    // A reference to a secret is the text of the reference.
-    let json = |value| match value {
-        Value::Plain(json) => json,
-        Value::Secret(reference) => Json::from(reference.to_string()),
-        Value::File(path) => Json::from(path),
-    };
-    let fields: Object = fields.into_iter().map(|(name, value)| (name, json(value))).collect();
-    of.rules.identify(of, &fields)
+/// The identity of an entry with these fields.
+pub(in crate::manifest) fn identity(
+    of: kind::Section,
+    field: &dyn Fn(&str) -> Option<Value>,
+) -> kind::Identity {
+    of.rules.identify(of, &|name| {
+        Some(Cow::Owned(match field(name)? {
+            Value::Plain(json) => json,
+            // A reference to a secret is the text of the reference.
+            Value::Secret(reference) => Json::from(reference.to_string()),
+            Value::File(path) => Json::from(path),
+        }))
+    })
 }
 
 /// An acknowledgement.

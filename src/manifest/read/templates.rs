@@ -92,9 +92,12 @@ pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
 
 fn section(of: Section, node: &Node) -> SchemaNode {
     let schema = &of.table().schema;
-    let of_fields = |key: &Key, node: &Node| match schema["properties"].get(&key.name) {
-        Some(schema) => value(schema, node),
-        None => SchemaNode::Same,
+    let of_fields = |key: &Key, node: &Node| match node.data {
+        Data::Map(_) | Data::List(_) => match schema["properties"].get(&key.name) {
+            Some(schema) => value(schema, node),
+            None => SchemaNode::Same,
+        },
+        _ => SchemaNode::Same,
     };
     match of.shape {
         Shape::List => entries(node, |entry| {
@@ -151,10 +154,9 @@ fn is_closed(schema: &Json, node: &Node) -> bool {
 
 fn map(node: &Node, seen: impl Fn(&Key, &Node) -> SchemaNode) -> SchemaNode {
     let entries = node.entries();
-    let seen: Vec<_> = entries.iter().map(|(key, node)| seen(key, node)).collect();
-    if seen.iter().all(|seen| matches!(seen, SchemaNode::Same)) {
+    let Some(seen) = changed(entries.iter().map(|(key, node)| seen(key, node))) else {
         return SchemaNode::Same;
-    }
+    };
     let entries = entries.iter().zip(seen).filter_map(|((key, node), seen)| match seen {
         SchemaNode::Same => Some((key.clone(), node.clone())),
         SchemaNode::Open => None,
@@ -163,11 +165,19 @@ fn map(node: &Node, seen: impl Fn(&Key, &Node) -> SchemaNode) -> SchemaNode {
     SchemaNode::Changed(Node { data: Data::Map(entries.collect()), span: node.span.clone() })
 }
 
+/// All of `seen`, unless each is the same. Nearly always they are.
+fn changed(mut seen: impl Iterator<Item = SchemaNode>) -> Option<impl Iterator<Item = SchemaNode>> {
+    let mut same = 0;
+    let first = seen.find(|seen| {
+        let is_same = matches!(seen, SchemaNode::Same);
+        same += usize::from(is_same);
+        !is_same
+    })?;
+    Some(std::iter::repeat_with(|| SchemaNode::Same).take(same).chain([first]).chain(seen))
+}
+
 fn entries(list: &Node, seen: impl Fn(&Node) -> SchemaNode) -> SchemaNode {
-    let seen: Vec<_> = list.items().iter().map(seen).collect();
-    if seen.iter().all(|seen| matches!(seen, SchemaNode::Same)) {
-        return SchemaNode::Same;
-    }
+    let Some(seen) = changed(list.items().iter().map(seen)) else { return SchemaNode::Same };
     let entries = list.items().iter().zip(seen).map(|(entry, seen)| match seen {
         SchemaNode::Same | SchemaNode::Open => entry.clone(),
         SchemaNode::Changed(node) => node,

@@ -193,7 +193,7 @@ fn find<'b>(base: &'b BTreeMap<String, Container>, own: &Container) -> Option<&'
 
 /// The same for one section, unless another entry has that identity now.
 fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
-    let keys = |fields: &Fields| section.of.rules.identify(section.of, &forms::plain(fields)).keys;
+    let keys = |fields: &Fields| section.of.identify(&forms::plain(fields)).keys;
     let all: Vec<_> = section.entries.iter().map(|entry| keys(&entry.values())).collect();
     let mut remembered = Vec::new();
     for (at, entry) in section.entries.iter().enumerate() {
