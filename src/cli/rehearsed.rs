@@ -86,6 +86,7 @@ mod by_data {
             home.inherited_unless.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
         told.shows = shows.collect::<Vec<_>>().leak();
         told.is_put = is_put;
+        told.only_edited = of.only_edits();
         told.is_edited = !matches!(home.change, Change::Replace);
         told.is_patched =
             matches!(home.change, Change::Edit(op) if op.row().method == Method::Patch);

@@ -484,6 +484,12 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             return;
         }
+        if self.section.only_edits() {
+            let is_own = |name: &&String| !self.section.identity.contains(&name.as_str());
+            let fields = self.values.keys().filter(is_own).cloned().collect();
+            let why = format!("until the service has the {}", self.section.noun);
+            return findings.notes.push(self.note(Reason::Waits { why }, fields));
+        }
         let is_missing = |name: &&&str| !self.values.contains_key(name);
         let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();
         if !missing.is_empty() {
@@ -509,6 +515,9 @@ impl<'a> Comparing<'a> {
 
     /// Plans an entry that may turn out to be absent, or to differ, under `condition`.
     pub(super) fn possible(&self, condition: &'static str, findings: &mut Findings) {
+        if self.section.only_edits() {
+            return self.absent(findings);
+        }
         if let Some(step) = self.creation(findings) {
             self.push(Step { possible: Some(condition), ..step }, findings);
         }

@@ -324,6 +324,8 @@ pub enum Create {
     Container,
     /// By the calls of [`Rules::calls`].
     Rules,
+    /// By no request: it comes and goes with something else.
+    Never,
 }
 
 /// How an entry is changed.
@@ -462,6 +464,16 @@ impl Section {
         matches!(self.home.create, Create::Container)
     }
 
+    /// Whether entries come and go with something else, and are only edited.
+    pub const fn only_edits(self) -> bool {
+        matches!(self.home.create, Create::Never)
+    }
+
+    /// Whether manifests may say what happens to live entries that they do not list.
+    pub fn has_unlisted(self) -> bool {
+        self.shape == Shape::List && !self.only_edits()
+    }
+
     /// The id by which entries of other sections refer to `live`.
     pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
         let mut handles = self.home.handle.iter().zip(&live.handle);
@@ -542,7 +554,7 @@ impl Section {
     pub const fn tier(self) -> Tier {
         match self.home.create {
             Create::With(op) => op.row().tier,
-            Create::Container | Create::Rules => Tier::Free,
+            Create::Container | Create::Rules | Create::Never => Tier::Free,
         }
     }
 

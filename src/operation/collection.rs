@@ -132,6 +132,8 @@ pub struct Collection {
     pub is_document: bool,
     /// Whether the edit of an entry also creates it.
     pub is_put: bool,
+    /// Whether no request creates or deletes an entry.
+    pub only_edits: bool,
     /// The action that must precede the removal of an entry.
     pub before_removal: Option<&'static str>,
     /// Whether the service refuses duplicates.
@@ -159,11 +161,11 @@ pub struct Operations {
     pub list: Op<Read>,
     /// The reads that only this collection has: of all entries, and of one.
     pub reads: Vec<Op<Read>>,
-    /// Creates an entry. The same as `edit` if the edit creates entries.
-    pub create: Op<Write>,
+    /// Creates an entry, if a request does. The same as `edit` if the edit creates entries.
+    pub create: Option<Op<Write>>,
     /// Edits an entry, if the service can.
     pub edit: Option<Op<Write>>,
-    /// Removes an entry, if it is not a single object.
+    /// Removes an entry, if a request does.
     pub delete: Option<Op<Write>>,
     /// Precedes the removal of an entry.
     pub before_removal: Option<Op<Write>>,
@@ -173,8 +175,8 @@ impl Operations {
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = AnyOp> {
         let reads = self.reads.iter().copied().map(AnyOp::Read);
-        let is_edit = |op: Op<Write>| op.row() == self.create.row();
-        let create = Some(self.create).filter(|_| !self.edit.is_some_and(is_edit));
+        let is_edit = |op: &Op<Write>| self.edit.is_some_and(|edit| edit.row() == op.row());
+        let create = self.create.filter(|op| !is_edit(op));
         let writes = [create, self.edit, self.before_removal, self.delete];
         reads.chain(writes.into_iter().flatten().map(AnyOp::Write))
     }
@@ -269,9 +271,12 @@ impl Collection {
         Operations {
             list,
             reads,
-            create: edit.filter(|_| self.is_put || self.is_document).unwrap_or_else(create),
+            create: match edit.filter(|_| self.is_put || self.is_document) {
+                None => (!self.only_edits).then(create),
+                edit => edit,
+            },
             edit,
-            delete: (!self.is_document).then(|| write(delete)),
+            delete: (!self.is_document && !self.only_edits).then(|| write(delete)),
             before_removal,
         }
     }

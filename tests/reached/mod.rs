@@ -65,7 +65,7 @@ pub(crate) fn reach(operation: &Operation) -> Reach {
 fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
     let create = match section.home.create {
         Create::With(op) => Some(op),
-        Create::Container | Create::Rules => None,
+        Create::Container | Create::Rules | Create::Never => None,
     };
     let change = match section.home.change {
         Change::Edit(op) | Change::EditOrReplace(op) => Some(op),

@@ -151,6 +151,9 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
             let other = pick("one".into(), "two".into());
             return json!([{"name": "kept", "value": value}, {"name": other}]);
         }
+        ("resource_groups", "process_mode") => {
+            return pick("oldest_first".into(), "newest_first".into());
+        }
         ("archived", _) => return first.into(),
         _ => {}
     }
@@ -440,7 +443,7 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
-    add_runner(&mut seed);
+    add_what_is_there(&mut seed);
     let mut world = World::new(profile, seed).await;
     // With it the limit of job tokens cannot be switched off.
     let enforced = json!({"enforce_ci_inbound_job_token_scope_enabled": false});
@@ -494,9 +497,13 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     sends_what_is_known(&world);
 }
 
-/// Adds the runner of the examples, which another project owns.
-fn add_runner(seed: &mut Json) {
-    seed["projects"].as_array_mut().unwrap().push(json!({"path": "acme/machines"}));
+/// Adds what no request creates: the runner of the examples, which another project owns, and a resource
+/// group.
+fn add_what_is_there(seed: &mut Json) {
+    let projects = seed["projects"].as_array_mut().unwrap();
+    projects.push(json!({"path": "acme/machines"}));
+    let path = "acme/project-resource-groups-process-mode";
+    projects.push(json!({"path": path, "resource_groups": ["production"]}));
     seed["runners"] = json!([{"description": "builder", "projects": ["acme/machines"]}]);
 }
 
@@ -505,15 +512,14 @@ fn add_runner(seed: &mut Json) {
 async fn described_objects_are_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/tools"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    add_runner(&mut seed);
+    add_what_is_there(&mut seed);
     let mut world = World::new(Profile::default().at(LATER), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     for is_absent in [false, true] {
         let document = |scope: Scope| {
             // Those below entries of another section are in `nested`.
-            let is_plain = |of: &Section| {
-                is_described(*of) && of.shape == Shape::List && of.home.parent.is_none()
-            };
+            let is_plain =
+                |of: &Section| is_described(*of) && of.has_unlisted() && of.home.parent.is_none();
             let described = kinds::sections(scope).filter(is_plain);
             let entry = |section: Section| {
                 let mut entry = base(section, 0);

@@ -30,6 +30,7 @@ mod random;
 #[path = "../reached/mod.rs"]
 mod reached;
 mod releases;
+mod resource_groups;
 mod roles;
 mod roster;
 mod runners;

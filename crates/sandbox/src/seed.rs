@@ -213,6 +213,10 @@ pub struct SeedProject {
     /// Merge requests, which get the numbers 1, 2 and so on.
     #[serde(default)]
     pub merge_requests: Vec<SeedMergeRequest>,
+    /// The keys of resource groups: nothing else makes one.
+    #[serde(default)]
+    #[schemars(example = &["production"])]
+    pub resource_groups: Vec<String>,
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,

@@ -16,8 +16,8 @@ use super::call::Call;
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
-    groups, hooks, members, project_rules, projects, protected_branches, push_rules, repository,
-    rows, variables,
+    collections, groups, hooks, members, project_rules, projects, protected_branches, push_rules,
+    repository, rows, variables,
 };
 use super::scope::Scope;
 use super::seed::{
@@ -264,6 +264,10 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     for (number, fields) in seed.variables.iter().enumerate() {
         let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));
         add.map_err(refused(&format!("{place}, variable {}", number + 1)))?;
+    }
+    for key in &seed.resource_groups {
+        collections::plant_resource_group(call, &project, key)
+            .map_err(refused(&format!("{place}, resource group {key}")))?;
     }
     let mut known = hooks::addresses(call, &scope).map_err(refused(&place))?;
     for (number, fields) in seed.hooks.iter().enumerate() {

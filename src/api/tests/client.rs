@@ -452,6 +452,7 @@ fn links() -> Collection {
         read_alone: true,
         is_document: false,
         is_put: false,
+        only_edits: false,
         before_removal: None,
         is_unique: true,
         write_returns_entry: true,

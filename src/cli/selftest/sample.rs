@@ -243,6 +243,9 @@ impl Setup {
         if tier > self.tier {
             return Err(format!("needs the tier {tier}"));
         }
+        if section.only_edits() {
+            return Err("is only changed where it is".to_owned());
+        }
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
             return if phase == Phase::Create { self.sample(spec, phase) } else { Ok(off(spec)) };
@@ -464,7 +467,8 @@ mod tests {
         let (all, left_out) = setup(Some("alice"), Tier::Ultimate).extent();
         let kinds: BTreeSet<_> = tried().map(|kind| (kind.home.scope, kind.section)).collect();
         let left_out: BTreeSet<_> = left_out.into_iter().map(|left| left.of).collect();
-        assert_eq!(left_out, [(Scope::Project, "runners")].into());
+        let there = ["resource_groups", "runners"].map(|section| (Scope::Project, section));
+        assert_eq!(left_out, there.into());
         let all: BTreeSet<_> = all.into_iter().collect();
         assert_eq!(all, &kinds - &left_out);
     }
@@ -478,7 +482,10 @@ mod tests {
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
             let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
             let of_user = user.is_none().then_some("needs `--user`");
-            let expected = of_user.into_iter().chain(["needs a runner"]).chain(of_tiers);
+            let expected = of_user
+                .into_iter()
+                .chain(["needs a runner", "is only changed where it is"])
+                .chain(of_tiers);
             assert_eq!(reasons, expected.map(str::to_owned).collect());
         }
     }
@@ -510,7 +517,7 @@ mod tests {
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.value(section, phase).expect("a value");
-        let tried = || tried().filter(|section| section.section != "runners");
+        let tried = || tried().filter(|of| of.section != "runners" && !of.only_edits());
         let changed = tried()
             .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
             .count();

@@ -106,9 +106,20 @@ impl Check<'_> {
         }
     }
 
-    /// An entry that is added at its own path needs its identity in that path.
+    /// An entry that is added at its own path needs its identity in that path. What no request
+    /// creates has no request that removes it either.
     fn creation(&mut self) {
-        let Description { create, edit, identity, entry, .. } = self.description;
+        let Description { create, edit, identity, entry, required, .. } = self.description;
+        if *create == Create::Never {
+            let is_removed = *edit == Edit::Replace
+                || self.description.before_removal.is_some()
+                || !entry.query.is_empty();
+            if is_removed || !required.is_empty() {
+                let help = "leave out `required`, `edit: replace`, `before_removal` and `query`";
+                self.fault("create", "what is never created is never removed either", help);
+            }
+            return;
+        }
         if *create == Create::Post {
             return;
         }
@@ -140,7 +151,7 @@ impl Check<'_> {
             || of.below.is_some()
             || of.before_removal.is_some()
             || of.removal != Removal::Nothing
-            || of.create == Create::Put
+            || of.create != Create::Post
             || of.edit == Edit::Replace;
         if has_entries || self.has(Value::Grants) || self.has(Value::Approvals) {
             let help = "remove `identity`, `name_field`, `below`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";

@@ -141,6 +141,9 @@ pub enum Create {
     Post,
     /// By PUT to the path of the entry, with its identity in the path. The same request edits it.
     Put,
+    /// By no request: entries come and go with something else, and are only edited. A declared one
+    /// waits until it is there.
+    Never,
 }
 
 /// How an entry is changed.

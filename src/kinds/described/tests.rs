@@ -383,6 +383,12 @@ fn faults_of_a_description_have_their_places() {
             "a request for a new entry needs its path",
         ),
         (
+            "unique: true",
+            "unique: true\ncreate: never",
+            "create",
+            "what is never created is never removed either",
+        ),
+        (
             "type: integer, weakens: when_lower",
             "type: integer, weakens: when_lower, names: user",
             "fields/1/names",

@@ -565,8 +565,8 @@ impl Check<'_> {
             self.twice(of, &entries, identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        let unlisted = policy
-            .unwrap_or_else(|| Sourced { value: Unlisted::default(), origin: origin.clone() });
+        let usual = if of.only_edits() { Unlisted::Ignore } else { Unlisted::default() };
+        let unlisted = policy.unwrap_or_else(|| Sourced { value: usual, origin: origin.clone() });
         let also_read = BTreeSet::new();
         DeclaredSection { of, origin, unlisted, entries, unmanaged, also_read }
     }

@@ -20,7 +20,7 @@ use crate::{
         words::{self, Meaning},
     },
     level::Level,
-    text::{alternatives, did_you_mean, is_name, likely, listed, nearest},
+    text::{alternatives, did_you_mean, is_name, likely, listed, nearest, plural},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -321,6 +321,12 @@ impl Located<'_> {
         let mut everywhere = kinds::everywhere().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
             let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
+            if let Some(of) = list.filter(|of| of.only_edits()) {
+                let all = plural(of.noun);
+                return Some(format!(
+                    "leave it out: {all} that no manifest lists stay as they are"
+                ));
+            }
             let owner = list.map(|of| of.home.scope);
             let owner = owner.or((name == PROJECTS).then_some(Scope::Group))?;
             return Some(format!(

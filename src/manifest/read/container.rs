@@ -57,7 +57,7 @@ impl Reader<'_, '_> {
         body.sections.sort_by_key(|section| section.of.section);
         let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
         for (key, node) in unlisted.into_iter().flatten() {
-            let section = kinds::section(scope, &key.name).filter(|of| of.shape == Shape::List);
+            let section = kinds::section(scope, &key.name).filter(|of| of.has_unlisted());
             let projects = (scope == Scope::Group && key.name == PROJECTS).then_some(PROJECTS);
             if let Some(listed) = section.map(|of| of.section).or(projects) {
                 let value = Sourced { value: policy(node), origin: self.origin(key, layer) };

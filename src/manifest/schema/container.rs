@@ -59,7 +59,7 @@ fn create(of: Section, to: Use) -> Json {
 /// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
 /// [`PROJECTS`] of a group.
 pub(super) fn unlisted(scope: Scope) -> Json {
-    let sections = kinds::sections(scope).filter(|section| section.shape == Shape::List);
+    let sections = kinds::sections(scope).filter(|section| section.has_unlisted());
     let mut properties: Object = sections
         .map(|section| {
             let one = with_article(section.noun);
@@ -102,11 +102,18 @@ fn mapping(of: Section, to: Use) -> Json {
 fn list(of: Section, to: Use) -> Json {
     let mut fields = fields(of, to);
     // Editors would insert a default into every new entry.
+    let (noun, only_edits) = (of.noun, of.only_edits());
+    let which = match only_edits {
+        true => format!("Whether the {noun} is managed (default: `present`)."),
+        false => format!(
+            "Whether the {noun} must exist (default: `present`). An `absent` one needs only its identity."
+        ),
+    };
     let state = format!(
-        "Whether the {} must exist (default: `present`). An `absent` one needs only its identity. An `unmanaged` one is managed elsewhere: it is not created, changed, removed or reported, and `*` in its identity matches any text.",
-        of.noun
+        "{which} An `unmanaged` one is managed elsewhere: it is not created, changed, removed or reported, and `*` in its identity matches any text."
     );
-    let states = ["present", "absent", "unmanaged"];
+    let states = ["present", "absent", "unmanaged"].into_iter();
+    let states: Vec<_> = states.filter(|state| !only_edits || *state != "absent").collect();
     let state = json!({"type": "string", "enum": states, "description": state});
     insert(&mut fields, "state", state);
     let required = fields.remove("required").unwrap_or_else(|| json!([]));

@@ -15,6 +15,7 @@ pub(crate) fn badges(path: &str) -> Collection {
         read_alone: true,
         is_document: false,
         is_put: false,
+        only_edits: false,
         before_removal: None,
         is_unique: false,
         write_returns_entry: true,
@@ -47,13 +48,13 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
             "write group-odd-badge-delete DELETE /groups/:id/odd_badges/:badge_id: delete a group's odd badge",
         ]
     );
-    assert_eq!(made.create.row().again, Again::Second);
-    assert!(made.create.row().shows && !made.delete.unwrap().row().shows);
+    assert_eq!(made.create.unwrap().row().again, Again::Second);
+    assert!(made.create.unwrap().row().shows && !made.delete.unwrap().row().shows);
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
     let only_added = Collection { edit: None, is_unique: true, ..badges("/projects/:id/x") };
     let made = only_added.operations();
-    assert_eq!((made.all().count(), made.create.row().again), (4, Again::Refused));
-    assert_eq!(made.create.row().id, "odd-badge-create");
+    assert_eq!((made.all().count(), made.create.unwrap().row().again), (4, Again::Refused));
+    assert_eq!(made.create.unwrap().row().id, "odd-badge-create");
 }
 
 #[test]

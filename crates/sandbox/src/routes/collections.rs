@@ -26,6 +26,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     PACKAGE_RULES,
     REPOSITORY_RULES,
     AGENTS,
+    RESOURCE_GROUPS,
     JOB_TOKENS,
     ALLOWED,
     ALLOWED_GROUPS,
@@ -651,6 +652,34 @@ const AGENTS: Collection = Collection {
     },
     ..Collection::new("/projects/{id}/cluster_agents")
 };
+
+const KEY: &str = "key";
+const MODE: &str = "process_mode";
+const MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
+
+/// Only jobs make one, and no request removes it.
+const RESOURCE_GROUPS: Collection = Collection {
+    entry: KEY,
+    key: KEY,
+    reads: DEVELOPER,
+    writes: DEVELOPER,
+    fields: &[
+        Field { only_new: true, ..Field::new(KEY, Form::Text) },
+        Field { preset: r#""unordered""#, ..Field::new(MODE, Form::Word(MODES)) },
+    ],
+    only_edited: true,
+    ..Collection::new("/projects/{id}/resource_groups")
+};
+
+/// Stores a resource group of a seed. From 18.4 on a setting of the project has the mode of new ones.
+pub(crate) fn plant_resource_group(call: &Call<'_>, project: &Project, key: &str) -> Result<()> {
+    let mode = project.attributes(call.db)?.get("resource_group_default_process_mode").cloned();
+    let mut row = Record::new(call.now());
+    row.set(KEY, key);
+    row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
+    let of = Holder::Project(project.id);
+    Ok(RESOURCE_GROUPS.rows.save(call.db, of, &mut row, call.now())?)
+}
 
 const JOB_TOKENS: Collection = Collection {
     reads: MAINTAINER,

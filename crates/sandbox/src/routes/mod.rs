@@ -7,7 +7,7 @@ mod approvals;
 pub(crate) mod avatars;
 mod badges;
 pub(crate) mod bots;
-mod collections;
+pub(crate) mod collections;
 mod colors;
 pub(crate) mod custom_attributes;
 mod deletion;

@@ -308,6 +308,8 @@ pub struct Collection {
     pub is_silent: bool,
     /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
     pub is_put: bool,
+    /// Whether no request creates or removes an entry.
+    pub only_edited: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
     /// The project or group, for callers who may do this.
@@ -365,6 +367,7 @@ impl Collection {
             is_document: false,
             is_silent: false,
             is_put: false,
+            only_edited: false,
             rows: Records(path.split_at(above.len()).1),
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
@@ -389,10 +392,15 @@ impl Collection {
         };
         [
             route(is_list && self.within.is_empty(), Method::GET, self.path, Verb::List),
-            route(is_list && !self.is_put, Method::POST, self.path, Verb::Create),
+            route(
+                is_list && !self.is_put && !self.only_edited,
+                Method::POST,
+                self.path,
+                Verb::Create,
+            ),
             route(self.is_shown, Method::GET, one, Verb::Show),
             route(self.is_edited, edit, one, Verb::Update),
-            route(is_list, Method::DELETE, one, Verb::Remove),
+            route(is_list && !self.only_edited, Method::DELETE, one, Verb::Remove),
         ]
         .into_iter()
         .flatten()

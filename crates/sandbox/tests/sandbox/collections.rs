@@ -630,6 +630,52 @@ async fn environments_show_the_agent_of_their_cluster() {
 }
 
 #[tokio::test]
+async fn jobs_alone_make_resource_groups() {
+    let rule = fact("resource-groups");
+    let (list, one) = (below("resource_groups"), below("resource_groups/staging%2Feu"));
+    let mut seed = usual_seed();
+    shop_of(&mut seed)["resource_groups"] = json!(["production", "staging/eu"]);
+    let world = World::with(seed.clone()).await;
+    let shown = |key: &str, mode: &str| json!({"key": key, "process_mode": mode});
+    let mode = |mode: &str| json!({"process_mode": mode});
+    let both = json!([shown("production", "unordered"), shown("staging/eu", "unordered")]);
+    let unknown = json!({"message": "404 Not found"});
+    let other = below("resource_groups/other");
+    let no_word = json!({"error": "process_mode does not have a valid value"});
+    let edited = json!({"id": 2, "key": "staging/eu", "process_mode": "newest_first"});
+    let renames = json!({"process_mode": "newest_first", "key": "other"});
+    world
+        .check(vec![
+            (rule, "dan", "GET", list, NO, 200, both),
+            (rule, "gus", "GET", list, NO, 403, NO),
+            (rule, "gus", "PUT", one, mode("newest_first"), 403, NO),
+            (rule, "dan", "PUT", one, renames, 200, edited.clone()),
+            (rule, "dan", "PUT", one, mode("any"), 400, no_word),
+            (rule, "dan", "GET", one, NO, 200, edited),
+            (rule, "dan", "GET", other, NO, 404, unknown.clone()),
+            (rule, "dan", "PUT", other, mode("newest_first"), 404, unknown),
+            (rule, "mia", "POST", list, shown("other", "unordered"), 404, NO),
+            (rule, "mia", "DELETE", one, NO, 404, NO),
+        ])
+        .await;
+    shop_of(&mut seed)["settings"]["resource_group_default_process_mode"] = "oldest_first".into();
+    for (release, expected) in
+        [(Release::new(18, 3), "unordered"), (Release::new(18, 4), "oldest_first")]
+    {
+        let seed = Some(Seed::from_json(seed.clone()).expect("a seed"));
+        let world =
+            World::start(Config { seed, release: Some(release), ..Config::default() }).await;
+        let got = world.get("dan", one).await.body;
+        assert_eq!(got["process_mode"], expected, "{rule} {release}");
+    }
+}
+
+fn shop_of(seed: &mut Value) -> &mut Value {
+    let projects = seed["projects"].as_array_mut().expect("projects");
+    projects.iter_mut().find(|project| project["path"] == "acme/shop").expect("shop")
+}
+
+#[tokio::test]
 async fn links_to_a_directory_are_addressed_by_what_they_link() {
     let (world, rule) = (at(OBSERVED).await, fact("ldap-links"));
     let links = "/groups/acme/ldap_group_links";
