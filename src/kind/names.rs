@@ -24,6 +24,8 @@ pub struct Names {
     /// The ids of entries in other sections of the same container, by section and name, or why a
     /// section could not be read.
     entries: BTreeMap<String, Result<Entries, Cause>>,
+    /// The levels of access to which custom roles belong, by the id of the role.
+    levels: BTreeMap<u64, u8>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
     first: BTreeMap<(String, u64), First>,
     /// Groups and projects that the run creates.
@@ -144,6 +146,16 @@ impl Names {
         self.several.get(&(named, key(named, name))).map(Vec::as_slice)
     }
 
+    /// Stores the level of access to which the custom role with `id` belongs.
+    pub fn insert_level(&mut self, id: u64, level: u8) {
+        self.levels.insert(id, level);
+    }
+
+    /// The level of access to which the custom role `name` belongs, if it was looked up.
+    pub fn level_of_role(&self, name: &str) -> Option<u8> {
+        self.levels.get(&self.known_id(Named::Role, name)?).copied()
+    }
+
     /// Stores the name of the thing with `id`.
     pub fn insert_name(&mut self, named: Named, id: u64, name: &str) {
         self.looked_up.insert((named, id), name.to_owned());
@@ -163,6 +175,7 @@ impl Names {
         self.by_id.extend(others.by_id);
         self.looked_up.extend(others.looked_up);
         self.several.extend(others.several);
+        self.levels.extend(others.levels);
         self.entries.extend(others.entries);
         self.first.extend(others.first);
     }

@@ -144,6 +144,7 @@ impl Rules for Members {
             let (code, field) = ("top-level", "access_level".to_owned());
             return Err(Unable::Because { code, message, help, field });
         }
+        fits_role(job)?;
         let (declared, user, changed) = match job.act {
             Act::Remove(_) | Act::Container(_) => return job.plain(),
             Act::Create(declared) => {
@@ -196,6 +197,43 @@ impl Rules for Members {
         let (before, after) = (level(before), level(after));
         [Effect::Access { user, before, after, ends }].into_iter().chain(lost).collect()
     }
+}
+
+/// Whether the member has the level of its custom role afterwards: the service refuses another one.
+/// Nobody has a role with another level, so a role that stays belongs to the live level.
+fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
+    let (declared, live) = match job.act {
+        Act::Create(declared) => (declared, None),
+        Act::Change(declared, live, _) => (declared, Some(&live.fields)),
+        Act::Remove(_) | Act::Container(_) => return Ok(()),
+    };
+    let before = |name: &str| live.and_then(|live| live.get(name));
+    let own = before("member_role").and_then(Json::as_str);
+    let said = declared.get("member_role");
+    let Some(role) = said.map_or(own, Value::text) else { return Ok(()) };
+    let level_of = |value: Option<&Json>| value.and_then(Level::parse);
+    let had = level_of(before("access_level"));
+    let has = declared.get("access_level").and_then(Value::plain);
+    let has = level_of(has).or(had);
+    let needed = match own == Some(role) {
+        true => had.map(|level| level.number),
+        false => job.names.level_of_role(role),
+    };
+    let (Some(needed), Some(has)) = (needed, has) else { return Ok(()) };
+    if needed == has.number {
+        return Ok(());
+    }
+    let word = |number: u8| Level::parse(&number.into()).map_or("", |level| level.word);
+    let role = text::escape(role);
+    let message =
+        format!("the custom role `{role}` belongs to `{}`, not to `{}`", word(needed), has.word);
+    let help = match said {
+        Some(_) => format!("write `access_level: {}`, or another role", word(needed)),
+        None => {
+            "write `member_role: null` to take the role away, or the name of another one".into()
+        }
+    };
+    Err(Unable::Because { code: "role-level", message, help, field: "access_level".to_owned() })
 }
 
 /// The number of a level of access; 0 means none.

@@ -18,8 +18,16 @@ use crate::{
 /// Runners: their ids, and their descriptions in lower case.
 pub(super) type Runners = Arc<[(u64, String)]>;
 
-/// Custom roles: their ids and their names.
-pub(super) type Roles = Arc<[(u64, String)]>;
+/// Custom roles.
+pub(super) type Roles = Arc<[Role]>;
+
+/// A custom role.
+pub(super) struct Role {
+    id: u64,
+    name: String,
+    /// The level of access to which it belongs, if the service shows it.
+    level: Option<u8>,
+}
 
 impl Observer {
     /// The ids of the names in entries of `section` of the container at `path`. Names in live entries
@@ -47,15 +55,13 @@ impl Observer {
                             && live.fields.get(&field).and_then(Json::as_str) == Some(&name)
                     };
                     if !live.iter().any(has_it) {
-                        let roles = match self.roles(path).await {
-                            // The token may not see them, or the service has none.
-                            Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
-                                Roles::default()
-                            }
-                            roles => roles?,
-                        };
-                        let of_name = roles.iter().find(|(_, own)| *own == name);
-                        names.insert(named, &name, of_name.map(|(id, _)| *id));
+                        let roles = self.roles(path).await?;
+                        let of_name = roles.iter().find(|role| role.name == name);
+                        names.insert(named, &name, of_name.map(|role| role.id));
+                        if let Some((role, level)) = of_name.and_then(|own| Some((own, own.level?)))
+                        {
+                            names.insert_level(role.id, level);
+                        }
                     }
                     continue;
                 }
@@ -96,9 +102,18 @@ impl Observer {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let all = self.client.list_known(all, Rows::with_id(&[])).await?;
+            let all = match self.client.list_known(all, Rows::with_id(&[])).await {
+                // The token may not see them, or the service has none.
+                Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
+                    return Ok(Roles::default());
+                }
+                all => all?,
+            };
             let role = |raw: &Object| {
-                Some((raw.get("id")?.as_u64()?, raw.get("name")?.as_str()?.to_owned()))
+                let name = raw.get("name")?.as_str()?.to_owned();
+                let level = raw.get("base_access_level").and_then(Json::as_u64);
+                let level = level.and_then(|level| level.try_into().ok());
+                Some(Role { id: raw.get("id")?.as_u64()?, name, level })
             };
             Ok(all.iter().filter_map(role).collect())
         };

@@ -74,6 +74,36 @@ async fn an_unknown_role_is_a_problem() {
     }
 }
 
+/// The service refuses a role of another level, and another level beside the role.
+#[tokio::test]
+async fn a_member_has_the_level_of_the_role() {
+    let world = world(&["auditor"]).await;
+    let problems = async |member: Json| {
+        world.declare(&[project("acme/shop", json!({"members": [member]}))]);
+        let plan = world.plan().await;
+        assert_eq!(plan.problems.is_empty(), plan.steps.len() == 1);
+        let problems = plan.problems.iter().map(|problem| (problem.code, problem.message.clone()));
+        problems.collect::<Vec<_>>()
+    };
+    let member = |level: &str, role: Json| json!({"user": "bob", "access_level": level, "member_role": role});
+    let other = "the custom role `auditor` belongs to `reporter`, not to `developer`";
+    let other = [("role-level", other.to_owned())];
+    assert_eq!(problems(member("developer", "auditor".into())).await, other);
+    world.declare(&bob("auditor".into()));
+    world.converge("a role").await;
+    for again in
+        [member("developer", "auditor".into()), json!({"user": "bob", "access_level": "developer"})]
+    {
+        assert_eq!(problems(again.clone()).await, other, "{again}");
+    }
+    assert_eq!(problems(member("developer", Json::Null)).await, []);
+    world.converge("another level without a role").await;
+    assert_eq!(live(&world).await, Json::Null);
+    // Both change in one request.
+    world.declare(&bob("auditor".into()));
+    world.converge("both").await;
+}
+
 /// Who is no administrator cannot look up roles; the rest of the section is planned.
 #[tokio::test]
 async fn a_role_that_the_token_does_not_see_is_a_problem_of_its_entry() {
