@@ -25,6 +25,8 @@ pub enum Capability {
     OwnAccess,
     /// It is at its declared path.
     InPlace,
+    /// It has none of the things of which it can have only one.
+    Free,
 }
 
 impl Capability {
@@ -42,6 +44,7 @@ impl Capability {
             Self::InPlace => {
                 scope.of("the group must be in its place", "the project must be in its place")
             }
+            Self::Free => "the service allows only one at a time",
         }
     }
 }

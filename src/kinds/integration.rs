@@ -41,6 +41,7 @@ pub static KIND: Kind = Kind {
             change: Change::Edit(operation::INTEGRATION_SET),
             delete: Some(operation::INTEGRATION_DELETE),
             detail: Some(Detail { get: operation::INTEGRATION_GET, nested: "properties" }),
+            needs: &[Capability::Free],
             ..HOME
         },
         Home {
@@ -283,6 +284,14 @@ impl Rules for Integrations {
         std::iter::once((SLUG.to_owned(), (*slug).into())).chain(needed).collect()
     }
 
+    /// The one that goes makes room for the one that comes.
+    fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let slug = before.get(SLUG).and_then(Json::as_str).filter(|_| after.is_empty());
+        let own = DATA.integrations.iter().find(|own| Some(&*own.slug) == slug);
+        let is_only = own.is_some_and(|own| own.only_one.is_some());
+        is_only.then_some(Effect::Provides(Capability::Free)).into_iter().collect()
+    }
+
     fn only_one(&self, section: Section, slug: &str) -> Option<&'static str> {
         let own = DATA.integrations.iter().find(|own| own.slug == slug);
         own.filter(|_| section.home.scope == Scope::Project)?.only_one.as_deref()
@@ -319,6 +328,20 @@ impl Rules for Integrations {
             let of = text::listed(&slugs(None, &spec.name));
             let help = format!("take it away: it is a field of {of}");
             report(Fault::error("unknown-field", &spec.name, message, help));
+        }
+        // In place of an empty channel for what is confidential, the service shows the other one.
+        let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
+        for (name, _) in declared.iter().filter(|(_, value)| !is_set(value)) {
+            let other =
+                name.strip_prefix("confidential_").filter(|name| name.ends_with("_channel"));
+            if let Some(spec) = OF_PROJECT.get(name)
+                && let Some(other) = other.and_then(|other| OF_PROJECT.get(other))
+                && declared.get(&other.name).is_some_and(is_set)
+            {
+                let message = format!("`{name}` cannot be empty beside `{}`", other.name);
+                let help = "leave it out: without it, the service takes the other one";
+                report(Fault::error("exclusive", &spec.name, message, help).with(&other.name));
+            }
         }
     }
 

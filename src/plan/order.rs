@@ -27,12 +27,13 @@ const CONTAINER: u8 = 0;
 const UNARCHIVE: u8 = 1;
 const NARROWED: u8 = 2;
 const MOVE: u8 = 3;
-const PROVIDERS: u8 = 4;
-const ENTRIES: u8 = 5;
-const TAKERS: u8 = 6;
-const REMOVALS: u8 = 7;
-const OWN_ACCESS: u8 = 8;
-const ARCHIVE: u8 = 9;
+const FREEING: u8 = 4;
+const PROVIDERS: u8 = 5;
+const ENTRIES: u8 = 6;
+const TAKERS: u8 = 7;
+const REMOVALS: u8 = 8;
+const OWN_ACCESS: u8 = 9;
+const ARCHIVE: u8 = 10;
 
 /// A step with what decides its position.
 struct Placed {
@@ -122,6 +123,8 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
         UNARCHIVE
     } else if provides.contains(&Capability::InPlace) {
         MOVE
+    } else if provides.contains(&Capability::Free) {
+        FREEING
     } else if takes.contains(&Capability::Writable) {
         ARCHIVE
     } else if takes.contains(&Capability::OwnAccess) {

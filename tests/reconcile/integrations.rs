@@ -177,6 +177,36 @@ async fn a_plan_says_what_a_group_changes_below() {
     assert_eq!(world.get(SLACK).await["active"], true);
 }
 
+/// The service refuses a second issue tracker, so the old one goes first.
+#[tokio::test]
+async fn one_issue_tracker_takes_the_place_of_another() {
+    let world = world().await;
+    let urls = json!({
+        "project_url": "https://issues.example.org/shop",
+        "issues_url": "https://issues.example.org/:id",
+        "new_issue_url": "https://issues.example.org/new",
+    });
+    let tracker = |slug: &str| {
+        let mut entry = urls.clone();
+        entry["slug"] = slug.into();
+        entry
+    };
+    declare(&world, &[tracker("redmine"), slack(json!({}))]);
+    world.converge("the first one").await;
+    let mut gone = json!({"slug": "redmine", "state": "absent"});
+    for (new, old) in [("custom-issue-tracker", "redmine"), ("redmine", "custom-issue-tracker")] {
+        gone["slug"] = old.into();
+        declare(
+            &world,
+            &[tracker(new), gone.clone(), slack(json!({"channel": format!("#{new}")}))],
+        );
+        let plan = world.converge(new).await;
+        let first = &plan.steps[0];
+        assert_eq!(first.address.to_string(), format!("acme/shop#integrations/{old}"));
+        assert!(plan.steps[1..].iter().all(|step| step.after[0].address == first.address));
+    }
+}
+
 /// A refusal is shown with the words of the service.
 #[tokio::test]
 async fn a_refusal_is_shown_as_it_is() {

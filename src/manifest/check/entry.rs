@@ -184,7 +184,7 @@ impl Check<'_> {
                 let message = format!("a {} can have only one {what}", self.scope.noun());
                 let second = self.faults.error("exclusive", message, spot(entry, of.identity[0]));
                 second.related(spot(first, of.identity[0]), "the other one").help(format!(
-                    "keep one; to replace one that is there, write `{{{}: {}, state: absent}}` in a run before",
+                    "keep one; to replace one that is there, write `{{{}: {}, state: absent}}` for it",
                     of.identity[0], first.key
                 ));
             }
