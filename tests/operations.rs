@@ -306,6 +306,7 @@ fn request_bodies_have_the_fields_of_the_kinds() {
             "shared_secret",
             "token",
             "url",
+            "user_key",
             "webhook"
         ])
     );

@@ -486,9 +486,10 @@ impl<'a> Comparing<'a> {
         }
         if self.section.only_edits() {
             let is_own = |name: &&String| !self.section.identity.contains(&name.as_str());
-            let fields = self.values.keys().filter(is_own).cloned().collect();
+            let fields: Vec<_> = self.values.keys().filter(is_own).cloned().collect();
             let why = format!("until the service has the {}", self.section.noun);
-            return findings.notes.push(self.note(Reason::Waits { why }, fields));
+            let waits = (!fields.is_empty()).then(|| self.note(Reason::Waits { why }, fields));
+            return findings.notes.extend(waits);
         }
         let is_missing = |name: &&&str| !self.values.contains_key(name);
         let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();

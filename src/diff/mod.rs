@@ -116,7 +116,41 @@ pub fn section(
     for entry in matching.rest().filter(|entry| !declared.leaves_alone(entry)) {
         unlisted(declared, entry, doubt, context, &mut findings);
     }
+    second(declared, entries, context, &mut findings);
     Ok(findings)
+}
+
+/// Refuses new entries of which a container can have only one, and has another one that stays.
+fn second(
+    declared: &DeclaredSection,
+    live: &[LiveEntry],
+    context: Context<'_>,
+    findings: &mut Findings,
+) {
+    let of = declared.of;
+    let step = |action, name: &str, findings: &Findings| {
+        let at = context.container.section(of.section).entry(name);
+        findings.steps.iter().position(|step| step.action == action && step.address == at)
+    };
+    for entry in &declared.entries {
+        let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
+        let Some(new) = step(Action::Create, &entry.key, findings) else { continue };
+        let names = live.iter().map(|live| of.name(&live.fields));
+        let mut others = names.filter(|name| of.rules.only_one(of, name) == Some(what));
+        let stays = others.find(|name| step(Action::Delete, name, findings).is_none());
+        let Some(other) = stays else { continue };
+        let address = findings.steps.remove(new).address;
+        let message = format!(
+            "a {} can have only one {what}, and `{}` stays",
+            context.target.scope.noun(),
+            text::escape(&other)
+        );
+        let help = format!(
+            "write `{{{}: {other}, state: absent}}` too, or take the new one away",
+            of.identity[0]
+        );
+        findings.problems.push(Problem::new(&address, "exclusive", message, help, &entry.origin));
+    }
 }
 
 /// The texts in paths that address several live or declared entries, which only the query

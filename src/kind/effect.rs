@@ -25,8 +25,8 @@ pub enum Capability {
     OwnAccess,
     /// It is at its declared path.
     InPlace,
-    /// It has none of the things of which it can have only one.
-    Free,
+    /// It has room for something of which it can have only one.
+    Room,
 }
 
 impl Capability {
@@ -44,7 +44,7 @@ impl Capability {
             Self::InPlace => {
                 scope.of("the group must be in its place", "the project must be in its place")
             }
-            Self::Free => "the service allows only one at a time",
+            Self::Room => "the service allows only one at a time",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 
 use crate::{
-    field::{Codec, Field, KEYWORD, Named, Scope, Stake, Word, field},
+    field::{Codec, Field, KEYWORD, Scope, Stake, Word, field},
     level::Level,
     release::{Known, Release},
     text::alternatives,
@@ -150,8 +150,8 @@ impl Table {
         self.by_name.get(name).map(|i| &self.specs[*i])
     }
 
-    /// The fields that have to be read with the `wanted` ones: those that they depend on or that
-    /// depend on them, and those that may not show more than they do.
+    /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
+    /// that may not show more than they do.
     pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
         let named = self.needed_with.iter().map(|(of, other)| (&*self.specs[*of].name, *other));
         named.filter(move |(of, _)| wanted(of)).map(|(_, other)| &*self.specs[other].name)
@@ -220,16 +220,12 @@ impl Table {
 /// Which fields have to be read with which others: pairs of positions in `specs`.
 fn needed_with(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize, usize)> {
     let mut needed_with = Vec::new();
-    // A custom role belongs to a level.
-    let role = specs.iter().position(|spec| spec.field.names == Some(Named::Role));
     for (own, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
         let switch = field.needs.as_ref().and_then(|needs| place(&needs.switch));
         needed_with.extend(switch.map(|switch| (own, switch)));
         let most = field.at_most.as_deref().and_then(place);
         needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
-        let role = role.filter(|_| field.codec == Codec::Level);
-        needed_with.extend(role.map(|role| (own, role)));
         // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.stake == Stake::Shows);
         needed_with.extend(seen.map(|seen| (own, seen)));

@@ -41,7 +41,6 @@ pub static KIND: Kind = Kind {
             change: Change::Edit(operation::INTEGRATION_SET),
             delete: Some(operation::INTEGRATION_DELETE),
             detail: Some(Detail { get: operation::INTEGRATION_GET, nested: "properties" }),
-            needs: &[Capability::Free],
             ..HOME
         },
         Home {
@@ -289,7 +288,7 @@ impl Rules for Integrations {
         let slug = before.get(SLUG).and_then(Json::as_str).filter(|_| after.is_empty());
         let own = DATA.integrations.iter().find(|own| Some(&*own.slug) == slug);
         let is_only = own.is_some_and(|own| own.only_one.is_some());
-        is_only.then_some(Effect::Provides(Capability::Free)).into_iter().collect()
+        is_only.then_some(Effect::Provides(Capability::Room)).into_iter().collect()
     }
 
     fn only_one(&self, section: Section, slug: &str) -> Option<&'static str> {
@@ -339,7 +338,8 @@ impl Rules for Integrations {
                 && declared.get(&other.name).is_some_and(is_set)
             {
                 let message = format!("`{name}` cannot be empty beside `{}`", other.name);
-                let help = "leave it out: without it, the service takes the other one";
+                let help =
+                    format!("write the channel of `{}`: the service takes that one", other.name);
                 report(Fault::error("exclusive", &spec.name, message, help).with(&other.name));
             }
         }

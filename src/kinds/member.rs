@@ -199,7 +199,7 @@ impl Rules for Members {
     }
 }
 
-/// Whether the member has the level of its custom role afterwards: the service refuses another one.
+/// Whether the member gets the level of its declared custom role: the service refuses another one.
 /// Nobody has a role with another level, so a role that stays belongs to the live level.
 fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
     let (declared, live) = match job.act {
@@ -207,33 +207,22 @@ fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
         Act::Change(declared, live, _) => (declared, Some(&live.fields)),
         Act::Remove(_) | Act::Container(_) => return Ok(()),
     };
+    let Some(role) = declared.get("member_role").and_then(Value::text) else { return Ok(()) };
     let before = |name: &str| live.and_then(|live| live.get(name));
-    let own = before("member_role").and_then(Json::as_str);
-    let said = declared.get("member_role");
-    let Some(role) = said.map_or(own, Value::text) else { return Ok(()) };
-    let level_of = |value: Option<&Json>| value.and_then(Level::parse);
-    let had = level_of(before("access_level"));
-    let has = declared.get("access_level").and_then(Value::plain);
-    let has = level_of(has).or(had);
-    let needed = match own == Some(role) {
-        true => had.map(|level| level.number),
-        false => job.names.level_of_role(role),
-    };
-    let (Some(needed), Some(has)) = (needed, has) else { return Ok(()) };
-    if needed == has.number {
+    let had = before("access_level").and_then(Level::parse);
+    let has = declared.get("access_level").and_then(Value::plain).and_then(Level::parse);
+    let stays = before("member_role").and_then(Json::as_str) == Some(role);
+    let of_role = || Level::parse(&job.names.level_of_role(role)?.into());
+    let needed = if stays { had } else { of_role() };
+    let (Some(needed), Some(has)) = (needed, has.or(had)) else { return Ok(()) };
+    if needed == has {
         return Ok(());
     }
-    let word = |number: u8| Level::parse(&number.into()).map_or("", |level| level.word);
-    let role = text::escape(role);
+    let (role, word) = (text::escape(role), needed.word);
     let message =
-        format!("the custom role `{role}` belongs to `{}`, not to `{}`", word(needed), has.word);
-    let help = match said {
-        Some(_) => format!("write `access_level: {}`, or another role", word(needed)),
-        None => {
-            "write `member_role: null` to take the role away, or the name of another one".into()
-        }
-    };
-    Err(Unable::Because { code: "role-level", message, help, field: "access_level".to_owned() })
+        format!("the custom role `{role}` belongs to `{word}`, and the member has `{}`", has.word);
+    let help = format!("name a role of `{}`, or write `access_level: {word}`", has.word);
+    Err(Unable::Because { code: "role-level", message, help, field: "member_role".to_owned() })
 }
 
 /// The number of a level of access; 0 means none.

@@ -122,7 +122,7 @@ fn fields_that_sound_like_protections_are_guarded() {
         "secret",
         "verification",
     ];
-    const HARMLESS: [&str; 11] = [
+    const HARMLESS: [&str; 12] = [
         "ci_forward_deployment_rollback_allowed",
         "lock_math_rendering_limits_enabled",
         "only_mirror_protected_branches",
@@ -134,6 +134,7 @@ fn fields_that_sound_like_protections_are_guarded() {
         "notify_only_broken_pipelines",
         "notify_only_when_pipeline_status_changes",
         "send_from_committer_email",
+        "restrict_to_branch",
     ];
     let mut found = Vec::new();
     for section in kinds::everywhere() {

@@ -42,6 +42,8 @@ struct Placed {
     provides: Vec<Capability>,
     takes: Vec<Capability>,
     needs: &'static [Capability],
+    /// Whether the container can have only one of these.
+    is_only: bool,
 }
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
@@ -112,7 +114,10 @@ impl Placed {
         let section = step.address.section.and_then(|name| kinds::section(scope, name));
         let needs = section.map_or(&[][..], |section| section.home.needs);
         let rank = rank(&step, &provides, &takes);
-        Self { step, rank, provides, takes, needs }
+        let entry = step.address.entry.as_deref();
+        let is_only =
+            section.zip(entry).is_some_and(|(of, name)| of.rules.only_one(of, name).is_some());
+        Self { step, rank, provides, takes, needs, is_only }
     }
 }
 
@@ -123,7 +128,7 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
         UNARCHIVE
     } else if provides.contains(&Capability::InPlace) {
         MOVE
-    } else if provides.contains(&Capability::Free) {
+    } else if provides.contains(&Capability::Room) {
         FREEING
     } else if takes.contains(&Capability::Writable) {
         ARCHIVE
@@ -179,6 +184,9 @@ impl<'p> Edges<'p> {
         let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
         for needed in always.iter().chain(own.needs) {
             self.providers_of(*needed, at, &mut edges);
+        }
+        if own.is_only {
+            self.providers_of(Capability::Room, at, &mut edges);
         }
         if own.rank == MOVE {
             let narrowed = |placed: &Placed| placed.rank == NARROWED;

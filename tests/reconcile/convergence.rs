@@ -56,6 +56,7 @@ const NEVER_READ: &[&str] = &[
     "integrations.jira_issue_transition_automatic",
     "integrations.password",
     "integrations.token",
+    "integrations.user_key",
     "integrations.webhook",
 ];
 
@@ -451,7 +452,7 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     world.set("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
     world.set("HOOK_TOKEN", "hook-token-value");
     world.set("WEBHOOK", "https://chat.example.org/hook");
-    for name in ["API_KEY", "PASSWORD", "TOKEN"] {
+    for name in ["API_KEY", "PASSWORD", "TOKEN", "USER_KEY"] {
         world.set(name, "secret-of-an-integration");
     }
     world.set("VALUE", "value-from-environment");

@@ -203,8 +203,32 @@ async fn one_issue_tracker_takes_the_place_of_another() {
         let plan = world.converge(new).await;
         let first = &plan.steps[0];
         assert_eq!(first.address.to_string(), format!("acme/shop#integrations/{old}"));
-        assert!(plan.steps[1..].iter().all(|step| step.after[0].address == first.address));
+        for step in &plan.steps[1..] {
+            let is_new = step.address.entry.as_deref() == Some(new);
+            assert_eq!(step.after.iter().any(|edge| edge.address == first.address), is_new);
+        }
     }
+}
+
+/// A second one beside one that stays is foreseen.
+#[tokio::test]
+async fn an_issue_tracker_beside_another_is_a_problem() {
+    let world = world().await;
+    let tracker = |slug: &str| json!({"slug": slug, "project_url": "https://issues.example.org/shop", "issues_url": "https://issues.example.org/:id"});
+    declare(&world, &[tracker("youtrack")]);
+    world.converge("the first one").await;
+    let unmanaged = json!({"slug": "youtrack", "state": "unmanaged"});
+    for beside in [vec![], vec![unmanaged]] {
+        let all: Vec<_> = [tracker("phorge"), slack(json!({}))].into_iter().chain(beside).collect();
+        declare(&world, &all);
+        let plan = world.plan().await;
+        assert_eq!(problems(&plan), ["acme/shop#integrations/phorge exclusive"]);
+    }
+    world.declare(&[project(
+        "acme/shop",
+        json!({"integrations": [tracker("phorge")], "unlisted": {"integrations": "delete"}}),
+    )]);
+    world.converge("in its place").await;
 }
 
 /// A refusal is shown with the words of the service.

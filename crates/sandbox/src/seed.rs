@@ -335,7 +335,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 42);
+        assert_eq!(fields, 43);
     }
 
     #[test]

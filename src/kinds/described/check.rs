@@ -116,7 +116,7 @@ impl Check<'_> {
                 || !entry.query.is_empty();
             if is_removed || !required.is_empty() {
                 let help = "leave out `required`, `edit: replace`, `before_removal` and `query`";
-                self.fault("create", "what is never created is never removed either", help);
+                self.fault("create", "no request creates or removes an entry", help);
             }
             return;
         }

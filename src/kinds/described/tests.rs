@@ -386,7 +386,7 @@ fn faults_of_a_description_have_their_places() {
             "unique: true",
             "unique: true\ncreate: never",
             "create",
-            "what is never created is never removed either",
+            "no request creates or removes an entry",
         ),
         (
             "type: integer, weakens: when_lower",

@@ -26,7 +26,10 @@ impl Check<'_> {
         let values = part.fields.values();
         let state = match part.state {
             State::Absent | State::Unmanaged => {
-                self.identity_only(of, &part, "absent");
+                // That it cannot be absent is reported.
+                if !of.only_edits() {
+                    self.identity_only(of, &part, "absent");
+                }
                 desired::State::Absent
             }
             State::Present => {
@@ -183,10 +186,9 @@ impl Check<'_> {
             if first.key != entry.key {
                 let message = format!("a {} can have only one {what}", self.scope.noun());
                 let second = self.faults.error("exclusive", message, spot(entry, of.identity[0]));
-                second.related(spot(first, of.identity[0]), "the other one").help(format!(
-                    "keep one; to replace one that is there, write `{{{}: {}, state: absent}}` for it",
-                    of.identity[0], first.key
-                ));
+                second
+                    .related(spot(first, of.identity[0]), "the other one")
+                    .help("keep one, and write `state: absent` in the entry of one that goes");
             }
         }
     }
