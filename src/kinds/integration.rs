@@ -283,14 +283,6 @@ impl Rules for Integrations {
         std::iter::once((SLUG.to_owned(), (*slug).into())).chain(needed).collect()
     }
 
-    /// The one that goes makes room for the one that comes.
-    fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let slug = before.get(SLUG).and_then(Json::as_str).filter(|_| after.is_empty());
-        let own = DATA.integrations.iter().find(|own| Some(&*own.slug) == slug);
-        let is_only = own.is_some_and(|own| own.only_one.is_some());
-        is_only.then_some(Effect::Provides(Capability::Room)).into_iter().collect()
-    }
-
     fn only_one(&self, section: Section, slug: &str) -> Option<&'static str> {
         let own = DATA.integrations.iter().find(|own| own.slug == slug);
         own.filter(|_| section.home.scope == Scope::Project)?.only_one.as_deref()

@@ -113,10 +113,14 @@ impl Placed {
         }
         let section = step.address.section.and_then(|name| kinds::section(scope, name));
         let needs = section.map_or(&[][..], |section| section.home.needs);
+        let name = step.address.entry.as_deref();
+        let only = section.zip(name).and_then(|(of, name)| of.rules.only_one(of, name));
+        // The one that goes makes room for the one that comes.
+        let is_only = only.is_some();
+        if is_only && step.action == Action::Delete {
+            provides.push(Capability::Room);
+        }
         let rank = rank(&step, &provides, &takes);
-        let entry = step.address.entry.as_deref();
-        let is_only =
-            section.zip(entry).is_some_and(|(of, name)| of.rules.only_one(of, name).is_some());
         Self { step, rank, provides, takes, needs, is_only }
     }
 }

@@ -665,7 +665,7 @@ const RESOURCE_GROUPS: Collection = Collection {
     writes: DEVELOPER,
     fields: &[
         Field { only_new: true, ..Field::new(KEY, Form::Text) },
-        Field { preset: r#""unordered""#, ..Field::new(MODE, Form::Word(MODES)) },
+        Field::new(MODE, Form::Word(MODES)),
     ],
     only_edited: true,
     ..Collection::new("/projects/{id}/resource_groups")
