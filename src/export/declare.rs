@@ -265,10 +265,15 @@ impl Declaring<'_> {
     /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
     /// personal namespace.
     fn is_left_out(&self, of: Section, live: &LiveEntry) -> bool {
-        let is_user = |name: &&str| of.field(name).names == Some(Named::User);
-        let user = live.id().filter(|_| of.identity.iter().any(is_user));
-        let own = [Some(self.settings.caller.id), self.facts.personal_owner];
-        live.protected.is_some() || (user.is_some() && own.contains(&user))
+        let is_user = |name: &&&str| of.field(name).names == Some(Named::User);
+        let Some(user) = of.identity.iter().find(is_user) else { return live.protected.is_some() };
+        let caller = &self.settings.caller;
+        let own = [Some(caller.id), self.facts.personal_owner];
+        // The name tells the caller too, should the id in a row of members be another one.
+        let name = live.fields.get(*user).and_then(Json::as_str);
+        live.protected.is_some()
+            || live.id().is_some_and(|id| own.contains(&Some(id)))
+            || name.is_some_and(|name| name.eq_ignore_ascii_case(&caller.username))
     }
 
     fn entry(&mut self, of: Section, live: &LiveEntry, about: &mut Vec<String>) -> Entry {

@@ -115,6 +115,18 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
 }
 
 #[test]
+fn the_callers_own_access_is_known_by_id_or_by_name() {
+    for (id, username, written) in
+        [(1, "root", false), (9, "Root", false), (1, "other", false), (9, "alice", true)]
+    {
+        let row = json!({"id": id, "username": username, "access_level": 50});
+        let estate = estate(Values::Plain, &[("acme/shop", json!({"members": [row]}))]);
+        let finished = estate.finish();
+        assert_eq!(finished.files[0].text.contains("members:"), written, "{id} {username}");
+    }
+}
+
+#[test]
 fn vanished_projects_are_missing_or_marked_for_deletion() {
     let path = "acme/shop";
     let marked = Facts { deleting: Some(None), ..Facts::default() };
