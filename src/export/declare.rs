@@ -450,9 +450,10 @@ impl Declaring<'_> {
     /// The reference to write in place of a value.
     fn reference(&mut self, of: Section, spec: &Spec, value: &Json, entry: &mut Entry) {
         let address = Address::container(self.path.into()).section(of.section);
-        // The path of a URL may be the secret part.
+        // The path of a URL may be the secret part. An entry may have several that are never shown.
         let called = match spec.field.secrecy {
             Secrecy::Address => host(value),
+            Secrecy::Reference => format!("{}_{}", entry.key, spec.name),
             _ => entry.key.clone(),
         };
         let name = variable(&address.entry(called));

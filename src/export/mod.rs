@@ -41,6 +41,7 @@ use crate::{
     secret::Secret,
     selection::Selection,
     text::{count, listed},
+    value::Object,
     yaml::write,
 };
 
@@ -264,7 +265,7 @@ impl Estate {
         }
         if self.settings.rehearse {
             let release = self.settings.release;
-            written.files.extend(rehearse::files(&self.documents, release, &written.secrets));
+            written.files.extend(rehearse::files(&self.documents, release));
         }
         let defaults = match self.settings.defaults {
             true => Scope::ALL
@@ -356,7 +357,8 @@ impl Estate {
                 let secret = &document.secrets[at];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
                     // A hash, not a number: another secret must not change this name.
-                    let what = format!("{}#{}/{}", document.path, secret.section, secret.key);
+                    let own = format!("{}/{}.{}", secret.section, secret.key, secret.field);
+                    let what = format!("{}#{own}", document.path);
                     let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
                     document.rename(at, name);
                 }
@@ -412,8 +414,11 @@ fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
         // The origin of a container is irrelevant after its creation.
         let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
         let section = part.of.section;
+        let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
+        let fields: Vec<Object> = fields.collect();
+        let has = |spec: &Spec| fields.iter().any(|own| part.of.rules.has(own, &spec.name));
         specs
-            .filter(|spec| never(part.of, spec))
+            .filter(|spec| never(part.of, spec) && has(spec))
             .map(move |spec| format!("{section}.{}", spec.name))
             .collect::<Vec<_>>()
     };

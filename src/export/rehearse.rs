@@ -1,18 +1,18 @@
-//! A seed with which the manifests can be applied to the embedded service: the users and groups
-//! that they name, branches, and stand-ins for secrets.
+//! A seed with which the manifests can be applied to the embedded service: what they name and
+//! cannot create, branches, and stand-ins for secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     File,
-    document::{Document, Entry, Part},
+    document::{Document, Entry, Part, Reference},
     layout::hash,
 };
 use crate::{
-    field::{Named, Scope, Tier},
+    field::{Compare, Named, Scope, Tier},
     kind::{Effect, Section, forms},
+    kinds,
     release::Known,
-    secret::Secret,
     text,
     value::{Fields, Json, Object},
     yaml::write::{self, Item, Node},
@@ -21,21 +21,29 @@ use crate::{
 /// From the least visible to the most visible.
 const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
-/// The seed for `documents`, whose values are not in `Defaults` yet, and values for `secrets`.
-pub(super) fn files(
-    documents: &[Document],
-    release: Known,
-    secrets: &BTreeMap<String, Secret>,
-) -> Vec<File> {
+/// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
+pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
-    let lines = secrets.iter().map(|(name, secret)| {
-        let value = stand_in(name, secret.expose());
-        format!("{name}='{value}'\n")
+    let line = |document: &Document, secret: &Reference| {
+        let section = kinds::section(document.scope, secret.section);
+        let is_url = section.is_some_and(|of| of.field(&secret.field).compare == Compare::Url);
+        // A URL that the service never shows is empty here.
+        let value = match secret.value.expose() {
+            "" if is_url => "https://example.org",
+            value => value,
+        };
+        format!("{}='{}'\n", secret.name, stand_in(&secret.name, value))
+    };
+    let secrets = documents.iter().flat_map(|of| of.secrets.iter().map(move |own| (of, own)));
+    let lines: BTreeSet<_> = secrets.map(|(of, own)| line(of, own)).collect();
+    let values = (!lines.is_empty()).then(|| File {
+        path: "sandbox.env".into(),
+        text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())
+            .chain(lines)
+            .collect(),
     });
-    let text = format!("# Placeholders for the sandbox.\n{}", lines.collect::<String>());
-    let values = File { path: "sandbox.env".into(), text };
-    std::iter::once(seed).chain((!secrets.is_empty()).then_some(values)).collect()
+    std::iter::once(seed).chain(values).collect()
 }
 
 /// Leaves out members whose level is below the one that a group above gives them: somebody raised
@@ -86,9 +94,17 @@ fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
 
 fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
-    for part in documents.iter().flat_map(|document| &document.parts) {
-        for entry in &part.entries {
-            for (_, kind, name) in forms::named_by(part.of, &plain(entry)) {
+    // The service creates no runner. The first project that has it owns it.
+    let mut runners: BTreeMap<String, &str> = BTreeMap::new();
+    for document in documents {
+        let parts = document.parts.iter();
+        let all =
+            parts.flat_map(|part| part.entries.iter().map(move |entry| (part.of, plain(entry))));
+        for (of, fields) in all {
+            for (_, kind, name) in forms::named_by(of, &fields) {
+                if kind == Named::Runner {
+                    runners.entry(name.clone()).or_insert(&document.path);
+                }
                 named.entry(kind).or_default().insert(name.to_lowercase(), name);
             }
         }
@@ -100,7 +116,9 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     }
     let users = named.remove(&Named::User).unwrap_or_default().into_values();
     let users = users.map(|name| (vec![Item::value("username", name)], None));
-    let projects: Vec<_> = documents.iter().filter_map(project).collect();
+    let owners: BTreeSet<_> = runners.values().copied().collect();
+    let projects: Vec<_> =
+        documents.iter().filter_map(|document| project(document, &owners)).collect();
     // The groups above a seeded project must exist too, and be at least as visible.
     let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let known = documents.iter().filter(|document| document.scope == Scope::Group);
@@ -133,8 +151,16 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     };
     let groups = groups.into_values().map(|items| (items, None)).collect();
     let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
-    let lists =
-        [list("users", users.collect()), list("groups", groups), list("projects", projects)];
+    let runners = runners.into_iter().map(|(runner, owner)| {
+        let projects = Item::value("projects", vec![Json::from(owner)]);
+        (vec![Item::value("description", runner), projects], None)
+    });
+    let lists = [
+        list("users", users.collect()),
+        list("groups", groups),
+        list("projects", projects),
+        list("runners", runners.collect()),
+    ];
     let release = release.release().map(|release| Item::value("release", release.to_string()));
     std::iter::once(Item::value("tier", tier.to_string()))
         .chain(release)
@@ -155,11 +181,17 @@ fn raise(group: &mut Vec<Item>, word: Option<&str>) {
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch, or one with a path
-/// that is no longer valid for new projects.
-fn project(document: &Document) -> Option<(String, Vec<Item>)> {
+/// often allow nobody to create projects, one with a field that waits for a branch or with entries that
+/// only the service creates, one of the `owners` of runners, or one with a path that is no longer valid
+/// for new projects.
+fn project(document: &Document, owners: &BTreeSet<&str>) -> Option<(String, Vec<Item>)> {
     let branch = document.parts.iter().find_map(branch);
-    let is_made = branch.is_none() && !document.is_archived && document.is_created();
+    let edited: Vec<_> = document.parts.iter().filter(|part| part.of.only_edits()).collect();
+    let is_made = branch.is_none()
+        && edited.is_empty()
+        && !document.is_archived
+        && document.is_created()
+        && !owners.contains(&*document.path);
     if document.scope != Scope::Project || is_made {
         return None;
     }
@@ -169,6 +201,10 @@ fn project(document: &Document) -> Option<(String, Vec<Item>)> {
         items.push(Item::value("settings", Json::Object(settings)));
     }
     items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
+    items.extend(edited.into_iter().map(|part| {
+        let names = part.entries.iter().map(|entry| Json::from(&*entry.key));
+        Item::value(part.of.section, names.collect::<Vec<_>>())
+    }));
     items.extend(document.is_archived.then(|| Item::value("archived", true)));
     Some((document.path.to_string(), items))
 }

@@ -200,15 +200,24 @@ impl Rules for Hooks {
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.get("url").and_then(Value::text).map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
-            let Err(why) = valid_url(url) else { continue };
-            let message = format!("the URL of a hook {why}");
-            let help = match url.starts_with(['“', '„', '‘', '«']) {
-                true => "write `'` or `\"`: other quotes are part of the text",
-                false => "write it as `https://HOST/PATH`",
-            };
-            report(Fault::error("hook-url", field, message, help));
+            check_url("the URL of a hook", field, url, report);
         }
     }
+}
+
+/// Reports a URL that the service would refuse to call. `called` is what the message calls it.
+pub(super) fn check_url(
+    called: &str,
+    field: &'static str,
+    url: &str,
+    report: &mut dyn FnMut(Fault),
+) {
+    let Err(why) = valid_url(url) else { return };
+    let help = match url.starts_with(['“', '„', '‘', '«']) {
+        true => "write `'` or `\"`: other quotes are part of the text",
+        false => "write it as `https://HOST/PATH`",
+    };
+    report(Fault::error("hook-url", field, format!("{called} {why}"), help));
 }
 
 /// `url` with a final `/` added, or without the one that it has.

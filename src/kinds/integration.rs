@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{described, prelude::*};
+use super::{described, hook, prelude::*};
 use crate::{
     field::KEYWORD,
     kind::{Detail, Spec, forms},
@@ -69,6 +69,8 @@ const HOME: Home = Home {
 };
 
 const SLUG: &str = "slug";
+/// The field of a secret URL to call.
+const WEBHOOK: &str = "webhook";
 /// The release that added group integrations.
 const OF_GROUPS_SINCE: Release = Release::new(17, 9);
 /// The release that added the parameter [`INHERITS`].
@@ -320,6 +322,10 @@ impl Rules for Integrations {
             let help = format!("take it away: it is a field of {of}");
             report(Fault::error("unknown-field", &spec.name, message, help));
         }
+        // Its value is known in a plan, if the environment has it.
+        if let Some(url) = declared.get(WEBHOOK).and_then(Value::text) {
+            hook::check_url("the URL of a webhook", WEBHOOK, url, report);
+        }
         // In place of an empty channel for what is confidential, the service shows the other one.
         let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
         for (name, _) in declared.iter().filter(|(_, value)| !is_set(value)) {
@@ -444,6 +450,16 @@ mod tests {
         assert_eq!(edit[0].repeated().count(), 0);
         let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
         assert_eq!(remove(of, raw), [delete]);
+    }
+
+    #[test]
+    fn a_webhook_is_a_url() {
+        for (url, expected) in
+            [("https://chat.example.org/hooks/1", &[][..]), ("chat", &[("webhook", "hook-url")])]
+        {
+            let declared = fields(json!({"slug": "slack", "webhook": url}));
+            assert_eq!(faults(section("integrations"), &declared), expected, "{url}");
+        }
     }
 
     /// Whether a PUT says that nothing is inherited.
