@@ -333,12 +333,23 @@ impl Rules for Integrations {
                 name.strip_prefix("confidential_").filter(|name| name.ends_with("_channel"));
             if let Some(spec) = OF_PROJECT.get(name)
                 && let Some(other) = other.and_then(|other| OF_PROJECT.get(other))
-                && declared.get(&other.name).is_some_and(is_set)
             {
-                let message = format!("`{name}` cannot be empty beside `{}`", other.name);
-                let help =
-                    format!("write the channel of `{}`: the service takes that one", other.name);
-                report(Fault::error("exclusive", &spec.name, message, help).with(&other.name));
+                let other = other.name.as_str();
+                match declared.get(other) {
+                    Some(value) if is_set(value) => {
+                        let message = format!("`{name}` cannot be empty beside `{other}`");
+                        let help =
+                            format!("write the channel of `{other}`: the service takes that one");
+                        let fault = Fault::error("exclusive", &spec.name, message, help);
+                        report(fault.with(other));
+                    }
+                    Some(_) => {}
+                    None => {
+                        let message = format!("`{name}` stays empty only if `{other}` is, too");
+                        let help = format!("add `{other}`: the service takes its channel");
+                        report(Fault::warning("no-effect", &spec.name, message, help));
+                    }
+                }
             }
         }
     }

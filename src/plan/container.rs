@@ -208,14 +208,14 @@ impl Planning<'_> {
         found: &Collection,
     ) -> Result<Findings, Cause> {
         let mut findings = diff::section(section, found, self.context)?;
-        self.settings.leave_held(&mut findings);
+        self.settings.leave_held(section.of, &mut findings);
         Ok(findings)
     }
 
     /// Plans a section that can be read only under `condition`. Held differences are only watched.
     pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
         let mut findings = diff::possible(section, condition, self.context);
-        self.settings.leave_held(&mut findings);
+        self.settings.leave_held(section.of, &mut findings);
         findings
     }
 

@@ -29,7 +29,7 @@ impl Planning<'_> {
         }
         for (name, section) in self.in_order() {
             let Some(mut supposed) = self.without_grants(name, section, &gone) else { continue };
-            self.settings.leave_held(&mut supposed);
+            self.settings.leave_held(section.of, &mut supposed);
             if let Some(until) =
                 supposed.watched.iter().find_map(|step| self.settings.held_until(&step.address))
             {

@@ -6,6 +6,8 @@
 //! manifest. A branch cannot rename its way out of a hold: it also holds what is declared to have
 //! had its path.
 
+use std::collections::BTreeMap;
+
 use jiff::{Span, civil::Date};
 
 use super::Plan;
@@ -13,7 +15,8 @@ use crate::{
     address::{Address, Selector},
     desired::{Container, Moves},
     diagnostic::Diagnostic,
-    diff::{Findings, Held},
+    diff::{Action, Findings, Held, Step},
+    kind::Section,
     text::{count, escape},
 };
 
@@ -97,16 +100,31 @@ impl Holds {
         holding.map(|hold| hold.until).max()
     }
 
-    /// Moves held steps of `findings` to the watched ones.
-    pub(super) fn leave(&self, findings: &mut Findings, moves: &Moves) {
+    /// Moves held steps of `findings`, those of a section, to the watched ones. What would take the
+    /// place of something that a hold keeps is held as long.
+    pub(super) fn leave(&self, of: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
+        let only = |step: &Step| of.rules.only_one(of, step.address.entry.as_deref()?);
         let steps = std::mem::take(&mut findings.steps);
         let (held, steps): (Vec<_>, Vec<_>) =
             steps.into_iter().partition(|step| self.until(&step.address, moves).is_some());
-        findings.steps = steps;
+        let kept = held.iter().filter(|step| step.action == Action::Delete);
+        let kept: BTreeMap<_, _> = kept
+            .filter_map(|step| Some((only(step)?, self.until(&step.address, moves)?)))
+            .collect();
         findings.watched.extend(held);
+        for step in steps {
+            let until = only(&step).filter(|_| step.action == Action::Create);
+            match until.and_then(|what| kept.get(what)) {
+                Some(until) => {
+                    findings.held.push(Held { address: step.address.clone(), until: *until });
+                    findings.watched.push(step);
+                }
+                None => findings.steps.push(step),
+            }
+        }
     }
 
     /// Adds to `findings`, all of `declared`, what is held: the largest held parts of the

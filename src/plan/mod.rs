@@ -48,7 +48,7 @@ use crate::{
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
     field::Scope,
-    kind::{Arrival, Created},
+    kind::{Arrival, Created, Section},
     live::{Caller, Live},
     planted::Bug,
     release::Release,
@@ -109,9 +109,9 @@ impl Settings {
         self.holds.until(address, &self.moves)
     }
 
-    /// Moves held steps of `findings` to the watched ones.
-    fn leave_held(&self, findings: &mut Findings) {
-        self.holds.leave(findings, &self.moves);
+    /// Moves held steps of `findings`, those of a section, to the watched ones.
+    fn leave_held(&self, of: Section, findings: &mut Findings) {
+        self.holds.leave(of, findings, &self.moves);
     }
 }
 

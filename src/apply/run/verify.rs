@@ -142,9 +142,10 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// of a group above.
     fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
         let table = self.container.section(left.address.section?)?.of.table();
+        let release = self.known.borrow().live.release;
         let late = fields.iter().filter_map(|name| {
             let field = &table.get(name)?.field;
-            let since = field.since.filter(|since| since.is_late());
+            let since = field.since.filter(|since| since.is_late() && !release.has(*since));
             let above = self.container.path.contains('/') && field.bounded_by.is_some();
             match (since, field.tier) {
                 (Some(since), _) => {

@@ -432,7 +432,10 @@ impl Check<'_> {
             self.fault(
                 format!("{at}/create_only"),
                 "a field with `create_only` can never change",
-                "add it to `identity` and remove `name_field`, or write `edit: replace`",
+                match self.description.create {
+                    Create::Never => "leave out `create_only`, or add it to `identity`",
+                    _ => "add it to `identity` and remove `name_field`, or write `edit: replace`",
+                },
             );
         }
         let is_unread = field.write_only || field.value == Value::Secret;

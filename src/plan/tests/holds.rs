@@ -189,6 +189,36 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     assert!(plan.unchanged().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
 }
 
+/// A project has one issue tracker, so the new one waits as long as the old one is kept.
+#[test]
+fn what_takes_the_place_of_something_held_is_held_too() {
+    let tracker = |slug: &str| json!({"slug": slug, "project_url": "https://i.example.org", "issues_url": "https://i.example.org/:id"});
+    let sections = json!({"integrations": [
+        tracker("youtrack"),
+        {"slug": "external-wiki", "external_wiki_url": "https://wiki.example.org"},
+    ]});
+    let declared = shop(&sections, Unlisted::Delete);
+    let old = tracker("redmine");
+    let live = here(
+        &declared,
+        &json!({"integrations": [{"slug": "redmine", "active": true, "properties": old}]}),
+    );
+    for (hold, held) in [
+        ("acme/shop#integrations/redmine", &["redmine", "youtrack"][..]),
+        ("acme/shop#integrations/youtrack", &["youtrack"]),
+        ("acme/shop#integrations/external-wiki", &["external-wiki"]),
+    ] {
+        let plan = container(&declared, &live, &holding(&[hold]));
+        let at = |held: &&str| format!("acme/shop#integrations/{held}");
+        let held: Vec<_> = held.iter().map(|held| at(&held)).collect();
+        assert_eq!(addresses(&plan.watched), held, "{hold}");
+        assert_eq!(plan.steps.len() + plan.watched.len(), 3, "{hold}");
+        let mut told: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
+        told.sort();
+        assert_eq!(told, held, "{hold}");
+    }
+}
+
 #[test]
 fn a_hold_that_matches_nothing_is_a_warning() {
     let (declared, live) = different();
