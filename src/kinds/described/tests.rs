@@ -181,6 +181,10 @@ fn a_flag_that_gives_access_counts_from_the_start() {
     assert_eq!(effects(json!({}), json!({"loud": true})), given);
     assert_eq!(effects(json!({}), json!({"loud": false})), []);
     assert_eq!(effects(json!({"loud": false}), json!({"loud": true})), [], "its field says so");
+    let toys = made(&EVERYTHING.replace("unique: true", "unique: true\ngrants: [kind]"));
+    let of = in_scope(&toys, Scope::Project);
+    let given = of.rules.effects(None, &object(json!({})), &object(json!({"kind": "red"})));
+    assert_eq!(given, [Effect::Weakens("add a toy".to_owned())]);
 }
 
 #[test]
