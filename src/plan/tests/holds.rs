@@ -210,7 +210,7 @@ fn what_takes_the_place_of_something_held_is_held_too() {
     ] {
         let plan = container(&declared, &live, &holding(&[hold]));
         let at = |held: &&str| format!("acme/shop#integrations/{held}");
-        let held: Vec<_> = held.iter().map(|held| at(&held)).collect();
+        let held: Vec<_> = held.iter().map(|held| at(held)).collect();
         assert_eq!(addresses(&plan.watched), held, "{hold}");
         assert_eq!(plan.steps.len() + plan.watched.len(), 3, "{hold}");
         let mut told: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
