@@ -209,8 +209,8 @@ fn what_takes_the_place_of_something_held_is_held_too() {
         ("acme/shop#integrations/external-wiki", &["external-wiki"]),
     ] {
         let plan = container(&declared, &live, &holding(&[hold]));
-        let at = |held: &&str| format!("acme/shop#integrations/{held}");
-        let held: Vec<_> = held.iter().map(|held| at(held)).collect();
+        let held: Vec<_> =
+            held.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
         assert_eq!(addresses(&plan.watched), held, "{hold}");
         assert_eq!(plan.steps.len() + plan.watched.len(), 3, "{hold}");
         let mut told: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
