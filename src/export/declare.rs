@@ -269,7 +269,7 @@ impl Declaring<'_> {
         let Some(user) = of.identity.iter().find(is_user) else { return live.protected.is_some() };
         let caller = &self.settings.caller;
         let own = [Some(caller.id), self.facts.personal_owner];
-        // The name tells the caller too, should the id in a row of members be another one.
+        // An answer with a wrong id must not make the caller's own access look like another user's.
         let name = live.fields.get(*user).and_then(Json::as_str);
         live.protected.is_some()
             || live.id().is_some_and(|id| own.contains(&Some(id)))

@@ -1,5 +1,5 @@
-//! A seed with which the manifests can be applied to the embedded service: what they name and
-//! cannot create, branches, and stand-ins for secrets.
+//! A seed with which the manifests can be applied to the embedded service: the users, groups,
+//! projects and runners that they name, branches, resource groups, and stand-ins for secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,18 @@ use super::{
     layout::hash,
 };
 use crate::{
-    field::{Compare, Named, Scope, Tier},
+    field::{Named, Scope, Tier},
     kind::{Effect, Section, forms},
-    kinds,
     release::Known,
     text,
     value::{Fields, Json, Object},
     yaml::write::{self, Item, Node},
 };
 
+/// The project that owns the runners of a seed.
+const OWNER: &str = "rehearsal/runners";
+/// The section whose entries only jobs create.
+const RESOURCE_GROUPS: &str = "resource_groups";
 /// From the least visible to the most visible.
 const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
@@ -25,18 +28,16 @@ const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
-    let line = |document: &Document, secret: &Reference| {
-        let section = kinds::section(document.scope, secret.section);
-        let is_url = section.is_some_and(|of| of.field(&secret.field).compare == Compare::Url);
-        // A URL that the service never shows is empty here.
+    let line = |secret: &Reference| {
+        // One that the service never shows is empty, and may have to be a URL.
         let value = match secret.value.expose() {
-            "" if is_url => "https://example.org",
+            "" => "https://example.org",
             value => value,
         };
         format!("{}='{}'\n", secret.name, stand_in(&secret.name, value))
     };
-    let secrets = documents.iter().flat_map(|of| of.secrets.iter().map(move |own| (of, own)));
-    let lines: BTreeSet<_> = secrets.map(|(of, own)| line(of, own)).collect();
+    let secrets = documents.iter().flat_map(|document| &document.secrets);
+    let lines: BTreeSet<_> = secrets.map(line).collect();
     let values = (!lines.is_empty()).then(|| File {
         path: "sandbox.env".into(),
         text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())
@@ -94,18 +95,16 @@ fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
 
 fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
-    // The service creates no runner. The first project that has it owns it.
-    let mut runners: BTreeMap<String, &str> = BTreeMap::new();
+    // The projects that have each runner.
+    let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
-        let parts = document.parts.iter();
-        let all =
-            parts.flat_map(|part| part.entries.iter().map(move |entry| (part.of, plain(entry))));
-        for (of, fields) in all {
+        for (of, fields) in entries(document) {
             for (_, kind, name) in forms::named_by(of, &fields) {
                 if kind == Named::Runner {
-                    runners.entry(name.clone()).or_insert(&document.path);
+                    runners.entry(name).or_default().insert(&document.path);
+                } else {
+                    named.entry(kind).or_default().insert(name.to_lowercase(), name);
                 }
-                named.entry(kind).or_default().insert(name.to_lowercase(), name);
             }
         }
     }
@@ -116,9 +115,7 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     }
     let users = named.remove(&Named::User).unwrap_or_default().into_values();
     let users = users.map(|name| (vec![Item::value("username", name)], None));
-    let owners: BTreeSet<_> = runners.values().copied().collect();
-    let projects: Vec<_> =
-        documents.iter().filter_map(|document| project(document, &owners)).collect();
+    let mut projects: Vec<_> = documents.iter().filter_map(project).collect();
     // The groups above a seeded project must exist too, and be at least as visible.
     let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let known = documents.iter().filter(|document| document.scope == Scope::Group);
@@ -149,17 +146,27 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let list = |name: &str, entries: Vec<(Vec<Item>, Option<String>)>| {
         (!entries.is_empty()).then(|| Item::new(name, Node::List(entries)))
     };
+    let declared: BTreeSet<_> = documents.iter().map(|own| own.path.to_lowercase()).collect();
+    let others = named.remove(&Named::Project).unwrap_or_default().into_iter();
+    let others = others.filter(|(lower, _)| !declared.contains(lower));
+    projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
+    // A runner has an owner, and seeded projects that have it are not new, so a guard would ask.
+    let seeded: BTreeSet<String> = projects.iter().map(|(path, _)| path.clone()).collect();
+    let owner = (!runners.is_empty()).then(|| vec![Item::value("path", OWNER)]);
+    projects.extend(owner.map(|items| (OWNER.to_owned(), items)));
+    let runners = runners.into_iter().map(|(runner, having)| {
+        let having = having.into_iter().filter(|path| seeded.contains(*path));
+        let having: Vec<_> = std::iter::once(OWNER).chain(having).map(Json::from).collect();
+        (vec![Item::value("description", runner), Item::value("projects", having)], None)
+    });
+    let runners = runners.collect();
     let groups = groups.into_values().map(|items| (items, None)).collect();
     let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
-    let runners = runners.into_iter().map(|(runner, owner)| {
-        let projects = Item::value("projects", vec![Json::from(owner)]);
-        (vec![Item::value("description", runner), projects], None)
-    });
     let lists = [
         list("users", users.collect()),
         list("groups", groups),
         list("projects", projects),
-        list("runners", runners.collect()),
+        list("runners", runners),
     ];
     let release = release.release().map(|release| Item::value("release", release.to_string()));
     std::iter::once(Item::value("tier", tier.to_string()))
@@ -181,17 +188,15 @@ fn raise(group: &mut Vec<Item>, word: Option<&str>) {
 }
 
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch or with entries that
-/// only the service creates, one of the `owners` of runners, or one with a path that is no longer valid
-/// for new projects.
-fn project(document: &Document, owners: &BTreeSet<&str>) -> Option<(String, Vec<Item>)> {
+/// often allow nobody to create projects, one with a field that waits for a branch or with resource
+/// groups, or one with a path that is no longer valid for new projects. Where a guard would ask about
+/// something in a project that is not new, resource groups are left to wait.
+fn project(document: &Document) -> Option<(String, Vec<Item>)> {
     let branch = document.parts.iter().find_map(branch);
-    let edited: Vec<_> = document.parts.iter().filter(|part| part.of.only_edits()).collect();
-    let is_made = branch.is_none()
-        && edited.is_empty()
-        && !document.is_archived
-        && document.is_created()
-        && !owners.contains(&*document.path);
+    let of_jobs = document.parts.iter().find(|part| part.of.section == RESOURCE_GROUPS);
+    let of_jobs = of_jobs.filter(|part| !part.entries.is_empty() && !is_guarded(document));
+    let is_made =
+        branch.is_none() && of_jobs.is_none() && !document.is_archived && document.is_created();
     if document.scope != Scope::Project || is_made {
         return None;
     }
@@ -201,12 +206,35 @@ fn project(document: &Document, owners: &BTreeSet<&str>) -> Option<(String, Vec<
         items.push(Item::value("settings", Json::Object(settings)));
     }
     items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
-    items.extend(edited.into_iter().map(|part| {
+    items.extend(of_jobs.map(|part| {
         let names = part.entries.iter().map(|entry| Json::from(&*entry.key));
-        Item::value(part.of.section, names.collect::<Vec<_>>())
+        Item::value(RESOURCE_GROUPS, names.collect::<Vec<_>>())
     }));
     items.extend(document.is_archived.then(|| Item::value("archived", true)));
     Some((document.path.to_string(), items))
+}
+
+/// Whether a guard asks before an entry is added to a project that is there already; not counted are
+/// runners, which a seeded project has.
+fn is_guarded(document: &Document) -> bool {
+    let weakens = |(of, fields): (Section, Fields)| {
+        let effects = of.rules.effects(None, &Object::new(), &forms::plain(&fields));
+        let has_runner = || {
+            let mut named = forms::named_by(of, &fields).into_iter();
+            named.any(|(_, kind, _)| kind == Named::Runner)
+        };
+        effects.iter().any(|effect| matches!(effect, Effect::Weakens(_))) && !has_runner()
+    };
+    entries(document).any(weakens)
+}
+
+/// The entries of a document, each with its section.
+fn entries(document: &Document) -> impl Iterator<Item = (Section, Fields)> {
+    let of = |part: &Part| {
+        let of = part.of;
+        part.entries.iter().map(move |entry| (of, plain(entry))).collect::<Vec<_>>()
+    };
+    document.parts.iter().flat_map(of)
 }
 
 /// The branch that a field of a section waits for.

@@ -200,7 +200,11 @@ impl Rules for Hooks {
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.get("url").and_then(Value::text).map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
-            check_url("the URL of a hook", field, url, report);
+            check_url("the URL of a hook", field, url.trim(), report);
+            if url.chars().count() > LONGEST {
+                let message = format!("the URL of a hook must have at most {LONGEST} characters");
+                report(Fault::error("hook-url", field, message, "write a shorter one"));
+            }
         }
     }
 }
@@ -228,19 +232,16 @@ fn with_other_end(url: &str) -> String {
 /// The maximum number of characters in the URL of a hook.
 const LONGEST: usize = 8192;
 
-/// Whether the service accepts `url` for a hook: `http` or `https` in lower case, with a host, at
-/// most 8192 characters. White space inside is accepted.
+/// Whether the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
+/// White space inside is accepted.
 fn valid_url(url: &str) -> Result<(), &'static str> {
     const SCHEME: &str = "must start with `http://` or `https://`, in lower case";
-    let (scheme, rest) = url.trim().split_once("://").ok_or(SCHEME)?;
+    let (scheme, rest) = url.split_once("://").ok_or(SCHEME)?;
     if !["http", "https"].contains(&scheme) {
         return Err(SCHEME);
     }
-    if url.trim().contains(char::is_control) {
+    if url.contains(char::is_control) {
         return Err("must not have control characters");
-    }
-    if url.chars().count() > LONGEST {
-        return Err("must have at most 8192 characters");
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();

@@ -328,7 +328,9 @@ impl Rules for Integrations {
         }
         // In place of an empty channel for what is confidential, the service shows the other one.
         let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
-        for (name, _) in declared.iter().filter(|(_, value)| !is_set(value)) {
+        let empty =
+            declared.iter().filter(|(name, value)| !is_set(value) && names.all.contains(*name));
+        for (name, _) in empty {
             let other =
                 name.strip_prefix("confidential_").filter(|name| name.ends_with("_channel"));
             if let Some(spec) = OF_PROJECT.get(name)

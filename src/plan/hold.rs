@@ -100,30 +100,32 @@ impl Holds {
         holding.map(|hold| hold.until).max()
     }
 
-    /// Moves held steps of `findings`, those of a section, to the watched ones. What would take the
-    /// place of something that a hold keeps is held as long.
+    /// Moves held steps of `findings`, those of a section, to the watched ones. If one thing takes the
+    /// place of another, a hold on one of them holds both.
     pub(super) fn leave(&self, of: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
-        let only = |step: &Step| of.rules.only_one(of, step.address.entry.as_deref()?);
+        let exchanged = |step: &Step| {
+            let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
+            of.rules.only_one(of, name)
+        };
         let steps = std::mem::take(&mut findings.steps);
-        let (held, steps): (Vec<_>, Vec<_>) =
-            steps.into_iter().partition(|step| self.until(&step.address, moves).is_some());
-        let kept = held.iter().filter(|step| step.action == Action::Delete);
-        let kept: BTreeMap<_, _> = kept
-            .filter_map(|step| Some((only(step)?, self.until(&step.address, moves)?)))
-            .collect();
-        findings.watched.extend(held);
-        for step in steps {
-            let until = only(&step).filter(|_| step.action == Action::Create);
-            match until.and_then(|what| kept.get(what)) {
-                Some(until) => {
-                    findings.held.push(Held { address: step.address.clone(), until: *until });
-                    findings.watched.push(step);
-                }
-                None => findings.steps.push(step),
+        let mut exchanges: BTreeMap<&str, Option<Date>> = BTreeMap::new();
+        for step in &steps {
+            if let Some(what) = exchanged(step) {
+                let until = exchanges.entry(what).or_default();
+                *until = (*until).max(self.until(&step.address, moves));
             }
+        }
+        for step in steps {
+            let own = self.until(&step.address, moves);
+            let until = exchanged(&step).and_then(|what| exchanges[what]).max(own);
+            if let Some(until) = until.filter(|_| until > own) {
+                findings.held.push(Held { address: step.address.clone(), until });
+            }
+            let all = if until.is_some() { &mut findings.watched } else { &mut findings.steps };
+            all.push(step);
         }
     }
 

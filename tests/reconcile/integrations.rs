@@ -231,6 +231,17 @@ async fn an_issue_tracker_beside_another_is_a_problem() {
     world.converge("in its place").await;
 }
 
+/// The plan knows the value of a webhook, and that the service would refuse it.
+#[tokio::test]
+async fn a_webhook_that_is_no_url_is_a_problem() {
+    let mut world = world().await;
+    for value in ["ftp://chat.example.org", "chat", " https://chat.example.org"] {
+        world.set("WEBHOOK", value);
+        declare(&world, &[slack(json!({}))]);
+        assert_eq!(problems(&world.plan().await), ["acme/shop#integrations/slack hook-url"]);
+    }
+}
+
 /// A refusal is shown with the words of the service.
 #[tokio::test]
 async fn a_refusal_is_shown_as_it_is() {

@@ -12,6 +12,7 @@ use crate::{
     cause::Cause,
     diff::Step,
     field::Tier,
+    live::Presence,
     plan::ContainerPlan,
     planted::Bug,
 };
@@ -142,7 +143,12 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// of a group above.
     fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
         let table = self.container.section(left.address.section?)?.of.table();
-        let release = self.known.borrow().live.release;
+        let known = self.known.borrow();
+        let release = known.live.release;
+        let has = match &known.live.presence {
+            Presence::Here(_, facts) => facts.tier,
+            _ => Tier::Free,
+        };
         let late = fields.iter().filter_map(|name| {
             let field = &table.get(name)?.field;
             let since = field.since.filter(|since| since.is_late() && !release.has(*since));
@@ -151,9 +157,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 (Some(since), _) => {
                     Some(format!("`{name}` needs release {since} of the service or later"))
                 }
-                (None, tier) if tier > Tier::Free => {
-                    Some(format!("`{name}` needs the {tier} tier"))
-                }
+                (None, tier) if tier > has => Some(format!("`{name}` needs the {tier} tier")),
                 _ => above.then(|| format!("a group above may decide about `{name}`")),
             }
         });

@@ -351,10 +351,9 @@ impl Check<'_> {
                 (&[Value::Text], "only texts can be compared like this")
             }
             Compare::Set => (&[Value::Texts], "only lists of texts can be compared like this"),
-            Compare::Url | Compare::Location => (
-                &[Value::Text, Value::Address, Value::Secret],
-                "only URLs can be compared like this",
-            ),
+            Compare::Url | Compare::Location => {
+                (&[Value::Text, Value::Address], "only URLs can be compared like this")
+            }
             _ => return self.words(at, field),
         };
         only("compare", true, types, help);

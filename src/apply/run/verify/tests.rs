@@ -18,6 +18,7 @@ use crate::{
     kind::{Capability, Effect},
     live::{Collection, Presence, testing::here},
     operation::HOOK_CREATE,
+    release::Known,
 };
 
 /// How the steps of a run ended, with nothing that does not match.
@@ -227,6 +228,15 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
         let found = with_run(container, steps.clone(), &live, |run| run.late(&steps[0], &names));
         assert_eq!(found.as_deref(), expected, "{names:?}");
     }
+    // What the service is known to have is no reason.
+    let mut newer = live;
+    newer.release = Known::Is("18.9".parse().unwrap());
+    if let Presence::Here(_, facts) = &mut newer.presence {
+        facts.tier = Tier::Ultimate;
+    }
+    let names = [jira, "approvals_before_merge"].map(str::to_owned);
+    let found = with_run(&container, steps.clone(), &newer, |run| run.late(&steps[0], &names));
+    assert_eq!(found, None);
 }
 
 /// Where nothing can be read any more, only the answers to the writes count.
