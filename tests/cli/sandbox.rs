@@ -294,6 +294,9 @@ fn check_reports_faults_of_a_seed_too() {
     for (seed, says, code) in [
         ("group: [{path: acme}]\n", "use `groups`", 3),
         ("groups: [acme]\n", "must be a mapping", 3),
+        // A section of projects has the same name, and other entries.
+        ("runners: builder\n", "`runners` must be a list", 3),
+        ("runners: [builder]\n", "must be a mapping", 3),
         ("projects: [{path: acme/shop, variables: {A: b}}]\n", "[{key: LOG_LEVEL, ", 3),
         (
             "groups: [{path: acme}]\nprojects:\n  - path: acme/shop\n    members: [{user: bob, access_level: owner}]\n",

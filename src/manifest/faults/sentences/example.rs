@@ -28,13 +28,20 @@ impl Located<'_> {
     pub(super) fn entry_example(&self) -> Option<String> {
         let item = if self.is_item { self.schema } else { self.schema.get("items")? };
         let properties = item.get("properties")?.as_object()?;
-        let of_kind = || kinds::everywhere().find(|of| of.section == self.section);
+        let has = |name: &&str| properties.contains_key(*name);
+        // A seed has lists with the names of sections, and entries of their own.
+        let is_own = |of: &crate::kind::Section| {
+            of.section == self.section
+                && of.identity.iter().chain(of.required).all(|name| has(&name))
+        };
+        let of_kind = || kinds::everywhere().find(is_own);
         let kind = (self.depth == 1 + usize::from(self.is_item)).then(of_kind).flatten();
         let names = match &kind {
             Some(of) => {
                 let known = of.table().schema["required"].as_array();
                 let known = known.into_iter().flatten().filter_map(Json::as_str);
                 let mut names: Vec<&str> = known.chain(of.required.iter().copied()).collect();
+                names.retain(has);
                 if names.is_empty() {
                     names.extend(of.identity.first());
                 }
@@ -48,7 +55,6 @@ impl Located<'_> {
         let (name, level) = written(self.node);
         let name = name.filter(|_| self.is_marked());
         let name = name.filter(|_| !may_be_secret(item) || matches!(self.node.data, Data::Map(_)));
-        let has = |name: &&str| properties.contains_key(*name);
         // A key is what tells entries apart, which need not be the first of what they need.
         let is_key = matches!(self.node.data, Data::Map(_));
         let fits = |of: &crate::kind::Section| of.identity.first() == names.first();
