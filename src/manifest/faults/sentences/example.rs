@@ -31,8 +31,7 @@ impl Located<'_> {
         let has = |name: &&str| properties.contains_key(*name);
         // A seed has lists with the names of sections, and entries of their own.
         let is_own = |of: &crate::kind::Section| {
-            of.section == self.section
-                && of.identity.iter().chain(of.required).all(|name| has(name))
+            of.section == self.section && of.identity.iter().chain(of.required).all(&has)
         };
         let of_kind = || kinds::everywhere().find(is_own);
         let kind = (self.depth == 1 + usize::from(self.is_item)).then(of_kind).flatten();
