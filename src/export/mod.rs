@@ -25,7 +25,7 @@ use std::{
 
 use declare::{Found, Unread};
 use defaults::Defaults;
-use document::{Document, Part};
+use document::{Document, Part, Reference};
 pub use everything::{everything, to_read, whole};
 pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
@@ -357,8 +357,8 @@ impl Estate {
                 let secret = &document.secrets[at];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
                     // A hash, not a number: another secret must not change this name.
-                    let own = format!("{}/{}.{}", secret.section, secret.key, secret.field);
-                    let what = format!("{}#{own}", document.path);
+                    let Reference { section, key, field, .. } = secret;
+                    let what = format!("{}#{section}/{key}.{field}", document.path);
                     let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
                     document.rename(at, name);
                 }

@@ -86,8 +86,7 @@ fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
     let fields = plain(entry);
     let mut named = forms::named_by(of, &fields).into_iter();
     let (.., user) = named.find(|(_, kind, _)| *kind == Named::User)?;
-    let effects = of.rules.effects(None, &Object::new(), &forms::plain(&fields));
-    effects.into_iter().find_map(|effect| match effect {
+    effects(of, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
     })
@@ -218,14 +217,17 @@ fn project(document: &Document) -> Option<(String, Vec<Item>)> {
 /// runners, which a seeded project has.
 fn is_guarded(document: &Document) -> bool {
     let weakens = |(of, fields): (Section, Fields)| {
-        let effects = of.rules.effects(None, &Object::new(), &forms::plain(&fields));
-        let has_runner = || {
-            let mut named = forms::named_by(of, &fields).into_iter();
-            named.any(|(_, kind, _)| kind == Named::Runner)
-        };
-        effects.iter().any(|effect| matches!(effect, Effect::Weakens(_))) && !has_runner()
+        let mut named = forms::named_by(of, &fields).into_iter();
+        let has_runner = named.any(|(_, kind, _)| kind == Named::Runner);
+        let mut effects = effects(of, &fields).into_iter();
+        !has_runner && effects.any(|effect| matches!(effect, Effect::Weakens(_)))
     };
     entries(document).any(weakens)
+}
+
+/// What an entry with these fields does when it is added.
+fn effects(of: Section, fields: &Fields) -> Vec<Effect> {
+    of.rules.effects(None, &Object::new(), &forms::plain(fields))
 }
 
 /// The entries of a document, each with its section.
@@ -246,11 +248,8 @@ fn branch(part: &Part) -> Option<Json> {
 
 /// The visibility for the seed.
 fn visibility(document: &Document) -> Option<String> {
-    let effects = document.parts.iter().flat_map(|part| {
-        let after = part.entries.first().map(|entry| forms::plain(&plain(entry)));
-        part.of.rules.effects(None, &Object::new(), &after.unwrap_or_default())
-    });
-    effects.into_iter().find_map(|effect| match effect {
+    let mut all = entries(document).flat_map(|(of, fields)| effects(of, &fields));
+    all.find_map(|effect| match effect {
         Effect::Visibility { after, .. } => Some(after),
         _ => None,
     })
