@@ -6,7 +6,11 @@
 //! [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
 //! with the next document. No message quotes a scalar, because any scalar may be a secret.
 
-use std::{borrow::Cow, collections::HashMap, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use granit_parser::{BorrowedInput, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde::Deserialize;
@@ -377,7 +381,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let mut map = Counted::collection(start);
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         let dropped = self.dropped.len();
-        let mut seen: HashMap<Cow<'t, str>, Range<usize>> = HashMap::new();
+        let mut seen: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd) {
@@ -541,7 +545,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     fn merge(
         &mut self,
         entries: &mut Vec<(Key, Node)>,
-        seen: &mut HashMap<Cow<'t, str>, Range<usize>>,
+        seen: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
         merged: Vec<(Key, Node)>,
     ) {
         for (key, value) in merged {
@@ -691,6 +695,24 @@ impl Node {
 
     const fn is_collection(&self) -> bool {
         matches!(self.data, Data::List(_) | Data::Map(_))
+    }
+}
+
+impl From<Json> for Node {
+    /// The value without a position.
+    fn from(value: Json) -> Self {
+        let data = match value {
+            Json::Null => Data::Null,
+            Json::Bool(value) => Data::Bool(value),
+            Json::Number(number) => Data::Number(number),
+            Json::String(text) => Data::Text(text),
+            Json::Array(items) => Data::List(items.into_iter().map(Self::from).collect()),
+            Json::Object(object) => {
+                let entry = |(name, value)| (Key { name, span: 0..0 }, Self::from(value));
+                Data::Map(object.into_iter().map(entry).collect())
+            }
+        };
+        Self { data, span: 0..0 }
     }
 }
 

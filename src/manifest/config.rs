@@ -281,9 +281,8 @@ pub fn read(
     findings.add_yaml(&parsed);
     let mut config = None;
     if let [document] = &parsed.documents[..] {
-        let json = document.to_json();
-        findings.add_schema(document, &json, &schema::CONFIG);
-        config = Config::deserialize(&json).ok();
+        findings.add_schema(document, &schema::CONFIG);
+        config = Config::deserialize(document.to_json()).ok();
         for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
             check_managed(managed, &mut findings);
         }

@@ -92,11 +92,10 @@ fn read(
 }
 
 fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<Described> {
-    let json = document.to_json();
-    if !findings.add_schema(document, &json, &DESCRIPTION).is_empty() || !findings.is_empty() {
+    if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
-    let description = match Description::deserialize(&json) {
+    let description = match Description::deserialize(document.to_json()) {
         Ok(description) => description,
         Err(error) => {
             let message = format!("this is no description: {}", escape(&error.to_string()));

@@ -246,7 +246,7 @@ pub fn faults_of(
     } else if findings.is_empty() {
         match &parsed.documents[..] {
             [document] => {
-                drop(findings.add_schema(document, &document.to_json(), &Checker::new(schema)));
+                drop(findings.add_schema(document, &Checker::new(schema)));
                 if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
                     findings.error("value", message, at);
                 }

@@ -58,8 +58,10 @@ pub fn credential(value: &str) -> Option<&'static str> {
     if value.len() < SHORTEST && !value.contains(':') {
         return None;
     }
-    let is_token =
-        |word: &str| TOKENS.split(' ').any(|beginning| goes_on(word, beginning, SHORTEST - 4));
+    let is_token = |word: &str| {
+        word.len() >= SHORTEST
+            && TOKENS.split(' ').any(|beginning| goes_on(word, beginning, SHORTEST - 4))
+    };
     // Most URLs have neither a password nor parameters.
     let url = value.contains(['@', '?']).then(|| url::Url::parse(value).ok()).flatten();
     let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());

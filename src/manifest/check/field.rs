@@ -289,7 +289,7 @@ impl Check<'_> {
 
     /// The end of an access should not be in the past: the service refuses to create such an entry.
     fn day(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let is_end = spec.schema["format"] == "date" && spec.name.ends_with("expires_at");
+        let is_end = spec.format == "date" && spec.name.ends_with("expires_at");
         let text = field.value.text().filter(|_| is_end);
         let day = text.and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.context.today) {

@@ -11,7 +11,6 @@ use super::schema::Checker;
 use crate::{
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
     text::escape,
-    value::Json,
     yaml::{self, Node, Parsed},
 };
 
@@ -216,24 +215,19 @@ impl Findings {
 
     /// Adds the errors that `checker` finds in `document`, whose JSON form is `json`. Returns the
     /// pointers of the refused values.
-    pub(super) fn add_schema(
-        &mut self,
-        document: &Node,
-        json: &Json,
-        checker: &Checker,
-    ) -> BTreeSet<String> {
+    pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
         let mut refused = BTreeSet::new();
-        if checker.validator.is_valid(json) {
+        if checker.validator.is_valid(&document) {
             return refused;
         }
-        for error in checker.validator.iter_errors(json).take(2 * MOST) {
+        for error in checker.validator.iter_errors(document).take(2 * MOST) {
             let is_new = refused.insert(error.instance_path().as_str().to_owned());
             sentences::explain(&error, document, &checker.schema, is_new, self);
         }
         // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
         let meant = sentences::meant(document, &checker.schema);
-        let (mut seen, json) = (BTreeSet::new(), meant.to_json());
-        for error in checker.validator.iter_errors(&json).take(2 * MOST) {
+        let mut seen = BTreeSet::new();
+        for error in checker.validator.iter_errors(&meant).take(2 * MOST) {
             let at = error.instance_path().as_str();
             if at.matches('/').count() > 1 {
                 let is_new = seen.insert(at.to_owned());

@@ -11,14 +11,13 @@ use crate::{
     manifest::schema,
     origin::{Layer, Sourced},
     text::{did_you_mean, is_name},
-    value::Json,
     yaml::Node,
 };
 
 impl Reader<'_, '_> {
-    /// The content of `document`, whose JSON form is `json`.
-    pub(super) fn acknowledge(&mut self, document: &Node, json: &Json) -> Acknowledge {
-        let written = schema::Acknowledge::deserialize(json).ok();
+    /// The content of `document`.
+    pub(super) fn acknowledge(&mut self, document: &Node) -> Acknowledge {
+        let written = schema::Acknowledge::deserialize(document.to_json()).ok();
         let (at, until) = (self.at(document), self.until(document));
         let origin = |name: &str| {
             let (key, _) = document.get(name)?;

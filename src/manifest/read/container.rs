@@ -102,9 +102,8 @@ impl Reader<'_, '_> {
         refused: &Refused,
     ) -> Section {
         let origin = self.origin(key, layer);
-        let pointer = format!("/{}", of.section);
         let part = |state, fields, is_open| {
-            let sound = refused.sound(of, &pointer);
+            let sound = refused.sound(of, || format!("/{}", of.section));
             let key = OnceLock::from(String::new());
             vec![Part { origin: origin.clone(), state, sound, is_open, fields, key }]
         };
@@ -145,7 +144,7 @@ impl Reader<'_, '_> {
             };
             let origin = self.source.origin(beginning(node), layer);
             let (mut fields, is_open) = self.fields(of, node, layer);
-            let sound = refused.sound(of, &format!("/{}/{index}", of.section));
+            let sound = refused.sound(of, || format!("/{}/{index}", of.section));
             if sound != Sound::Whole {
                 self.misnamed(of, node, layer, &mut fields);
             }
@@ -271,8 +270,8 @@ impl Reader<'_, '_> {
                     .any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
         };
         for (key, value) in node.entries() {
-            let is_known = of.table().get(&key.name).is_some();
-            if is_known && value.text().is_some_and(has_parameter) {
+            let has_parameter = value.text().is_some_and(has_parameter);
+            if has_parameter && of.table().get(&key.name).is_some() {
                 let name = &key.name;
                 let message = format!("`{name}` is sent as written: it is no template");
                 let warning = Finding::warning("template", message, key.span.clone());

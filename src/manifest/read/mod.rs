@@ -77,9 +77,12 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
     let described = described.collect();
     let is_rule = |document: &&Document| matches!(document, Document::Rule(_));
-    let is_partial = documents.iter().filter(is_rule).count() < rules(text)
-        || written()
-            .any(|document| document.get("kind").is_some() && DocumentKind::of(document).is_none());
+    // Without a fault, each document was read.
+    let is_partial = !findings.is_empty()
+        && (documents.iter().filter(is_rule).count() < rules(text)
+            || written().any(|document| {
+                document.get("kind").is_some() && DocumentKind::of(document).is_none()
+            }));
     findings.explain_slips(text);
     if !findings.is_empty() {
         hide(&mut source, &parsed);
@@ -138,8 +141,7 @@ impl Reader<'_, '_> {
         let is_profile = matches!(kind, DocumentKind::Profile(_));
         let closed = kind.scope().and_then(|scope| templates::closed(document, scope, !is_profile));
         let closed = closed.as_ref().unwrap_or(document);
-        let json = closed.to_json();
-        let refused = Refused(self.findings.add_schema(closed, &json, kind.checker()));
+        let refused = Refused(self.findings.add_schema(closed, kind.checker()));
         match kind {
             DocumentKind::Container(scope) => {
                 self.container(scope, document, &refused).map(Box::new).map(Document::Container)
@@ -147,7 +149,7 @@ impl Reader<'_, '_> {
             DocumentKind::Defaults(scope) => self.defaults(scope, document, &refused),
             DocumentKind::Profile(scope) => self.profile(scope, document, &refused),
             DocumentKind::Acknowledge => {
-                Some(Document::Acknowledge(Box::new(self.acknowledge(document, &json))))
+                Some(Document::Acknowledge(Box::new(self.acknowledge(document))))
             }
         }
     }
@@ -285,7 +287,11 @@ struct Refused(BTreeSet<String>);
 
 impl Refused {
     /// How much of the part of `of` at `pointer` is not refused.
-    fn sound(&self, of: Section, pointer: &str) -> Sound {
+    fn sound(&self, of: Section, pointer: impl FnOnce() -> String) -> Sound {
+        if self.0.is_empty() {
+            return Sound::Whole;
+        }
+        let pointer = pointer();
         let below = format!("{pointer}/");
         let from = self.0.range(below.clone()..).inspect(|_| steps::step());
         let mut inner = from.map_while(|at| at.strip_prefix(&below)).peekable();
@@ -294,7 +300,7 @@ impl Refused {
             of.table().get(name).is_some() && !of.identity.contains(&name)
         };
         match inner.peek().is_none() {
-            _ if self.0.contains(pointer) => Sound::Not,
+            _ if self.0.contains(&pointer) => Sound::Not,
             true => Sound::Whole,
             false if inner.all(is_value) => Sound::Names,
             false => Sound::Not,

@@ -24,6 +24,7 @@ mod container;
 mod layers;
 mod lookup;
 mod published;
+mod tree;
 
 pub(super) use acknowledge::Acknowledge;
 pub(super) use container::OLD_UNLISTED;
@@ -32,6 +33,7 @@ pub use lookup::{Known, known, names, with_last_name};
 pub use published::published;
 
 use container::Use;
+use tree::Tree;
 
 /// A schema with its validator, built once.
 #[derive(Debug)]
@@ -39,15 +41,15 @@ pub(super) struct Checker {
     /// The schema.
     pub(super) schema: Json,
     /// Its validator.
-    pub(super) validator: Validator,
+    pub(super) validator: Validator<Tree>,
 }
 
 impl Checker {
     pub(super) fn new(schema: Json) -> Self {
         // The schemas are made from the types in this crate, and a test builds all of them.
         // Refusing everything is the safe fallback.
-        let validator = jsonschema::validator_for(&schema)
-            .or_else(|_| jsonschema::validator_for(&json!(false)));
+        let options = jsonschema::options_for();
+        let validator = options.build(&schema).or_else(|_| options.build(&json!(false)));
         match validator {
             Ok(validator) => Self { schema, validator },
             Err(_) => unreachable!("`false` is a schema"),
@@ -185,6 +187,7 @@ pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
         Shape::Container | Shape::Mapping => fields.into(),
     };
     let document = json!({"kind": scope.document(), "path": "acme/shop", of.section: section});
+    let document = Node::from(document);
     let refused = DocumentKind::Container(scope).checker().validator.iter_errors(&document).next();
     refused.map(|error| error.masked_with("the value").to_string())
 }
@@ -302,8 +305,8 @@ mod tests {
     #[test]
     fn built_in_descriptions_match_their_schema() {
         for text in kinds::described::FILES {
-            let json = crate::yaml::parse(text).documents[0].to_json();
-            let errors: Vec<_> = DESCRIPTION.validator.iter_errors(&json).collect();
+            let parsed = crate::yaml::parse(text);
+            let errors: Vec<_> = DESCRIPTION.validator.iter_errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
         }
     }
