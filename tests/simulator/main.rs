@@ -361,6 +361,11 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
     }
 }
 
+/// Whether a run trusts its plan: both, or by default one of the two in turns.
+fn trusting(all: bool, turn: usize) -> impl Iterator<Item = bool> {
+    [false, true].into_iter().filter(move |trusts| all || *trusts == turn.is_multiple_of(2))
+}
+
 /// A number from the environment.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -372,19 +377,18 @@ fn without_faults_no_rule_is_broken() {
     assert!(simulator.names.len() >= 30);
     let single: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
     let dialects = || simulator.dialects.keys().filter(|name| !single.contains(&***name));
-    let mut broken = BTreeMap::<_, Vec<_>>::new();
-    for name in &simulator.names {
-        for dialect in dialects() {
-            for trusts in [false, true] {
-                let calm = simulator.calm(name);
-                let played = simulator.play(&Schedule { dialect: dialect.clone(), trusts, ..calm });
-                for violation in played.violations {
-                    broken.entry((name, violation)).or_default().push((dialect, trusts));
-                }
-            }
+    let all = given("UNDRIFT_SEEDS").is_some();
+    let mut schedules = Vec::new();
+    for (number, name) in simulator.names.iter().enumerate() {
+        for (at, dialect) in dialects().enumerate() {
+            let calm = Schedule { dialect: dialect.clone(), ..simulator.calm(name) };
+            schedules.extend(
+                trusting(all, at + number).map(|trusts| Schedule { trusts, ..calm.clone() }),
+            );
         }
     }
-    assert!(broken.is_empty(), "{broken:#?}");
+    let played = simulator.all_hold(schedules.into_iter());
+    println!("{played} runs without faults");
 }
 
 #[test]
@@ -396,7 +400,6 @@ fn every_single_fault_at_every_request_is_survived() {
         Some(number) => number.parse().unwrap(),
         None => EXHAUSTIVE,
     };
-    // By default a run that trusts its plan has one half of the faults, one that does not the other.
     let all = given.is_some();
     let faults = Fault::all();
     let courses = simulator.courses();
@@ -405,8 +408,7 @@ fn every_single_fault_at_every_request_is_survived() {
     for course in &courses[..scenarios] {
         for at in 0..course.requests {
             for (number, fault) in faults.iter().enumerate() {
-                let both = [false, true].into_iter();
-                for trusts in both.filter(|trusts| all || *trusts == ((at + number) % 2 == 0)) {
+                for trusts in trusting(all, at + number) {
                     let faults = vec![(at, fault.clone())];
                     schedules.push(Schedule { faults, trusts, ..simulator.calm(&course.scenario) });
                 }
@@ -503,7 +505,7 @@ fn random_organisations_become_what_is_declared() {
 fn the_same_schedule_gives_the_same_run() {
     let simulator = Simulator::new();
     let crossed = simulator.crossed(0).take(SEEDS / 5);
-    for schedule in simulator.random(0).take(SEEDS).chain(crossed) {
+    for schedule in simulator.random(0).take(SEEDS / 2).chain(crossed) {
         assert_eq!(
             simulator.play(&schedule).trace,
             simulator.play(&schedule).trace,
