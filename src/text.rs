@@ -69,7 +69,8 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         return None;
     }
     let name = snake_case(name);
-    let limit = (name.chars().count() / 3).max(1);
+    let length = name.chars().count();
+    let limit = (length / 3).max(1);
     let is_near = |other: &str| {
         let near =
             |(a, b): (&str, &str)| strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1);
@@ -80,6 +81,10 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);
     let rated = candidates.filter_map(|candidate| {
         let other = snake_case(candidate);
+        // Each letter more or less is an error; counting them is much faster.
+        if other.chars().count().abs_diff(length) > limit {
+            return None;
+        }
         let slips = strsim::osa_distance(&name, &other);
         (slips <= limit && is_near(&other)).then_some((slips, candidate))
     });

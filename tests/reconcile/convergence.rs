@@ -631,15 +631,17 @@ fn sends_what_is_known(world: &World) {
 }
 
 /// The faithful service, the release whose code is known, and halves of all dialects, of which the
-/// later release has settled some. Each field is tested alone in the faithful service and, at the
-/// later release, with all dialects.
+/// later release has settled some. Each field is tested alone in the faithful service of both
+/// releases and, with `UNDRIFT_EXHAUSTIVE`, in one half of the dialects of the later one.
 fn profiles() -> Vec<(String, Profile, Tried)> {
     let faithful = ("faithful".to_owned(), Profile::default());
     let halves = halves(&[switches(), hostile()].concat());
     let profiles: Vec<_> = std::iter::once(faithful).chain(halves).collect();
+    let is_all = std::env::var_os("UNDRIFT_EXHAUSTIVE").is_some();
     let later = |at: usize| {
         let (name, profile) = &profiles[at];
-        (format!("{LATER}, {name}"), profile.clone().at(LATER), Tried::Alone)
+        let tried = if at == 0 || is_all { Tried::Alone } else { Tried::Together };
+        (format!("{LATER}, {name}"), profile.clone().at(LATER), tried)
     };
     let later = [later(0), later(1)];
     let tried = |at| if at == 0 { Tried::Alone } else { Tried::Together };

@@ -217,7 +217,7 @@ impl Findings {
     /// pointers of the refused values.
     pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
         let mut refused = BTreeSet::new();
-        if checker.validator.is_valid(&document) {
+        if checker.validator.is_valid(document) {
             return refused;
         }
         for error in checker.validator.iter_errors(document).take(2 * MOST) {
