@@ -693,7 +693,8 @@ impl Node {
             || self.entries().iter().any(|(_, value)| value.has_unreadable())
     }
 
-    const fn is_collection(&self) -> bool {
+    /// Whether it is a list or a mapping.
+    pub const fn is_collection(&self) -> bool {
         matches!(self.data, Data::List(_) | Data::Map(_))
     }
 }

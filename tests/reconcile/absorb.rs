@@ -140,7 +140,7 @@ fn any_drift_can_be_absorbed() {
     let states = (random::group(), random::declared(), random::group(), random::declared());
     // Which sections are in rules, and whether the rules are edited.
     let layers = (any::<u16>(), any::<bool>());
-    random::cases(24)
+    random::cases(12)
         .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
             let mode = if at_source { Mode::AtSource } else { Mode::Own };
             runtime.block_on(async {

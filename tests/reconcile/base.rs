@@ -108,7 +108,7 @@ fn mixed(base: &Json, other: &Json, mask: u16) -> Json {
 fn drift_stays_unless_it_is_healed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), declared(), declared(), any::<u16>(), any::<u16>());
-    cases(32)
+    cases(16)
         .run(&states, |(team, old, other, live, mask, drifted)| {
             runtime.block_on(async {
                 let world = world().await;

@@ -290,7 +290,7 @@ async fn an_exported_organisation_can_be_built_from_nothing() {
 #[test]
 fn any_export_plans_to_nothing_and_builds_the_same_state() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    random::cases(16)
+    random::cases(8)
         .run(&(random::group(), random::declared()), |(group, declared)| {
             runtime.block_on(async {
                 let mut world = random::world().await;

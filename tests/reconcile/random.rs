@@ -325,10 +325,11 @@ pub(crate) fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Jso
     all
 }
 
-/// Runs a property this many times.
+/// Runs a property this many times; `UNDRIFT_CASES=10` makes it ten times as many.
 pub(crate) fn cases(cases: u32) -> TestRunner {
+    let times = std::env::var("UNDRIFT_CASES").map_or(1, |times| times.parse().unwrap());
     TestRunner::new(ProptestConfig {
-        cases,
+        cases: cases * times,
         max_shrink_iters: 40,
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -352,7 +353,7 @@ pub(crate) async fn world() -> World {
 fn apply_leaves_nothing_to_do_for_any_declaration_and_live_state() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), group(), declared());
-    cases(48)
+    cases(24)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
                 let world = world().await;

@@ -213,8 +213,7 @@ impl Findings {
         }
     }
 
-    /// Adds the errors that `checker` finds in `document`, whose JSON form is `json`. Returns the
-    /// pointers of the refused values.
+    /// Adds the errors that `checker` finds in `document`. Returns the pointers of the refused values.
     pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
         let mut refused = BTreeSet::new();
         if checker.validator.is_valid(document) {

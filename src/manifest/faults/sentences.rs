@@ -110,6 +110,7 @@ pub(super) fn explain(
 /// What stands in `document` under other names than those that are meant, under these, and mappings in
 /// the place of lists as the lists that are meant: the keys tell entries apart.
 pub(super) fn meant(document: &Node, root: &Json) -> Node {
+    let mut seen = BTreeSet::new();
     let entries = locate("", document, root).into_iter().flat_map(|top| {
         document.entries().iter().filter_map(move |(key, value)| {
             let is_known = top.schema["properties"].get(&key.name).is_some();
@@ -123,6 +124,8 @@ pub(super) fn meant(document: &Node, root: &Json) -> Node {
             (!is_meant).then(|| (key, listed.unwrap_or_else(|| value.clone())))
         })
     });
+    // Two names can stand for one key.
+    let entries = entries.filter(|(key, _)| seen.insert(key.name.clone()));
     Node { data: Data::Map(entries.collect()), span: document.span.clone() }
 }
 

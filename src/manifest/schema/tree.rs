@@ -4,11 +4,12 @@ use std::{borrow::Cow, iter, ptr, slice};
 
 use jsonschema::{
     JsonType,
-    json::{Array, Json, Node, NodeIdentity, Object},
+    json::{Array, Json, Node, NodeIdentity, Object, cmp, unique},
 };
+use serde_json::{Number, Value};
 
 use crate::{
-    value,
+    steps,
     yaml::{self, Data, Key},
 };
 
@@ -21,7 +22,7 @@ impl Json for Tree {
     type PreparedKey = String;
     type StringBuffer = ();
 
-    // A lookup compares one key after another.
+    // A lookup goes through the keys, so one pass for all names is never slower. Products of this do not overflow.
     const KEYS_PER_LOOKUP: usize = u16::MAX as usize;
 
     fn prepare_key(key: &str) -> String {
@@ -35,7 +36,7 @@ impl Json for Tree {
 
 impl<'a> Node<'a, Tree> for &'a yaml::Node {
     type Array = &'a [yaml::Node];
-    type Number = &'a serde_json::Number;
+    type Number = &'a Number;
     type Object = &'a [(Key, yaml::Node)];
 
     fn as_object(&self) -> Option<Self::Object> {
@@ -73,16 +74,22 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
         }
     }
 
-    fn equals_value(&self, expected: &value::Json) -> bool {
+    fn equals_value(&self, expected: &Value) -> bool {
         match (&self.data, expected) {
-            (Data::Text(text), expected) => expected.as_str() == Some(text),
+            (Data::Null | Data::Unreadable, Value::Null) => true,
             (Data::Bool(value), expected) => expected.as_bool() == Some(*value),
-            _ => jsonschema::json::cmp::equal(&self.to_json(), expected),
+            (Data::Text(text), expected) => expected.as_str() == Some(text),
+            (Data::Number(_), Value::Number(_))
+            | (Data::List(_), Value::Array(_))
+            | (Data::Map(_), Value::Object(_)) => cmp::equal(&self.to_json(), expected),
+            _ => false,
         }
     }
 
-    fn to_value(&self) -> Cow<'a, value::Json> {
-        Cow::Owned(self.to_json())
+    /// Only errors contain it, and nobody reads it there: copies of collections would multiply a large
+    /// document.
+    fn to_value(&self) -> Cow<'a, Value> {
+        Cow::Owned(if self.is_collection() { Value::Null } else { self.to_json() })
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
@@ -103,7 +110,7 @@ impl<'a> Object<'a, Tree> for &'a [(Key, yaml::Node)] {
     }
 
     fn get(&self, key: &String) -> Option<&'a yaml::Node> {
-        let mut entries = self.iter();
+        let mut entries = self.iter().inspect(|_| steps::step());
         entries.find(|(known, _)| known.name == *key).map(|(_, value)| value)
     }
 
@@ -122,5 +129,59 @@ impl<'a> Array<'a, Tree> for &'a [yaml::Node] {
 
     fn elements(&self) -> Self::ElementsIter {
         self.iter()
+    }
+
+    fn is_unique(&self) -> bool {
+        let items: Vec<_> = self.iter().map(yaml::Node::to_json).collect();
+        unique::is_unique(&items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs};
+
+    use jsonschema::{ValidationError, Validator};
+
+    use super::{super::DocumentKind, *};
+
+    /// The place and text of each fault.
+    fn faults<'a, F: Json>(
+        validator: &'a Validator<F>,
+        node: F::Node<'a>,
+    ) -> BTreeSet<(String, String)> {
+        let errors = validator.iter_errors(node);
+        let text = |error: ValidationError<'_>| error.masked_with("the value").to_string();
+        errors.map(|error| (error.instance_path().to_string(), text(error))).collect()
+    }
+
+    #[test]
+    fn a_tree_has_the_faults_of_its_json() {
+        let kinds = DocumentKind::ALL.map(|kind| {
+            let checker = kind.checker();
+            (&checker.validator, jsonschema::validator_for(&checker.schema).unwrap())
+        });
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
+        let mut texts: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+            .map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned())
+            .collect();
+        // Equal numbers and lists, and names that are not words.
+        texts.push("kind: Project\npath: a/b\nsettings: {topics: [a, a, 1, 1.0], build_timeout: 3600.0, 'ü\"/~': 1e3}".to_owned());
+        let mut count = 0;
+        for text in &texts {
+            for document in yaml::parse(text).documents {
+                let json = document.to_json();
+                for (tree, plain) in &kinds {
+                    let expected = faults(plain, &json);
+                    assert_eq!(faults(tree, &document), expected, "{text}");
+                    assert_eq!(tree.is_valid(&document), expected.is_empty(), "{text}");
+                    count += usize::from(!expected.is_empty());
+                }
+            }
+        }
+        assert!(count > 1000, "{count}");
     }
 }
