@@ -8,10 +8,7 @@ use jsonschema::{
 };
 use serde_json::{Number, Value};
 
-use crate::{
-    steps,
-    yaml::{self, Data, Key},
-};
+use crate::yaml::{self, Data, Key};
 
 /// Trees as a representation of JSON.
 #[derive(Debug)]
@@ -37,10 +34,10 @@ impl Json for Tree {
 impl<'a> Node<'a, Tree> for &'a yaml::Node {
     type Array = &'a [yaml::Node];
     type Number = &'a Number;
-    type Object = &'a [(Key, yaml::Node)];
+    type Object = Self;
 
     fn as_object(&self) -> Option<Self::Object> {
-        if let Data::Map(entries) = &self.data { Some(entries) } else { None }
+        matches!(self.data, Data::Map(_)).then_some(self)
     }
 
     fn as_array(&self) -> Option<Self::Array> {
@@ -97,25 +94,25 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
     }
 }
 
-impl<'a> Object<'a, Tree> for &'a [(Key, yaml::Node)] {
+/// A mapping.
+impl<'a> Object<'a, Tree> for &'a yaml::Node {
     type MemberName = &'a str;
     type MembersIter = iter::Map<
         slice::Iter<'a, (Key, yaml::Node)>,
         fn(&'a (Key, yaml::Node)) -> (&'a str, Self::Node),
     >;
-    type Node = &'a yaml::Node;
+    type Node = Self;
 
     fn len(&self) -> usize {
-        <[_]>::len(self)
+        self.entries().len()
     }
 
     fn get(&self, key: &String) -> Option<&'a yaml::Node> {
-        let mut entries = self.iter().inspect(|_| steps::step());
-        entries.find(|(known, _)| known.name == *key).map(|(_, value)| value)
+        yaml::Node::get(self, key).map(|(_, value)| value)
     }
 
     fn members(&self) -> Self::MembersIter {
-        self.iter().map(|(key, value)| (&*key.name, value))
+        self.entries().iter().map(|(key, value)| (&*key.name, value))
     }
 }
 
