@@ -12,6 +12,7 @@ use std::{
     sync::LazyLock,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -208,6 +209,23 @@ fn the_fragment_names_filters() {
     }
 }
 
+/// A page that shows the number of colours in a picture, and its average brightness.
+const COUNT_COLOURS: &str = r#"<img src="data:image/png;base64,PICTURE"><output id="shown"></output><script>
+onload = () => {
+    const picture = document.querySelector("img"), canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
+    const context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data, colours = new Set();
+    let light = 0;
+    for (let i = 0; i < bytes.length; i += 4) {
+        colours.add(bytes[i] << 16 | bytes[i + 1] << 8 | bytes[i + 2]);
+        light += bytes[i] + bytes[i + 1] + bytes[i + 2];
+    }
+    document.querySelector("output").textContent = `${colours.size} ${Math.floor(light / bytes.length * 4 / 3)}`;
+};
+</script>"#;
+
 /// The number of colours in a picture of the page, and its average brightness, from 0 to 255.
 fn picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
     let file = folder.join("picture.png");
@@ -215,15 +233,14 @@ fn picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
     let size = format!("--window-size={width},900");
     let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!dark));
     open(folder, "", &[&picture, &size, &scheme]);
-    let decoder = png::Decoder::new(std::io::BufReader::new(fs::File::open(&file).unwrap()));
-    let mut reader = decoder.read_info().unwrap();
-    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-    let info = reader.next_frame(&mut pixels).unwrap();
-    let samples = info.color_type.samples();
-    let pixels = &pixels[..info.buffer_size()];
-    let colours: std::collections::BTreeSet<_> = pixels.chunks(samples).collect();
-    let light: u64 = pixels.chunks(samples).flat_map(|p| &p[..3]).map(|c| u64::from(*c)).sum();
-    (colours.len(), light / (pixels.len() / samples * 3) as u64)
+    // The browser also reads the picture: its own format needs no other decoder.
+    let picture = BASE64.encode(fs::read(&file).unwrap());
+    let reader = TempDir::new().unwrap();
+    let page = COUNT_COLOURS.replace("PICTURE", &picture);
+    fs::write(reader.path().join("page.html"), page).unwrap();
+    let dom = dom(reader.path(), "");
+    let (colours, light) = shown(&dom).split_once(' ').unwrap();
+    (colours.parse().unwrap(), light.parse().unwrap())
 }
 
 #[test]

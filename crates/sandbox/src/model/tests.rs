@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use jiff::Timestamp;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Map, json};
 
 use super::super::profile::OBSERVED;
