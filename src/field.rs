@@ -13,7 +13,7 @@
 //! default, [`field`], is the common case: accepted on create and edit, shown under its own name,
 //! in every tier, not nullable. Only the effect of a change has no default: see [`Stake`].
 
-use std::{borrow::Cow, ops::Not};
+use std::{borrow::Cow, ops::Not, sync::LazyLock};
 
 use schemars::{JsonSchema, Schema, transform::Transform};
 use serde::{Deserialize, Serialize};
@@ -722,9 +722,10 @@ impl Field {
 
     /// The part of a property's schema for this: only what differs from the common case.
     pub fn to_keyword(&self) -> Json {
-        let (mut own, usual) = (json!(self), json!(Self::default()));
+        static USUAL: LazyLock<Json> = LazyLock::new(|| json!(Field::default()));
+        let mut own = json!(self);
         if let Some(own) = own.as_object_mut() {
-            own.retain(|name, value| usual[name] != *value);
+            own.retain(|name, value| USUAL[name] != *value);
         }
         own
     }

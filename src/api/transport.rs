@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderValue,
@@ -290,22 +290,25 @@ impl HttpTransport {
         };
         let mut response =
             timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| self.failed(&e))?;
-        let mut body = Vec::new();
+        // Nearly always the body is one chunk, which is not copied.
+        let mut body = Bytes::new();
         let body = loop {
             match timeout(idle, response.chunk()).await {
                 Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
                     break Err(BodyError::TooLarge);
                 }
-                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
-                Ok(Ok(None)) => break Ok(Bytes::from(body)),
+                Ok(Ok(Some(chunk))) if body.is_empty() => body = chunk,
+                Ok(Ok(Some(chunk))) => {
+                    let mut longer = BytesMut::from(body);
+                    longer.extend_from_slice(&chunk);
+                    body = longer.freeze();
+                }
+                Ok(Ok(None)) => break Ok(body),
                 Ok(Err(_)) | Err(_) => break Err(BodyError::Cut),
             }
         };
-        Ok(WireResponse {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            body,
-        })
+        let status = response.status().as_u16();
+        Ok(WireResponse { status, headers: std::mem::take(response.headers_mut()), body })
     }
 
     fn failed(&self, error: &reqwest::Error) -> SendError {

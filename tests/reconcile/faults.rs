@@ -139,35 +139,43 @@ async fn check(method: &str, path: &str, nth: u32, what: &Misfortune) {
     assert_eq!(wrong(&world).await, [] as [&str; 0], "{about}: after the second run");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_read_spoiled_once_leads_to_no_wrong_write() {
-    for (method, path) in calls().await.into_iter().filter(|(method, _)| method == "GET") {
-        for what in [
-            Misfortune::DropBefore,
-            Misfortune::Truncate,
-            Misfortune::EmptyBody,
-            Misfortune::Html200,
-            Misfortune::Redirect("http://127.0.0.1:9/".into()),
-        ] {
-            check(&method, &path, 1, &what).await;
+/// Tries each of `faults` once at each of `calls`; without `UNDRIFT_EXHAUSTIVE` every second one.
+async fn check_each(calls: impl Iterator<Item = (String, String)>, faults: &[Misfortune]) {
+    let all = std::env::var_os("UNDRIFT_EXHAUSTIVE").is_some();
+    for (at, (method, path)) in calls.enumerate() {
+        for (number, what) in faults.iter().enumerate() {
+            if all || (at + number).is_multiple_of(2) {
+                check(&method, &path, 1, what).await;
+            }
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_read_spoiled_once_leads_to_no_wrong_write() {
+    let faults = [
+        Misfortune::DropBefore,
+        Misfortune::Truncate,
+        Misfortune::EmptyBody,
+        Misfortune::Html200,
+        Misfortune::Redirect("http://127.0.0.1:9/".into()),
+    ];
+    let reads = calls().await.into_iter().filter(|(method, _)| method == "GET");
+    check_each(reads, &faults).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_write_with_a_lost_answer_is_done_once() {
-    for (method, path) in calls().await.into_iter().filter(|(method, _)| method != "GET") {
-        for what in [
-            Misfortune::DropBefore,
-            Misfortune::CommitThenDrop,
-            Misfortune::StatusBefore(502),
-            Misfortune::StatusAfter(502),
-            Misfortune::Truncate,
-            Misfortune::Html200,
-        ] {
-            check(&method, &path, 1, &what).await;
-        }
-    }
+    let faults = [
+        Misfortune::DropBefore,
+        Misfortune::CommitThenDrop,
+        Misfortune::StatusBefore(502),
+        Misfortune::StatusAfter(502),
+        Misfortune::Truncate,
+        Misfortune::Html200,
+    ];
+    let writes = calls().await.into_iter().filter(|(method, _)| method != "GET");
+    check_each(writes, &faults).await;
 }
 
 /// A read that always fails never looks like absence, and is reported.

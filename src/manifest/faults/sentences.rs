@@ -31,6 +31,9 @@ const MOST_NAMES: usize = 12;
 /// The most names that a hint offers for one.
 const MOST_LIKELY: usize = 4;
 
+/// The most names of one mapping that are compared with each known one; all of any sane mapping.
+const MOST_COMPARED: usize = 1_000;
+
 /// How a group's document says something about its projects.
 const BY_RULE: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
@@ -79,9 +82,9 @@ pub(super) fn explain(
             }
             for (key, _) in spot.node.entries() {
                 let strays = strays(spot.node, spot.schema, key);
-                unknown.retain(|name| !strays.contains(name));
-                if let Some(finding) = emptied(key, &strays) {
-                    findings.push(finding);
+                if !strays.is_empty() {
+                    unknown.retain(|name| !strays.contains(name));
+                    findings.push(emptied(key, &strays));
                 }
             }
             let shown = unknown.len().min(findings.room());
@@ -305,7 +308,8 @@ impl Located<'_> {
         if property == "at" && self.node.entries().iter().any(is_in_guard) {
             return true;
         }
-        self.node.entries().iter().map(|(key, _)| key.name.as_str()).any(|name| {
+        let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
+        names.take(MOST_COMPARED).any(|name| {
             !known.contains(&name)
                 && match self.meant(name) {
                     Some(Meaning::Foreign(_)) => true,
@@ -524,21 +528,21 @@ impl Located<'_> {
 
 /// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
 fn strays<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
-    let below = &schema["properties"][&key.name];
+    let is_empty = || node.get(&key.name).is_some_and(|(_, value)| value.data == Data::Null);
+    let Some(below) = schema["properties"].get(&key.name).filter(|_| is_empty()) else {
+        return Vec::new();
+    };
     let knows = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
     let is_stray =
         |name: &&str| !knows(schema, name) && (knows(below, name) || knows(&below["items"], name));
-    let is_empty = node.get(&key.name).is_some_and(|(_, value)| value.data == Data::Null);
-    let names = node.entries().iter().map(|(key, _)| &*key.name);
-    names.filter(|_| is_empty).filter(is_stray).collect()
+    node.entries().iter().map(|(key, _)| &*key.name).filter(is_stray).collect()
 }
 
 /// The fault of an empty key to which `strays` belong.
-fn emptied(key: &Key, strays: &[&str]) -> Option<Finding> {
+fn emptied(key: &Key, strays: &[&str]) -> Finding {
     let message = format!("`{}` is empty: what belongs to it is not indented", key.name);
     let help = format!("indent {} deeper than `{}:`", listed(strays), key.name);
-    let finding = Finding::error("null", message, key.span.clone()).with_help(Some(help));
-    (!strays.is_empty()).then_some(finding)
+    Finding::error("null", message, key.span.clone()).with_help(Some(help))
 }
 
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it

@@ -141,7 +141,10 @@ impl Reader<'_, '_> {
         let is_profile = matches!(kind, DocumentKind::Profile(_));
         let closed = kind.scope().and_then(|scope| templates::closed(document, scope, !is_profile));
         let closed = closed.as_ref().unwrap_or(document);
-        let refused = Refused(self.findings.add_schema(closed, kind.checker()));
+        let refused = Refused(match kind.fits(closed) {
+            true => BTreeSet::new(),
+            false => self.findings.add_schema(closed, kind.checker()),
+        });
         match kind {
             DocumentKind::Container(scope) => {
                 self.container(scope, document, &refused).map(Box::new).map(Document::Container)

@@ -24,25 +24,26 @@ pub(super) enum Use {
     Editing,
 }
 
-/// The sections of `scope`, and the policies for unlisted entries.
+/// The sections of `scope`, and the keys about them.
 pub(super) fn sections(scope: Scope, to: Use) -> Object {
-    let section = |of: Section| {
-        let section = match of.shape {
-            Shape::Container => create(of, to),
-            Shape::List => list(of, to),
-            Shape::Mapping => mapping(of, to),
-            Shape::Switch => switch(of),
-        };
-        (of.section.to_owned(), section)
-    };
-    let sections = kinds::sections(scope).map(section);
+    let sections = kinds::sections(scope).map(|of| (of.section.to_owned(), section(of, to)));
+    sections.chain(of_sections(scope)).collect()
+}
+
+/// A section.
+pub(super) fn section(of: Section, to: Use) -> Json {
+    match of.shape {
+        Shape::Container => create(of, to),
+        Shape::List => list(of, to),
+        Shape::Mapping => mapping(of, to),
+        Shape::Switch => switch(of),
+    }
+}
+
+/// The keys about sections: the policies for unlisted entries, and what ignores layers.
+pub(super) fn of_sections(scope: Scope) -> [(String, Json); 2] {
     let names: Vec<_> = kinds::sections(scope).map(|section| section.section).collect();
-    sections
-        .chain([
-            ("unlisted".to_owned(), unlisted(scope)),
-            ("ignore_layers".to_owned(), layers::ignore(&names)),
-        ])
-        .collect()
+    [("unlisted".to_owned(), unlisted(scope)), ("ignore_layers".to_owned(), layers::ignore(&names))]
 }
 
 /// `create: true`, or a mapping.

@@ -4,7 +4,10 @@
 //! kind needs nothing here. Schemas for editors contain required fields. While a file is read, they
 //! are optional because other layers may set them; they are checked after merging.
 
-use std::sync::{LazyLock, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, OnceLock},
+};
 
 use jsonschema::Validator;
 use serde_json::json;
@@ -13,7 +16,7 @@ use super::Config;
 use crate::{
     field::Scope,
     kind::{Section, Shape},
-    kinds::described::Description,
+    kinds::{self, described::Description},
     schema,
     value::{Json, Object},
     yaml::{self, Node},
@@ -57,9 +60,20 @@ impl Checker {
     }
 }
 
-/// The checkers of each kind of document, in the order of [`DocumentKind::ALL`].
-static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
-    [const { OnceLock::new() }; DocumentKind::ALL.len()];
+/// Something for each kind of document, in the order of [`DocumentKind::ALL`].
+type ByKind<T> = [OnceLock<T>; DocumentKind::ALL.len()];
+
+/// The checkers of documents.
+static CHECKERS: ByKind<Checker> = [const { OnceLock::new() }; DocumentKind::ALL.len()];
+
+/// The same with sections that may have any value.
+static FRAMES: ByKind<Checker> = [const { OnceLock::new() }; DocumentKind::ALL.len()];
+
+/// The checkers of sections, by scope and name.
+static SECTIONS: LazyLock<BTreeMap<(Scope, &str), OnceLock<Checker>>> = LazyLock::new(|| {
+    let of = |scope| kinds::sections(scope).map(move |of| ((scope, of.section), OnceLock::new()));
+    Scope::ALL.into_iter().flat_map(of).collect()
+});
 
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
@@ -138,8 +152,27 @@ impl DocumentKind {
 
     /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
-        let at = Self::ALL.iter().position(|kind| *kind == self);
-        CHECKERS[at.unwrap_or_default()].get_or_init(|| Checker::new(self.schema_to(Use::Reading)))
+        self.one_of(&CHECKERS).get_or_init(|| Checker::new(self.schema_to(Use::Reading)))
+    }
+
+    /// Whether the checker finds nothing in `document`. Nearly always it does not, and only the
+    /// schemas of the sections in the document are built: those of all take longer than anything
+    /// else that is done with a few documents.
+    pub(super) fn fits(self, document: &Node) -> bool {
+        let Some(scope) = self.scope() else { return self.checker().validator.is_valid(document) };
+        let frame = self.one_of(&FRAMES).get_or_init(|| Checker::new(self.frame(scope)));
+        frame.validator.is_valid(document)
+            && document.entries().iter().all(|(key, node)| {
+                let Some(of) = kinds::section(scope, &key.name) else { return true };
+                SECTIONS.get(&(scope, of.section)).is_none_or(|checker| {
+                    let schema = || Checker::new(container::section(of, Use::Reading));
+                    checker.get_or_init(schema).validator.is_valid(node)
+                })
+            })
+    }
+
+    fn one_of<T>(self, all: &ByKind<T>) -> &OnceLock<T> {
+        &all[Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default()]
     }
 
     /// The standalone schema of such a document, for editors.
@@ -148,12 +181,25 @@ impl DocumentKind {
     }
 
     fn schema_to(self, to: Use) -> Json {
-        let Some(scope) = self.scope() else { return acknowledge::schema() };
+        match self.scope() {
+            Some(scope) => self.with(container::sections(scope, to), to),
+            None => acknowledge::schema(),
+        }
+    }
+
+    /// The schema of a document of `scope` with sections that may have any value.
+    fn frame(self, scope: Scope) -> Json {
+        let any = kinds::sections(scope).map(|of| (of.section.to_owned(), json!(true)));
+        self.with(any.chain(container::of_sections(scope)).collect(), Use::Reading)
+    }
+
+    /// The schema with these sections.
+    fn with(self, sections: Object, to: Use) -> Json {
         let name = self.name();
         let mut properties = Object::from_iter([("kind".to_owned(), kind(name))]);
         properties.extend(part(name));
         properties.extend(layers::keys(to));
-        properties.extend(container::sections(scope, to));
+        properties.extend(sections);
         json!({
             "description": part("descriptions")[name],
             "type": "object",
@@ -300,7 +346,6 @@ fn insert(schema: &mut Object, name: &str, property: Json) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds;
 
     #[test]
     fn built_in_descriptions_match_their_schema() {

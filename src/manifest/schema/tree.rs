@@ -156,7 +156,7 @@ mod tests {
     fn a_tree_has_the_faults_of_its_json() {
         let kinds = DocumentKind::ALL.map(|kind| {
             let checker = kind.checker();
-            (&checker.validator, jsonschema::validator_for(&checker.schema).unwrap())
+            (kind, &checker.validator, jsonschema::validator_for(&checker.schema).unwrap())
         });
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
         let mut texts: Vec<_> = fs::read_dir(folder)
@@ -171,10 +171,11 @@ mod tests {
         for text in &texts {
             for document in yaml::parse(text).documents {
                 let json = document.to_json();
-                for (tree, plain) in &kinds {
+                for (kind, tree, plain) in &kinds {
                     let expected = faults(plain, &json);
                     assert_eq!(faults(tree, &document), expected, "{text}");
                     assert_eq!(tree.is_valid(&document), expected.is_empty(), "{text}");
+                    assert_eq!(kind.fits(&document), expected.is_empty(), "{text}");
                     count += usize::from(!expected.is_empty());
                 }
             }

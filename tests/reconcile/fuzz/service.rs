@@ -230,7 +230,7 @@ fn answers_are_read_or_refused() {
     let same = planner.plan(replay(Chance::of(0), usize::MAX / 100)).unwrap();
     assert_eq!(same, clean, "what was recorded is all that it takes");
     let mut plans = 0;
-    let is_usual = each("answers", 600, |chance| {
+    let is_usual = each("answers", 300, |chance| {
         let rarely = *chance.one(&[3, 10, answers.len()]);
         let spoiled = replay(Chance::of(chance.next()), rarely);
         let plan = planner.plan(spoiled.clone());
@@ -251,7 +251,7 @@ fn snapshots_are_read_or_refused() {
     let text = planner.runtime.block_on(planner.world.snapshot_with(None));
     let good: Json = serde_json::from_str(&text).unwrap();
     let (mut read, mut plans) = (0, 0);
-    let is_usual = each("snapshots", 1000, |chance| {
+    let is_usual = each("snapshots", 500, |chance| {
         let bytes = if chance.once_in(4) {
             chance.bytes(text.as_bytes())
         } else {
@@ -291,7 +291,7 @@ fn saved_plans_are_read_or_refused() {
     let (plan, text) = runtime.block_on(run.save(&key));
     let good: Json = serde_json::from_str(&text).unwrap();
     let mut read = 0;
-    let is_usual = each("saved plans", 1500, |chance| {
+    let is_usual = each("saved plans", 750, |chance| {
         let bytes = if chance.once_in(4) {
             chance.bytes(text.as_bytes())
         } else {
