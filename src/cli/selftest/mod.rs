@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use super::{
     Context,
-    connect::{self, ConnectArgs, Embedded},
+    connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     reports::{self, Reports},
     session::{Manifests, Opening, Session, SessionArgs},
@@ -90,13 +90,45 @@ fn tier(text: &str) -> Result<Tier, String> {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    let tester = Tester::new(args.connect.clone())?;
-    let setup = {
-        let (observer, embedded) = tester.connect(cx).await?;
-        let found = prepare(&args, &observer).await;
-        connect::stop(embedded).await;
-        found?
+    #[cfg(feature = "sandbox")]
+    if args.connect.sandbox.is_some() {
+        // Sessions come and go, and what it holds in memory has to outlast them.
+        let (root, config) = (Path::new("."), Config::default());
+        let endpoint = args.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
+        if let Some(running) = endpoint.embedded {
+            let environment = endpoint.environment;
+            let (connect, cx) = running_at(&running, &args.connect, environment, cx);
+            let outcome = test(&Args { connect, ..args }, reports, &cx).await;
+            running.stop().await;
+            return outcome;
+        }
+    }
+    test(&args, reports, cx).await
+}
+
+/// The options and the environment for a service that already runs in this process.
+#[cfg(feature = "sandbox")]
+fn running_at(
+    running: &crate::sandbox::Running,
+    connect: &ConnectArgs,
+    environment: super::environment::Environment,
+    cx: &Context,
+) -> (ConnectArgs, Context) {
+    // It is reached without a detour.
+    let variables = [("UNDRIFT_TOKEN", running.token()), ("UNDRIFT_PROXY", "")];
+    let env = environment.with(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let connect = ConnectArgs {
+        url: Some(running.url()),
+        sandbox: None,
+        token_file: None,
+        ..connect.clone()
     };
+    (connect, Context { env, output: cx.output.clone() })
+}
+
+async fn test(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    let tester = Tester::new(args.connect.clone())?;
+    let setup = prepare(args, &tester.connect(cx).await?).await?;
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
         cx.output.tell("nothing was changed\n");
@@ -195,7 +227,7 @@ async fn expected(
 ) -> Result<Option<Findings>, Failure> {
     use crate::{
         release::REFERENCE,
-        sandbox::{self, Data, Seed},
+        sandbox::{self, Data, Profile, Seed},
     };
     let users: Vec<_> =
         setup.user.iter().map(|name| serde_json::json!({"username": name})).collect();
@@ -209,11 +241,12 @@ async fn expected(
         "users": users, "groups": groups,
     });
     let seed = Seed::from_json(seed).map_err(|error| Failure::new(Exit::Internal, error))?;
-    let config = sandbox::Config { data: Data::Memory, seed: Some(seed), ..Default::default() };
+    // Nobody waits for its imports.
+    let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
+    let config =
+        sandbox::Config { data: Data::Memory, seed: Some(seed), profile, ..Default::default() };
     let running = super::embedded::launch(config, &cx.output).await?;
-    let token = ("UNDRIFT_TOKEN".to_owned(), running.token().to_owned());
-    let beside = Context { env: cx.env.clone().with([token]), output: cx.output.clone() };
-    let connect = ConnectArgs { url: Some(running.url()), ..ConnectArgs::default() };
+    let (connect, beside) = running_at(&running, &ConnectArgs::default(), cx.env.clone(), cx);
     let tester = Tester::new(connect)?;
     let found = tester.phases(setup, reports, &beside).await;
     running.stop().await;
@@ -268,14 +301,14 @@ impl Tester {
     }
 
     /// Connects outside a session.
-    async fn connect(&self, cx: &Context) -> Result<(Observer, Option<Embedded>), Failure> {
+    async fn connect(&self, cx: &Context) -> Result<Observer, Failure> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.apart_from(secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = self.connect.client(&endpoint, &config, secrets)?;
-        Ok((Observer::connect(client).await?, endpoint.embedded))
+        Ok(Observer::connect(client).await?)
     }
 
     /// Runs all phases, unless interrupted.
@@ -324,7 +357,6 @@ impl Tester {
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
-        // The embedded service uses the working directory.
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
@@ -338,11 +370,7 @@ impl Tester {
     async fn clean(&self, setup: &Setup, cx: &Context) -> bool {
         let root = escape(&setup.root);
         let cleaned = match self.connect(cx).await {
-            Ok((observer, embedded)) => {
-                let cleaned = remove(&observer, &setup.root).await.map_err(Failure::from);
-                connect::stop(embedded).await;
-                cleaned
-            }
+            Ok(observer) => remove(&observer, &setup.root).await.map_err(Failure::from),
             Err(failure) => Err(failure),
         };
         let (is_clean, state) = match cleaned {
