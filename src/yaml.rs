@@ -442,9 +442,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// Whether what looks like the value of the key that ends at `key_end` is a comment, as in
     /// `color: #ff0000`.
     fn is_commented_out(&self, key_end: usize) -> bool {
-        let line = self.text.get(key_end..).and_then(|rest| rest.lines().next());
-        let value = line.and_then(|line| line.trim_start().strip_prefix(':'));
-        let comment = value.and_then(|value| value.trim_start().strip_prefix('#'));
+        let on_line = |rest: &'t str| rest.trim_start_matches([' ', '\t']);
+        let value = self.text.get(key_end..).and_then(|rest| on_line(rest).strip_prefix(':'));
+        let comment = value.and_then(|value| on_line(value).strip_prefix('#'));
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 

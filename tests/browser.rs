@@ -233,7 +233,7 @@ fn picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
     let size = format!("--window-size={width},900");
     let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!dark));
     open(folder, "", &[&picture, &size, &scheme]);
-    // The browser also reads the picture: its own format needs no other decoder.
+    // The browser also reads the picture, so that no crate has to.
     let picture = BASE64.encode(fs::read(&file).unwrap());
     let reader = TempDir::new().unwrap();
     let page = COUNT_COLOURS.replace("PICTURE", &picture);

@@ -290,20 +290,20 @@ impl HttpTransport {
         };
         let mut response =
             timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| self.failed(&e))?;
-        // Nearly always the body is one chunk, which is not copied.
-        let mut body = Bytes::new();
+        // A short body is one chunk, which is not copied.
+        let (mut first, mut body) = (Bytes::new(), BytesMut::new());
         let body = loop {
             match timeout(idle, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
+                Ok(Ok(Some(chunk))) if first.len() + body.len() + chunk.len() > MAX_BODY => {
                     break Err(BodyError::TooLarge);
                 }
-                Ok(Ok(Some(chunk))) if body.is_empty() => body = chunk,
+                Ok(Ok(Some(chunk))) if first.is_empty() && body.is_empty() => first = chunk,
                 Ok(Ok(Some(chunk))) => {
-                    let mut longer = BytesMut::from(body);
-                    longer.extend_from_slice(&chunk);
-                    body = longer.freeze();
+                    body.extend_from_slice(&std::mem::take(&mut first));
+                    body.extend_from_slice(&chunk);
                 }
-                Ok(Ok(None)) => break Ok(body),
+                Ok(Ok(None)) if body.is_empty() => break Ok(first),
+                Ok(Ok(None)) => break Ok(body.freeze()),
                 Ok(Err(_)) | Err(_) => break Err(BodyError::Cut),
             }
         };

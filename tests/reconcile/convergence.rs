@@ -632,7 +632,7 @@ fn sends_what_is_known(world: &World) {
 
 /// The faithful service, the release whose code is known, and halves of all dialects, of which the
 /// later release has settled some. Each field is tested alone in the faithful service of the later
-/// release and, with `UNDRIFT_EXHAUSTIVE`, in that of the reference and in one half of the dialects.
+/// release and, with `UNDRIFT_EXHAUSTIVE`, in that of the reference and with all dialects.
 fn profiles() -> Vec<(String, Profile, Tried)> {
     let faithful = ("faithful".to_owned(), Profile::default());
     let halves = halves(&[switches(), hostile()].concat());

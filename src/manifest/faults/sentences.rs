@@ -31,7 +31,7 @@ const MOST_NAMES: usize = 12;
 /// The most names that a hint offers for one.
 const MOST_LIKELY: usize = 4;
 
-/// The most names of one mapping that are compared with each known one; all of any sane mapping.
+/// The most names of one mapping that are compared with each known one. No sensible mapping has more.
 const MOST_COMPARED: usize = 1_000;
 
 /// How a group's document says something about its projects.
@@ -532,6 +532,9 @@ fn strays<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
     let Some(below) = schema["properties"].get(&key.name).filter(|_| is_empty()) else {
         return Vec::new();
     };
+    if !below["properties"].is_object() && !below["items"]["properties"].is_object() {
+        return Vec::new();
+    }
     let knows = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
     let is_stray =
         |name: &&str| !knows(schema, name) && (knows(below, name) || knows(&below["items"], name));

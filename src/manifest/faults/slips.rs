@@ -64,6 +64,9 @@ impl Slip {
 /// The code of the faults of a second document without `---` before it.
 const TWICE: &str = "duplicate-key";
 
+/// Lines of this many bytes are not searched for what takes longer the longer a line is.
+const LONG: usize = 1_000;
+
 impl Findings {
     /// Adds the typing error to faults, if the lines show it.
     pub(in crate::manifest) fn explain_slips(&mut self, text: &str) {
@@ -261,11 +264,11 @@ impl<'t> Around<'t> {
         let key = self.text.get(at.clone()).unwrap_or_default();
         SLIPS["lines"].iter().find_map(|slip| {
             let lines = if slip.near { &around[..] } else { &around[..1] };
-            let found = lines.iter().flatten().find(|number| slip.fits(self.line(**number)))?;
             let is_cause = slip.codes.is_empty() || slip.codes.contains(&code);
             let is_there = slip.near || code != "unknown-field" || key.contains(slip.has);
-            let fits = is_cause && is_there && self.text[at.start..].starts_with(slip.at);
-            fits.then_some((slip, *found))
+            let may_fit = is_cause && is_there && self.text[at.start..].starts_with(slip.at);
+            let mut lines = lines.iter().flatten().filter(|_| may_fit);
+            Some((slip, *lines.find(|number| slip.fits(self.line(**number)))?))
         })
     }
 
@@ -470,9 +473,11 @@ impl<'t> Around<'t> {
     /// A text that starts with `#` within brackets, which makes a comment of it and of their end.
     fn commented(&self, at: &Range<usize>) -> Option<Cause> {
         let sign = |line: &'t str| {
-            let signs = line.match_indices(" #").map(|(sign, _)| sign + 1);
+            let whole = depth(line);
+            let signs =
+                line.match_indices(" #").filter(|_| line.len() < LONG).map(|(sign, _)| sign + 1);
             let mut texts = signs.filter(|sign| !line[sign + 1..].starts_with([' ', '#']));
-            texts.find(|sign| depth(&line[..*sign]) > depth(line))
+            texts.find(|sign| depth(&line[..*sign]) > whole)
         };
         let lines = (0..=self.own).rev().map(|number| self.line(number));
         let mut signs = lines.filter_map(|line| Some(self.start(line) + sign(line)?));

@@ -199,14 +199,9 @@ impl Walk<'_> {
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
     fn rest_of_lines(&mut self, node: &Node, after: usize) {
-        let line_end = self
-            .text
-            .get(after..)
-            .and_then(|rest| rest.find('\n'))
-            .map_or(self.text.len(), |length| after + length);
-        self.hidden.extend(
-            (line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end),
-        );
+        let line_end = self.text.get(after..node.span.end).and_then(|rest| rest.find('\n'));
+        let range = |length: usize| (after + length).max(node.span.start)..node.span.end;
+        self.hidden.extend(line_end.map(range));
     }
 }
 

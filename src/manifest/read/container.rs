@@ -185,12 +185,12 @@ impl Reader<'_, '_> {
         let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let must: Vec<_> = must.chain(of.identity.iter().copied()).collect();
         let entries = node.entries();
+        let by_place = words::by_place(of, entries.iter().map(|(key, _)| &*key.name));
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
             // As in `- LOG_LEVEL: debug`, or `group` for a member.
             let is_elsewhere = words::is_elsewhere(of.section, &key.name);
-            let keys = entries.iter().filter(|_| !is_elsewhere).map(|(key, _)| &*key.name);
-            let field = words::stands_for(of.section, &key.name, &known)
-                .or_else(|| words::by_place(of, keys).map(|(_, field)| field));
+            let by_place = by_place.filter(|_| !is_elsewhere).map(|(_, field)| field);
+            let field = words::stands_for(of.section, &key.name, &known).or(by_place);
             let is_alone = (entries.len() == 1 || is_elsewhere) && field.is_none();
             let alone = of.identity.first().filter(|_| is_alone);
             let name = field.filter(|field| must.contains(field)).or(alone.copied());

@@ -60,7 +60,7 @@ impl Checker {
     }
 }
 
-/// Something for each kind of document, in the order of [`DocumentKind::ALL`].
+/// One value for each kind of document, in the order of [`DocumentKind::ALL`].
 type ByKind<T> = [OnceLock<T>; DocumentKind::ALL.len()];
 
 /// The checkers of documents.
@@ -80,6 +80,12 @@ pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(conf
 
 /// A description file.
 pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
+
+/// The checker of a section; `None` if no document can have it.
+fn section(of: Section) -> Option<&'static Checker> {
+    let checker = SECTIONS.get(&(of.home.scope, of.section))?;
+    Some(checker.get_or_init(|| Checker::new(container::section(of, Use::Reading))))
+}
 
 /// The kind of a document, and for rules their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,19 +161,15 @@ impl DocumentKind {
         self.one_of(&CHECKERS).get_or_init(|| Checker::new(self.schema_to(Use::Reading)))
     }
 
-    /// Whether the checker finds nothing in `document`. Nearly always it does not, and only the
-    /// schemas of the sections in the document are built: those of all take longer than anything
-    /// else that is done with a few documents.
+    /// Whether `document` has no fault. Builds only the schemas of its sections: building all takes
+    /// longer than the rest of a short run.
     pub(super) fn fits(self, document: &Node) -> bool {
         let Some(scope) = self.scope() else { return self.checker().validator.is_valid(document) };
         let frame = self.one_of(&FRAMES).get_or_init(|| Checker::new(self.frame(scope)));
         frame.validator.is_valid(document)
             && document.entries().iter().all(|(key, node)| {
                 let Some(of) = kinds::section(scope, &key.name) else { return true };
-                SECTIONS.get(&(scope, of.section)).is_none_or(|checker| {
-                    let schema = || Checker::new(container::section(of, Use::Reading));
-                    checker.get_or_init(schema).validator.is_valid(node)
-                })
+                section(of).is_some_and(|checker| checker.validator.is_valid(node))
             })
     }
 
@@ -225,16 +227,14 @@ impl DocumentKind {
 
 /// Why the field `name` of the section `of` must not have `value`.
 pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
-    let scope = of.home.scope;
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
     let section = match of.shape {
         Shape::List => Json::Array(vec![fields.into()]),
         Shape::Switch => value.clone(),
         Shape::Container | Shape::Mapping => fields.into(),
     };
-    let document = json!({"kind": scope.document(), "path": "acme/shop", of.section: section});
-    let document = Node::from(document);
-    let refused = DocumentKind::Container(scope).checker().validator.iter_errors(&document).next();
+    let section = Node::from(section);
+    let refused = self::section(of)?.validator.iter_errors(&section).next();
     refused.map(|error| error.masked_with("the value").to_string())
 }
 

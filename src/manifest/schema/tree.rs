@@ -167,7 +167,7 @@ mod tests {
             .collect();
         // Equal numbers and lists, and names that are not words.
         texts.push("kind: Project\npath: a/b\nsettings: {topics: [a, a, 1, 1.0], build_timeout: 3600.0, 'ü\"/~': 1e3}".to_owned());
-        let mut count = 0;
+        let (mut count, mut of_sections) = (0, 0);
         for text in &texts {
             for document in yaml::parse(text).documents {
                 let json = document.to_json();
@@ -177,9 +177,11 @@ mod tests {
                     assert_eq!(tree.is_valid(&document), expected.is_empty(), "{text}");
                     assert_eq!(kind.fits(&document), expected.is_empty(), "{text}");
                     count += usize::from(!expected.is_empty());
+                    let below = expected.iter().all(|(at, _)| at.matches('/').count() > 1);
+                    of_sections += usize::from(!expected.is_empty() && below);
                 }
             }
         }
-        assert!(count > 1000, "{count}");
+        assert!(count > 1000 && of_sections > 50, "{count} and {of_sections}");
     }
 }

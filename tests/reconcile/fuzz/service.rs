@@ -242,7 +242,7 @@ fn answers_are_read_or_refused() {
         let requests = spoiled.requests.load(Ordering::SeqCst);
         assert!(requests <= 8 * answers.len(), "{requests} requests instead of {}", answers.len());
     });
-    assert!(!is_usual || plans >= 100, "only {plans} plans came of it");
+    assert!(!is_usual || plans >= 50, "only {plans} plans came of it");
 }
 
 #[test]
@@ -276,10 +276,7 @@ fn snapshots_are_read_or_refused() {
         let told = plan.unwrap_or_else(|why| why);
         is_harmless(&told);
     });
-    assert!(
-        !is_usual || (read >= 100 && plans >= 100),
-        "{read} were read, {plans} plans came of it"
-    );
+    assert!(!is_usual || (read >= 50 && plans >= 50), "{read} were read, {plans} plans came of it");
 }
 
 #[test]
@@ -322,5 +319,5 @@ fn saved_plans_are_read_or_refused() {
             assert!(left_out.len() <= plan.steps.len());
         }
     });
-    assert!(!is_usual || read >= 100, "{read} were read");
+    assert!(!is_usual || read >= 50, "{read} were read");
 }
