@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{
     HeaderMap, HeaderValue,
@@ -290,20 +290,14 @@ impl HttpTransport {
         };
         let mut response =
             timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| self.failed(&e))?;
-        // A short body is one chunk, which is not copied.
-        let (mut first, mut body) = (Bytes::new(), BytesMut::new());
+        let mut body = Vec::new();
         let body = loop {
             match timeout(idle, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if first.len() + body.len() + chunk.len() > MAX_BODY => {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
                     break Err(BodyError::TooLarge);
                 }
-                Ok(Ok(Some(chunk))) if first.is_empty() && body.is_empty() => first = chunk,
-                Ok(Ok(Some(chunk))) => {
-                    body.extend_from_slice(&std::mem::take(&mut first));
-                    body.extend_from_slice(&chunk);
-                }
-                Ok(Ok(None)) if body.is_empty() => break Ok(first),
-                Ok(Ok(None)) => break Ok(body.freeze()),
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => break Ok(Bytes::from(body)),
                 Ok(Err(_)) | Err(_) => break Err(BodyError::Cut),
             }
         };

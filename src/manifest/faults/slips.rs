@@ -64,7 +64,7 @@ impl Slip {
 /// The code of the faults of a second document without `---` before it.
 const TWICE: &str = "duplicate-key";
 
-/// Lines of this many bytes are not searched for what takes longer the longer a line is.
+/// Lines of this many bytes or more are not searched where that takes quadratic time.
 const LONG: usize = 1_000;
 
 impl Findings {
@@ -474,12 +474,12 @@ impl<'t> Around<'t> {
     fn commented(&self, at: &Range<usize>) -> Option<Cause> {
         let sign = |line: &'t str| {
             let whole = depth(line);
-            let signs =
-                line.match_indices(" #").filter(|_| line.len() < LONG).map(|(sign, _)| sign + 1);
+            let signs = line.match_indices(" #").map(|(sign, _)| sign + 1);
             let mut texts = signs.filter(|sign| !line[sign + 1..].starts_with([' ', '#']));
             texts.find(|sign| depth(&line[..*sign]) > whole)
         };
         let lines = (0..=self.own).rev().map(|number| self.line(number));
+        let lines = lines.filter(|line| line.len() < LONG);
         let mut signs = lines.filter_map(|line| Some(self.start(line) + sign(line)?));
         let start = signs.next()?;
         let between = self.text.get(start.min(at.start)..start.max(at.start))?;
