@@ -210,6 +210,7 @@ pub struct Guards {
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
     /// The maximum number.
+    #[schemars(range(max = 1_000_000))]
     pub count: Option<u32>,
     /// The maximum share, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -281,8 +282,8 @@ pub fn read(
     findings.add_yaml(&parsed);
     let mut config = None;
     if let [document] = &parsed.documents[..] {
-        findings.add_schema(document, &schema::CONFIG);
-        config = Config::deserialize(document.to_json()).ok();
+        let refused = findings.add_schema(document, &schema::CONFIG);
+        config = findings.deserialize::<Config>(document, refused.is_empty());
         for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
             check_managed(managed, &mut findings);
         }

@@ -31,8 +31,37 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
     match unsigned.parse::<f64>() {
         Ok(float) => {
             let float = if text.starts_with('-') { -float } else { float };
+            // As in a JSON schema, `8.0` is the integer 8.
+            if let Ok(whole) = float.to_string().parse::<i64>() {
+                return Ok(Some(whole.into()));
+            }
             serde_json::Number::from_f64(float).map(Some).ok_or(TOO_LARGE)
         }
         Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Number;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_an_integer() {
+        for (text, whole) in [
+            ("8", 8),
+            ("8.0", 8),
+            ("8.", 8),
+            ("3e1", 30),
+            ("-2.0", -2),
+            ("-0.0", 0),
+            ("1e18", 10_i64.pow(18)),
+        ] {
+            assert_eq!(parse(text), Ok(Some(whole.into())), "{text}");
+        }
+        for (text, float) in [("1.5", 1.5), ("-1e-3", -0.001), ("1e300", 1e300)] {
+            assert_eq!(parse(text), Ok(Number::from_f64(float)), "{text}");
+        }
     }
 }

@@ -7,6 +7,8 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use serde::de::DeserializeOwned;
+
 use super::schema::Checker;
 use crate::{
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
@@ -234,6 +236,26 @@ impl Findings {
             }
         }
         refused
+    }
+
+    /// The content of a document, which `fits` its schema or not. If it does and still cannot be
+    /// read, that is a fault: a file that counts as empty would lose its limits.
+    pub(super) fn deserialize<T: DeserializeOwned>(
+        &mut self,
+        document: &Node,
+        fits: bool,
+    ) -> Option<T> {
+        match T::deserialize(document.to_json()) {
+            Ok(content) => Some(content),
+            Err(error) => {
+                if fits {
+                    let message = format!("the document cannot be read: {error}");
+                    self.error("value", message, document.span.start..document.span.start)
+                        .help("correct this value");
+                }
+                None
+            }
+        }
     }
 
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of

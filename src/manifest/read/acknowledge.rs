@@ -1,7 +1,6 @@
 //! Reads an `Acknowledge` document.
 
 use jiff::civil::Date;
-use serde::Deserialize as _;
 
 use super::{Reader, document::Acknowledge};
 use crate::{
@@ -15,9 +14,9 @@ use crate::{
 };
 
 impl Reader<'_, '_> {
-    /// The content of `document`.
-    pub(super) fn acknowledge(&mut self, document: &Node) -> Acknowledge {
-        let written = schema::Acknowledge::deserialize(document.to_json()).ok();
+    /// The content of `document`, which `fits` its schema or not.
+    pub(super) fn acknowledge(&mut self, document: &Node, fits: bool) -> Acknowledge {
+        let written: Option<schema::Acknowledge> = self.findings.deserialize(document, fits);
         let (at, until) = (self.at(document), self.until(document));
         let origin = |name: &str| {
             let (key, _) = document.get(name)?;

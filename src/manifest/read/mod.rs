@@ -151,9 +151,9 @@ impl Reader<'_, '_> {
             }
             DocumentKind::Defaults(scope) => self.defaults(scope, document, &refused),
             DocumentKind::Profile(scope) => self.profile(scope, document, &refused),
-            DocumentKind::Acknowledge => {
-                Some(Document::Acknowledge(Box::new(self.acknowledge(document))))
-            }
+            DocumentKind::Acknowledge => Some(Document::Acknowledge(Box::new(
+                self.acknowledge(document, refused.0.is_empty()),
+            ))),
         }
     }
 

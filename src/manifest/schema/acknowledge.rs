@@ -24,7 +24,7 @@ pub(in crate::manifest) struct Acknowledge {
     #[expect(dead_code, reason = "read from the document, so that a fault in it has a place")]
     pub(in crate::manifest) at: String,
     /// The maximum number of objects in the refusal. Default: any number.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub(in crate::manifest) at_most: Option<usize>,
     /// The last day on which it is valid, in UTC. Default: no end.
     #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
