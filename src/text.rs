@@ -209,7 +209,7 @@ pub fn mask_url(url: &str) -> Cow<'_, str> {
 
 /// `url` in normal form without user and password.
 pub fn location(url: &str) -> String {
-    let Ok(mut parsed) = url::Url::parse(url) else { return url.to_owned() };
+    let Some(mut parsed) = parsed(url) else { return url.to_owned() };
     // Fails only for URLs that cannot have a user.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
@@ -220,7 +220,7 @@ pub fn location(url: &str) -> String {
 /// port, no dot segments, `/` for an empty path, and no unnecessary percent-encoding. Text that is
 /// not a URL is returned unchanged.
 pub fn normal_url(url: &str) -> String {
-    let Ok(parsed) = url::Url::parse(url) else { return url.to_owned() };
+    let Some(parsed) = parsed(url) else { return url.to_owned() };
     let mut normal = String::new();
     let mut rest = parsed.as_str();
     while let Some(at) = rest.find('%') {
@@ -241,6 +241,15 @@ pub fn normal_url(url: &str) -> String {
         rest = &rest[at + 3..];
     }
     normal + rest
+}
+
+/// `None` for text that is not a URL. With a `*` in the place of a host it is a pattern, whose normal
+/// form would be another pattern.
+fn parsed(url: &str) -> Option<url::Url> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    if host.contains('*') { None } else { url::Url::parse(url).ok() }
 }
 
 /// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by
@@ -518,6 +527,10 @@ mod tests {
             ("ssh://git@h/x.git", "ssh://h/x.git"),
             ("https://h/%7ex", "https://h/~x"),
             ("git@h:x.git", "git@h:x.git"),
+            // Patterns.
+            ("https://*", "https://*"),
+            ("https://h.*/x", "https://h.*/x"),
+            ("https://H/*", "https://h/*"),
             ("", ""),
         ] {
             assert_eq!(super::location(url), location, "{url}");

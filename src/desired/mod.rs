@@ -336,8 +336,9 @@ impl DeclaredSection {
     /// Whether others manage `live`, which no entry declares.
     pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
-            let name = self.of.name(&live.fields);
-            self.unmanaged.iter().any(|glob| glob.matches(&name))
+            let identity = self.of.identify(&live.fields);
+            let mut names = std::iter::once(&identity.name).chain(&identity.also_called);
+            names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
         }
     }
 

@@ -174,6 +174,7 @@ impl Rules for Hooks {
             .collect();
         Identity {
             name: name.clone().or_else(masked).unwrap_or_default(),
+            also_called: name.as_ref().and_then(|_| masked()),
             service_name: name,
             near: urls.iter().map(|url| with_other_end(url)).collect(),
             keys: urls,

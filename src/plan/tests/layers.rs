@@ -61,6 +61,21 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
 }
 
 #[test]
+fn a_pattern_for_urls_also_finds_hooks_that_have_a_name() {
+    let mut declared = shop(&json!({"hooks": []}), Unlisted::Delete);
+    let hooks = declared.sections.iter_mut().find(|s| s.of.section == "hooks").unwrap();
+    hooks.unmanaged = vec![Glob::over_names("https://ci.*").unwrap()];
+    let live = json!({"hooks": [
+        {"id": 1, "url": "https://ci.example.org/a", "name": "jenkins"},
+        {"id": 2, "url": "https://ci.example.org/b"},
+        {"id": 3, "url": "https://chat.example.org", "name": "ci"},
+    ]});
+    let plan = container(&declared, &here(&declared, &live), &settings(&[]));
+    let removed: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(removed, ["acme/shop#hooks/ci@3"]);
+}
+
+#[test]
 fn a_watched_project_differs_and_has_no_steps() {
     let sections = json!({"variables": [], "settings": {"visibility": "public"}});
     let mut declared = shop(&sections, Unlisted::Delete);
