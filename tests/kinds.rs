@@ -8,7 +8,7 @@ use undrift::{
     field::{Accepted, Codec, Compare, Field, KEYWORD, Named, Route, Scope, Secrecy},
     kind::{
         Change, Create, Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner,
-        Place, Section, Shape, Spec, Table, Target,
+        Place, Section, Shape, Spec, Table, Target, Wanted,
         calls::{Act, Lifecycle},
         forms, plain_text,
     },
@@ -409,7 +409,7 @@ fn sent_values_read_back_as_declared() {
                 let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);
-                    let live = section.read(&raw, &|name| name == spec.name);
+                    let live = section.read(&raw, Wanted::Only(&[spec.name.as_str()].into()));
                     let Some(live) = live.fields.get(&spec.name) else { continue };
                     compared += 1;
                     assert!(
@@ -464,7 +464,7 @@ fn a_write_goes_to_a_container_by_its_id() {
             for (declared, names) in whole(section) {
                 let changed: Vec<_> = declared.keys().map(String::as_str).collect();
                 let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
-                let live = section.read(entry.as_object().unwrap(), &|_| true);
+                let live = section.read(entry.as_object().unwrap(), Wanted::All);
                 let former =
                     Former { path: "acme/old".into(), renames: true, transfers: true, name: None };
                 let acts = [
@@ -536,7 +536,7 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
 #[test]
 fn a_live_object_without_a_field_does_not_say_anything_about_it() {
     for (at, section) in sections() {
-        assert!(section.read(&Object::new(), &|_| true).fields.is_empty(), "{at}");
+        assert!(section.read(&Object::new(), Wanted::All).fields.is_empty(), "{at}");
     }
 }
 

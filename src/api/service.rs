@@ -78,8 +78,16 @@ impl Service {
     /// The URL of a request's target (path and query below `/api/v4`); `None` if a URL cannot
     /// express it, as with a segment `..`.
     pub(super) fn url(&self, target: &str) -> Option<Url> {
-        let text = format!("{self}/api/v4{target}");
-        Url::parse(&text).ok().filter(|url| url.as_str() == text)
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        let path = format!("{}/api/v4{path}", self.base.path().trim_end_matches('/'));
+        // Faster than to parse the whole text: this happens for each request.
+        let mut url = self.base.clone();
+        url.set_path(&path);
+        url.set_query(query);
+        (url.path() == path && url.query() == query).then_some(url)
     }
 
     /// The id of the project that a `Location` header points to. The service may use another origin

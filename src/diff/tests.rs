@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{FieldOf, Identity, Kind, Rules, testing},
+    kind::{FieldOf, Identity, Kind, Rules, Wanted, testing},
     kinds,
     live::testing::{CALLER, caller, collection},
     release,
@@ -68,7 +68,7 @@ impl World {
 fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = project.section("hooks").unwrap();
-    let live = collection(declared, live, &|_| true);
+    let live = collection(declared, live, Wanted::All);
     let mut secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
     let world = World { secrets, ..World::default() };
@@ -254,7 +254,7 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
 fn in_release(declared: &Json, live: Option<Json>, release: Known) -> Vec<String> {
     let project = shop(&json!({"hooks": [declared]}), Unlisted::Report);
     let declared = project.section("hooks").unwrap();
-    let live = collection(declared, &Json::from_iter(live), &|_| true);
+    let live = collection(declared, &Json::from_iter(live), Wanted::All);
     let world = World { release, ..World::default() };
     let found = section(declared, &live, world.context()).unwrap();
     let questions = found.questions.iter().map(|question| format!("{question:?}?"));
@@ -389,7 +389,7 @@ fn matching_looks_up_and_does_not_search() {
             .collect()
     };
     let declared = declared_section(of, &variables(MANY / 2), Unlisted::Report);
-    let live = collection(&declared, &variables(0), &|_| false);
+    let live = collection(&declared, &variables(0), Wanted::Only(&[].into()));
     IDENTIFIED.store(0, Ordering::Relaxed);
     let findings = section(&declared, &live, World::default().context()).unwrap();
     assert_eq!((findings.steps.len(), findings.notes.len()), (MANY / 2, MANY / 2));
@@ -404,7 +404,7 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     let project = shop(&json!({"protected_branches": branch}), Unlisted::Report);
     let declared = project.section("protected_branches").unwrap();
     let live = json!([{"id": 1, "name": "main", "code_owner_approval_required": false}]);
-    let live = collection(declared, &live, &|_| true);
+    let live = collection(declared, &live, Wanted::All);
     let world = World::default();
     for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
     {
@@ -427,7 +427,7 @@ fn the_callers_own_entry_and_bots_are_spared() {
             {"id": 10, "username": "project_1_bot", "access_level": 40},
             {"id": 11, "username": "bob", "access_level": 30},
         ]),
-        &|_| true,
+        Wanted::All,
     );
     let world = World::default();
     let context = Context { personal_owner: Some(9), ..world.context() };
@@ -452,7 +452,7 @@ fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
     names.insert(crate::field::Named::Group, "acme/kids", Some(5));
     let world = World { names, ..World::default() };
     let declared = declared_section(testing::section(of), declared, Unlisted::Delete);
-    let live = collection(&declared, live, &|_| false);
+    let live = collection(&declared, live, Wanted::Only(&[].into()));
     let findings = section(&declared, &live, world.context()).unwrap();
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
@@ -526,7 +526,12 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let found = |declared: Json| {
         let declared =
             declared_section(testing::section("variables"), &json!([declared]), Unlisted::Delete);
-        section(&declared, &collection(&declared, &there, &|_| false), world.context()).unwrap()
+        section(
+            &declared,
+            &collection(&declared, &there, Wanted::Only(&[].into())),
+            world.context(),
+        )
+        .unwrap()
     };
     let variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value});
     let findings = found(variable("new"));

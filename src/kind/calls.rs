@@ -4,7 +4,9 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{Change, Create, Former, LiveEntry, Names, Section, Spec, Target, forms, limits};
+use super::{
+    Change, Create, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits,
+};
 use crate::{
     address::Address,
     cause::Cause,
@@ -313,7 +315,7 @@ impl Job<'_> {
     /// Undeclared fields keep their live values.
     fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let Some(raw) = &live.whole else { return Err(Unable::Needless) };
-        let whole = self.section.read(raw, &|name| self.section.table().get(name).is_some());
+        let whole = self.section.read(raw, Wanted::Known);
         let is_kept = |spec: &&Spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(&spec.name)
         };

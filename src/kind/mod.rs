@@ -27,7 +27,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::{borrow::Cow, ops::Deref};
+use std::{borrow::Cow, collections::BTreeSet, ops::Deref};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -502,8 +502,7 @@ impl Section {
     /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
     /// responses; the rows of a list may have any form.
     fn is_typed(self, key: &str, value: &Json) -> bool {
-        let is_it = |spec: &&Spec| spec.field.live_name(&spec.name) == Some(key);
-        let Some(spec) = self.table().specs().iter().find(is_it) else {
+        let Some(spec) = self.table().shown_as(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
         };
         if spec.field.codec == Codec::Level {
@@ -567,8 +566,7 @@ impl Section {
     /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
     /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let may_tell = |spec: &&Spec| spec.field.tier > Tier::Free || spec.has_rows();
-        let tiers = self.table().specs().iter().filter(may_tell).map(|spec| {
+        let tiers = self.table().telling_tier().map(|spec| {
             let live = spec.field.live_name(&spec.name);
             let own = live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.tier);
             own.max(spec.tier_of_rows(raw))
@@ -578,17 +576,14 @@ impl Section {
 
     /// The live entries in a field of the container's own object. `None` if the object does not
     /// show them, or if an entry lacks a key that every entry has.
-    pub fn read_within(
-        self,
-        object: &Object,
-        wanted: &dyn Fn(&str) -> bool,
-    ) -> Option<Vec<LiveEntry>> {
+    pub fn read_within(self, object: &Object, wanted: Wanted<'_>) -> Option<Vec<LiveEntry>> {
         let rows = self.home.rows;
         let is_whole = |row: &&Object| {
             rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
                 && self.mistyped(row).is_none()
         };
-        let read = |row: &Json| Some(self.read(row.as_object().filter(is_whole)?, wanted));
+        let reader = self.reader(wanted);
+        let read = |row: &Json| Some(reader.read(row.as_object().filter(is_whole)?));
         match self.home.place {
             Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
             Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
@@ -608,37 +603,79 @@ impl Section {
         })
     }
 
-    /// The live entry in comparable form, from the service's object `raw`. It keeps the `wanted`
-    /// fields, the identity and the fields that every edit repeats. An entry that is changed by
-    /// replacement keeps all fields, because it is added again with all of them; so does a part of
-    /// an object, which is small.
-    pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
-        let mut fields = Object::new();
-        let raw = &*self.flat(raw);
+    /// The live entry in comparable form, from the service's object `raw`; see [`Reader`].
+    pub fn read(self, raw: &Object, wanted: Wanted<'_>) -> LiveEntry {
+        self.reader(wanted).read(raw)
+    }
+
+    /// Reads entries of the section.
+    pub fn reader(self, wanted: Wanted<'_>) -> Reader<'_> {
         let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
-        let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
-        let also: Vec<&str> = self.table().needed_with(wanted).collect();
-        for spec in self.table().specs() {
-            let kept = self.rules.has(raw, &spec.name)
-                && (is_whole
-                    || wanted(&spec.name)
-                    || self.identity.contains(&spec.name.as_str())
-                    || self.home.called_by == Some(&*spec.name)
-                    || also.contains(&spec.name.as_str())
-                    || spec.field.with_every_edit);
-            if let Some(value) = kept.then(|| self.rules.decode(spec, raw)).flatten() {
+        let is_part = matches!(self.home.place, Place::Part { .. });
+        let table = self.table();
+        let kept = match wanted {
+            Wanted::Only(names) if !is_replaced && !is_part => {
+                let named = self.identity.iter().copied().chain(self.home.called_by);
+                table.read_with(names, named)
+            }
+            _ => table.specs().iter().collect(),
+        };
+        Reader { section: self, wanted, kept }
+    }
+}
+
+/// Which fields of an entry are read, besides those that undrift always needs.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'n> {
+    /// All that the service shows.
+    All,
+    /// All that the kind knows.
+    Known,
+    /// Only these.
+    Only(&'n BTreeSet<&'n str>),
+}
+
+/// Reads entries of one section. A reader decides once which fields are kept of each: the wanted
+/// ones, the identity and the fields that every edit repeats. An entry that is changed by
+/// replacement keeps all fields, because it is added again with all of them; so does a part of an
+/// object, which is small.
+pub struct Reader<'n> {
+    section: Section,
+    wanted: Wanted<'n>,
+    kept: Vec<&'static Spec>,
+}
+
+impl Reader<'_> {
+    /// The live entry in comparable form, from the service's object `raw`.
+    pub fn read(&self, raw: &Object) -> LiveEntry {
+        let section = self.section;
+        let (table, raw) = (section.table(), &*section.flat(raw));
+        let mut fields = Object::new();
+        for spec in self.kept.iter().filter(|spec| section.rules.has(raw, &spec.name)) {
+            if let Some(value) = section.rules.decode(spec, raw) {
                 fields.insert(spec.name.clone(), value);
             }
         }
-        let extra = raw.iter().filter(|(name, _)| self.table().get(name).is_none() && wanted(name));
-        fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+        let is_extra = |name: &&str| table.get(name).is_none();
+        match self.wanted {
+            Wanted::Known => {}
+            Wanted::Only(names) => {
+                for name in names.iter().copied().filter(is_extra) {
+                    fields.extend(raw.get(name).map(|value| (name.to_owned(), value.clone())));
+                }
+            }
+            Wanted::All => {
+                let extra = raw.iter().filter(|(name, _)| is_extra(&name.as_str()));
+                fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
         let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
         LiveEntry {
-            handle: self.home.handle.iter().map(part).collect(),
+            handle: section.home.handle.iter().map(part).collect(),
             fields,
-            protected: self.rules.protected(raw),
-            tier: self.tier_of(raw),
-            whole: self.may_come_twice().then(|| raw.clone()),
+            protected: section.rules.protected(raw),
+            tier: section.tier_of(raw),
+            whole: section.may_come_twice().then(|| raw.clone()),
         }
     }
 }
@@ -655,6 +692,8 @@ pub struct Identity {
     pub keys: Vec<String>,
     /// Keys of live entries that are probably, but not certainly, the same entry.
     pub near: Vec<String>,
+    /// Another name by which patterns find it: the URL of a hook that has a name.
+    pub also_called: Option<String>,
 }
 
 /// A fault of an entry that is found without the service.
@@ -827,15 +866,15 @@ mod tests {
     #[test]
     fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
-        let kept = section("members").read(&object(raw), &|name| name == "a");
+        let kept = section("members").read(&object(raw), Wanted::Only(&["a"].into()));
         let kept: Vec<_> = kept.fields.keys().map(String::as_str).collect();
         assert_eq!(kept, ["user", "access_level", "expires_at", "a"]);
         let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
-        let kept = section("pipeline_schedules").read(&object(raw), &|name| name == "cron");
+        let kept = section("pipeline_schedules").read(&object(raw), Wanted::Only(&["cron"].into()));
         assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["description", "cron"]);
         // A replacement adds the whole entry again.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
-        let kept = section("shares").read(&object(raw), &|_| false);
+        let kept = section("shares").read(&object(raw), Wanted::Only(&[].into()));
         assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["group", "group_access", "expires_at"]);
     }
 
@@ -865,7 +904,7 @@ mod tests {
     #[test]
     fn a_list_within_an_object_is_read_whole_or_not_at_all() {
         let read = |raw: Json| {
-            section("shares").read_within(&object(raw), &|_| true).map(|rows| rows.len())
+            section("shares").read_within(&object(raw), Wanted::All).map(|rows| rows.len())
         };
         let row = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
         assert_eq!(read(json!({"shared_with_groups": [row, row]})), Some(2));

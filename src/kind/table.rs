@@ -1,11 +1,11 @@
 //! The fields of a kind, read once from its schema.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::Schema;
 
 use crate::{
-    field::{Codec, Field, KEYWORD, Scope, Stake, Word, field},
+    field::{Codec, Field, KEYWORD, Scope, Stake, Tier, Word, field},
     level::Level,
     release::{Known, Release},
     text::alternatives,
@@ -102,6 +102,12 @@ pub fn is_list(schema: &Json) -> bool {
 pub struct Table {
     specs: Vec<Spec>,
     by_name: BTreeMap<String, usize>,
+    /// The first field with each name in responses.
+    by_shown_name: BTreeMap<String, usize>,
+    /// The fields that every edit repeats.
+    with_every_edit: Vec<usize>,
+    /// The fields that only a licensed service shows, or whose rows can show a licence.
+    telling_tier: Vec<usize>,
     /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
     needed_with: Vec<(usize, usize)>,
     /// The schema of an entry.
@@ -137,7 +143,19 @@ impl Table {
         gather("", &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
         let needed_with = needed_with(&specs, &by_name);
-        Self { specs, by_name, needed_with, schema }
+        let positions = |is_it: fn(&Spec) -> bool| {
+            let found = specs.iter().enumerate().filter(|(_, spec)| is_it(spec));
+            found.map(|(i, _)| i).collect()
+        };
+        let with_every_edit = positions(|spec| spec.field.with_every_edit);
+        let telling_tier = positions(|spec| spec.field.tier > Tier::Free || spec.has_rows());
+        let mut by_shown_name = BTreeMap::new();
+        for (i, spec) in specs.iter().enumerate() {
+            if let Some(shown) = spec.field.live_name(&spec.name) {
+                by_shown_name.entry(shown.to_owned()).or_insert(i);
+            }
+        }
+        Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
     }
 
     /// The fields in the order of the struct.
@@ -148,6 +166,44 @@ impl Table {
     /// A field by name.
     pub fn get(&self, name: &str) -> Option<&Spec> {
         self.by_name.get(name).map(|i| &self.specs[*i])
+    }
+
+    /// The first field that responses call `key`.
+    pub fn shown_as(&self, key: &str) -> Option<&Spec> {
+        self.by_shown_name.get(key).map(|i| &self.specs[*i])
+    }
+
+    /// The fields that can show that the service is licensed: only then it shows them, or they are
+    /// lists whose rows can.
+    pub fn telling_tier(&self) -> impl Iterator<Item = &Spec> {
+        self.telling_tier.iter().map(|i| &self.specs[*i])
+    }
+
+    /// The fields to read if `wanted` are, in the order of the struct: these, the `named` ones, those
+    /// that [have to be read with](Self::needed_with) the wanted ones, and those that every edit
+    /// repeats.
+    pub fn read_with(
+        &self,
+        wanted: &BTreeSet<&str>,
+        named: impl Iterator<Item = &'static str>,
+    ) -> Vec<&Spec> {
+        let mut is_wanted = vec![false; self.specs.len()];
+        for place in wanted.iter().filter_map(|name| self.by_name.get(*name)) {
+            is_wanted[*place] = true;
+        }
+        let needed =
+            self.needed_with.iter().filter(|(of, _)| is_wanted[*of]).map(|(_, other)| *other);
+        let named = named.filter_map(|name| self.by_name.get(name).copied());
+        let also = self.with_every_edit.iter().copied();
+        let also: Vec<_> = needed.chain(named).chain(also).collect();
+        for place in also {
+            is_wanted[place] = true;
+        }
+        self.specs
+            .iter()
+            .zip(is_wanted)
+            .filter_map(|(spec, wanted)| wanted.then_some(spec))
+            .collect()
     }
 
     /// The fields that have to be read with the `wanted` ones: those that they depend on, and those

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Call, Fault, Id, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Spec, Target,
-    calls::Act,
+    Wanted, calls::Act,
 };
 use crate::{
     field::{Scope, Tier},
@@ -44,7 +44,7 @@ pub(crate) fn new_target(owner: NamespaceOwner) -> Target {
 
 /// Reads every field of a live object.
 pub(crate) fn live(section: Section, raw: Json) -> LiveEntry {
-    section.read(&object(raw), &|name| section.table().get(name).is_some())
+    section.read(&object(raw), Wanted::Known)
 }
 
 /// `raw` with every flag that an edit repeats; flags that it lacks are off, as in responses.

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names,
+            Names, Wanted,
             testing::{act, as_sent, fields, live, object, section, target},
         },
         operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn without_the_field_of_forks_a_project_is_not_a_fork() {
-        let read = |raw: Json| section("fork_of").read_within(&object(raw), &|_| false);
+        let read = |raw: Json| section("fork_of").read_within(&object(raw), Wanted::Known);
         let found =
             read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
         assert_eq!(found.unwrap()[0].fields, object(json!({"fork_of": "acme/old"})));

@@ -159,7 +159,7 @@ pub static KIND: Kind = Kind {
     rules: &ProtectedBranches,
 };
 
-const ROWS: Rows = Rows { keys: &["name"], also: &["push_access_levels", "merge_access_levels"] };
+const ROWS: Rows = Rows::with_id(&["name", "push_access_levels", "merge_access_levels"]);
 
 struct ProtectedBranches;
 
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names,
+            Names, Wanted,
             testing::{act, as_sent, fields, live, object, remove, section, target},
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
@@ -451,8 +451,8 @@ mod tests {
     fn a_replacement_keeps_undeclared_fields() {
         let mut raw = free();
         raw["merge_access_levels"][0]["access_level"] = 0.into();
-        let entry =
-            section("protected_branches").read(&object(raw), &|name| name == "allowed_to_push");
+        let entry = section("protected_branches")
+            .read(&object(raw), Wanted::Only(&["allowed_to_push"].into()));
         let declared =
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
         let calls = act(

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Caller, Collection, Live, Presence};
 use crate::{
     desired::{Container, DeclaredSection},
-    kind::{Facts, Place, Target, testing::with_flags},
+    kind::{Facts, Place, Target, Wanted, testing::with_flags},
     page,
     release::{self, Known},
     value::{Json, Object},
@@ -26,15 +26,17 @@ pub(crate) fn target(container: &Container) -> Target {
 
 /// The live state of `section`: an array, an object, or `null`. Only declared fields and those that
 /// `more` selects are read. Flags that edits repeat are off by default.
-pub(crate) fn collection(
-    section: &DeclaredSection,
-    raw: &Json,
-    more: &dyn Fn(&str) -> bool,
-) -> Collection {
+pub(crate) fn collection(section: &DeclaredSection, raw: &Json, more: Wanted<'_>) -> Collection {
     let of = section.of;
-    let declared: BTreeSet<_> = section.names().collect();
-    let wanted = |name: &str| more(name) || declared.contains(name);
-    let read = |raw: &Object| of.read(raw, &wanted);
+    let mut declared: BTreeSet<_> = section.names().collect();
+    let wanted = match more {
+        Wanted::Only(more) => {
+            declared.extend(more);
+            Wanted::Only(&declared)
+        }
+        all => all,
+    };
+    let read = |raw: &Object| of.read(raw, wanted);
     let object = |raw: &Json| with_flags(of, raw.as_object().cloned().unwrap_or_default());
     match (raw, of.home.place) {
         (Json::Array(raw), Place::In(_)) => {
@@ -53,15 +55,11 @@ pub(crate) fn collection(
 
 /// The live state of `container`, with the responses in `sections`.
 pub(crate) fn here(container: &Container, sections: &Json) -> Live {
-    here_reading(container, sections, &|_| false)
+    here_reading(container, sections, Wanted::Only(&[].into()))
 }
 
 /// The same, with more than the declared fields.
-pub(crate) fn here_reading(
-    container: &Container,
-    sections: &Json,
-    more: &dyn Fn(&str) -> bool,
-) -> Live {
+pub(crate) fn here_reading(container: &Container, sections: &Json, more: Wanted<'_>) -> Live {
     let facts = Facts { id: Some(1), ..Facts::default() };
     let sections = container.sections.iter().filter_map(|section| {
         let name = section.of.section;

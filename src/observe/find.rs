@@ -14,7 +14,7 @@ use crate::{
     api::ApiError,
     desired::Container,
     field::Scope,
-    kind::{Facts, LiveEntry, Place, Target},
+    kind::{Facts, LiveEntry, Place, Target, Wanted},
     kinds,
     live::Presence,
     operation::{self, KeyFilter, Read, Request},
@@ -237,11 +237,11 @@ impl Observer {
                         live.is_some_and(|live| !raw.contains_key(live))
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-                    let entry = section.of.read(raw, &|name| names.contains(name));
+                    let entry = section.of.read(raw, Wanted::Only(&names));
                     seen.object.insert(name, entry);
                 }
                 Place::In(field) | Place::Part { field, .. } => {
-                    match section.of.read_within(raw, &|name| names.contains(name)) {
+                    match section.of.read_within(raw, Wanted::Only(&names)) {
                         Some(rows) => drop(seen.within.insert(name, rows)),
                         None => seen.lacking.push(field.to_owned()),
                     }

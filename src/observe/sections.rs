@@ -10,7 +10,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::Scope,
-    kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target},
+    kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
     kinds,
     live::{Collection, Live, Presence, ReadTime, entry_ids},
     operation::{Op, Read, Request},
@@ -131,6 +131,7 @@ impl Observer {
         above: &[ParentId],
     ) -> Result<Collection, ApiError> {
         let names: BTreeSet<&str> = section.names().collect();
+        let reader = section.of.reader(Wanted::Only(&names));
         let lists = above.iter().map(|(_, id)| {
             let request = target.addressed(op.request()).arg(parent.argument, id);
             self.rows_below(section.of, parent, request)
@@ -148,7 +149,7 @@ impl Observer {
             }
             let own = rows.into_iter().filter(|raw| !section.of.home.is_inherited(raw));
             let own = own.map(|raw| parent.complete(raw, name, *id));
-            entries.extend(own.map(|raw| section.of.read(&raw, &|name| names.contains(name))));
+            entries.extend(own.map(|raw| reader.read(&raw)));
         }
         Ok(Collection::Within(entries))
     }
@@ -183,6 +184,7 @@ impl Observer {
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
         let names: BTreeSet<&str> = section.names().collect();
+        let reader = section.of.reader(Wanted::Only(&names));
         let request = home.listing(target.addressed(op.request()));
         let all = self.client.list_known(request, home.rows).await?;
         if let Some(key) = all.iter().find_map(|raw| section.of.mistyped(raw)) {
@@ -200,8 +202,7 @@ impl Observer {
             let is_shown = home.detail.is_some()
                 && home.is_inherited(&raw)
                 && section.is_removed(&shown_name(section.of, &raw));
-            ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw))
-                .then(|| section.of.read(&raw, &|name| names.contains(name)))
+            ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
@@ -242,7 +243,7 @@ impl Observer {
         sees_all: bool,
     ) -> Result<Collection, ApiError> {
         let names: BTreeSet<&str> = section.names().collect();
-        let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
+        let read = |raw: &Object| section.of.read(raw, Wanted::Only(&names));
         let hides_absence = section.of.home.hides_absence;
         let is_licensed = facts.tier >= section.of.tier();
         let request = target.addressed(op.request());
@@ -297,7 +298,7 @@ impl Observer {
 
 /// The name of an entry in a response.
 fn shown_name(of: Section, raw: &Object) -> String {
-    of.name(&of.read(raw, &|_| false).fields)
+    of.name(&of.read(raw, Wanted::Only(&[].into())).fields)
 }
 
 /// Why a section is unreadable if the value of `key` has the wrong type.

@@ -20,7 +20,7 @@ use crate::{
     desired::Desired,
     digest::Key,
     field::{Compare, Field, Scope, Secrecy},
-    kind::{Parent, Place, Section, Spec, forms},
+    kind::{Parent, Place, Section, Spec, Wanted, forms},
     kinds,
     operation::{self, KeyFilter, Op, Read},
     secret::Secrets,
@@ -196,7 +196,7 @@ impl Keep {
         {
             let rest = |name: &&String| kept.get(name.as_str()).is_none();
             let rest: Object = row.iter().filter(|(name, _)| rest(name)).map(own).collect();
-            let name = section.name(&section.read(row, &|_| true).fields);
+            let name = section.name(&section.read(row, Wanted::All).fields);
             if seen.insert(name, rest.clone()).is_some_and(|other| other != rest) {
                 return Err(format!(
                     "two {} are alike in all that is kept",
@@ -315,7 +315,7 @@ impl Keep {
         let key = (section.home.scope, path.to_owned(), section.section);
         let is_identity = section.identity.contains(&spec.name.as_str());
         let is_declared = || {
-            let name = section.name(&section.read(raw, &|_| true).fields);
+            let name = section.name(&section.read(raw, Wanted::All).fields);
             let mut plain = self.literals.plain.get(&key).into_iter().flatten();
             // Responses do not contain the parent.
             let is_nested = section.home.parent.is_some();

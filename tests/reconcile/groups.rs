@@ -327,3 +327,18 @@ async fn a_projects_own_value_outranks_a_preset_of_its_group() {
     ]);
     world.converge("beside the group's").await;
 }
+
+/// The list of the project then has two rules of one name.
+#[tokio::test]
+async fn a_group_and_its_project_protect_the_same_branch() {
+    let level = |level: &str| json!([{"access_level": level}]);
+    let rule = |push: &str| json!({"create": true, "protected_branches": [{"name": "main", "allowed_to_push": level(push), "allowed_to_merge": level("maintainer")}]});
+    let world = World::new(Profile::default().at(LATER), seed(&[])).await;
+    world.declare(&[group("new", rule("no_access")), project("new/shop", rule("maintainer"))]);
+    world.converge("both").await;
+    let rules = world.get("/projects/new%2Fshop/protected_branches").await;
+    let names: Vec<_> = rules.as_array().unwrap().iter().map(|rule| &rule["name"]).collect();
+    assert_eq!(names, ["main", "main"]);
+    world.declare(&[group("new", rule("no_access")), project("new/shop", rule("no_access"))]);
+    world.converge("only the rule of the project changes").await;
+}

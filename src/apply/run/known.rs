@@ -15,7 +15,7 @@ use crate::{
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
-    kind::{LiveEntry, Place, Target},
+    kind::{LiveEntry, Place, Target, Wanted},
     kinds,
     live::{Collection, Live, Presence},
     operation::{Request, Write},
@@ -261,7 +261,7 @@ impl Known {
                 Place::In(_) | Place::Part { .. } if !is_new => continue,
                 Place::In(_) | Place::Part { .. } => {
                     let names: BTreeSet<_> = section.names().collect();
-                    let within = section.of.read_within(body, &|name| names.contains(name));
+                    let within = section.of.read_within(body, Wanted::Only(&names));
                     within.map(Collection::Within)
                 }
                 // A new container has no entries.
@@ -282,7 +282,7 @@ impl Known {
 
 fn read(section: &DeclaredSection, body: &Object) -> LiveEntry {
     let names: BTreeSet<_> = section.names().collect();
-    section.of.read(body, &|name| names.contains(name))
+    section.of.read(body, Wanted::Only(&names))
 }
 
 /// Whether an answer shows as much as a reading: the identity, and every declared field that the
@@ -346,7 +346,8 @@ mod tests {
         let mut known = Known::new(read());
         known.begin(Duration::ZERO);
         let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
-        let answer = json!({"name": "v*", "push_access_levels": [], "merge_access_levels": []});
+        let answer =
+            json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
         known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         // A reading of labels alone says nothing about branches.

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     desired::{Creation, Declared, Unlisted, testing::shop},
     diff::Action,
-    kind::{Former, Target},
+    kind::{Former, Target, Wanted},
     live::{
         Presence,
         testing::{here, here_reading},
@@ -66,7 +66,7 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
     for [base, head, live] in all() {
         let (base_declared, declared) = (declare(base), declare(head));
         let there = json!({"settings": {"description": live}});
-        let live_state = here_reading(&declared, &there, &|name| name == "description");
+        let live_state = here_reading(&declared, &there, Wanted::Only(&["description"].into()));
         let (steps, against) = said(&base_declared, &declared, &live_state);
         let about = format!("base {base:?}, head {head:?}, live {live:?}");
         let expected = head.filter(|_| head != live).map(|head| {
@@ -93,7 +93,7 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
             let (base_declared, declared) = (declare(base), declare(head));
             let there = Json::from_iter(live.map(|value| variable("K", value)));
             let there = json!({"variables": there});
-            let live_state = here_reading(&declared, &there, &|_| true);
+            let live_state = here_reading(&declared, &there, Wanted::All);
             let (steps, against) = said(&base_declared, &declared, &live_state);
             let about = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
             let expected = match (head, live) {
@@ -147,7 +147,7 @@ fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
                 .then(|| json!({"key": "K", "environment_scope": "*", "value": "a"}))
                 .into_iter()
                 .collect();
-            let live_state = here_reading(&own, &json!({"variables": there}), &|_| true);
+            let live_state = here_reading(&own, &json!({"variables": there}), Wanted::All);
             let (steps, against) = said(&before, &own, &live_state);
             assert_eq!(steps, expected, "{base:?} {live}");
             assert_eq!(
@@ -241,7 +241,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         ],
     });
     let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
-    let (live, settings) = (here_reading(&head, &there, &|_| true), settings(&[]));
+    let (live, settings) = (here_reading(&head, &there, Wanted::All), settings(&[]));
     let mut plan = container(&head, &live, &settings);
     Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
     let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
@@ -339,7 +339,7 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
         shop(&json!({"hooks": [one("a"), one("b")], "badges": badges}), Unlisted::Report)
     };
     let base = declare(None);
-    let live = |head: &Container| here_reading(head, &there, &|_| true);
+    let live = |head: &Container| here_reading(head, &there, Wanted::All);
     for (changed, expected) in [
         (None, vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b@4 Drift"]),
         (
@@ -389,7 +389,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         ),
     ] {
         let (base, head) = (declare(before), declare(now));
-        let mut live = here_reading(&head, &there, &|_| true);
+        let mut live = here_reading(&head, &there, Wanted::All);
         live.inherited = Some(std::sync::Arc::default());
         for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
             live.names.insert(crate::field::Named::User, name, Some(11 + at as u64));
@@ -408,7 +408,7 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
     };
     let head = declare(false, Unlisted::Delete);
     let there = json!({"archived": {"archived": true}, "variables": [variable("K", "a")]});
-    let mut live = here_reading(&head, &there, &|_| true);
+    let mut live = here_reading(&head, &there, Wanted::All);
     if let Presence::Here(_, facts) = &mut live.presence {
         facts.archived = true;
     }
@@ -430,7 +430,7 @@ fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state()
     };
     for (own, settled) in [("a", true), ("b", false)] {
         let head = declare(Some(own));
-        let live = here_reading(&head, &json!({"variables": [variable("K", "a")]}), &|_| true);
+        let live = here_reading(&head, &json!({"variables": [variable("K", "a")]}), Wanted::All);
         let (steps, against) = said(&declare(None), &head, &live);
         assert_eq!((steps.is_empty(), !against.already.is_empty()), (settled, settled), "{own}");
     }
@@ -468,7 +468,7 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
         };
         let (before, head) = (declare("merge"), declare("ff"));
         let there = json!({"settings": {"merge_method": "merge"}, "push_rule": there});
-        let (live, settings) = (here_reading(&head, &there, &|_| true), settings(&[]));
+        let (live, settings) = (here_reading(&head, &there, Wanted::All), settings(&[]));
         let mut plan = container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
         Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
@@ -488,7 +488,7 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
     };
     let head = declare(false, Some(variable("K", "a")));
     let there = json!({"archived": {"archived": true}, "variables": []});
-    let mut live = here_reading(&head, &there, &|_| true);
+    let mut live = here_reading(&head, &there, Wanted::All);
     if let Presence::Here(_, facts) = &mut live.presence {
         facts.archived = true;
     }

@@ -12,7 +12,7 @@ use crate::{
         Creation, Unlisted,
         testing::{fields, shop},
     },
-    kind::{Id, Namespace, NamespaceOwner, Target},
+    kind::{Id, Namespace, NamespaceOwner, Target, Wanted},
     live::{
         Live, Presence,
         testing::{here, here_reading, target},
@@ -70,7 +70,7 @@ struct Side {
 impl Side {
     fn of(declared: &Json, live: &Json) -> Self {
         let container = shop(declared, Unlisted::Delete);
-        let live = here_reading(&container, live, &|name| name == "lfs_enabled");
+        let live = here_reading(&container, live, Wanted::Only(&["lfs_enabled"].into()));
         Self { container, live, secrets: (*settings(&[("A", SECRET)]).secrets).clone(), key: None }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
     field::Scope,
-    kind::{Id, Namespace, NamespaceOwner, Target},
+    kind::{Id, Namespace, NamespaceOwner, Target, Wanted},
     live::{
         Caller, Live, Presence,
         testing::{here_reading, target},
@@ -91,7 +91,7 @@ fn desired(manifests: &str) -> Desired {
 
 /// The live project; all its entries were read.
 fn live(project: &Container, sections: &Json) -> Live {
-    here_reading(project, sections, &|_| true)
+    here_reading(project, sections, Wanted::All)
 }
 
 fn missing(project: &Container) -> Live {
