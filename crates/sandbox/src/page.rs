@@ -12,7 +12,7 @@ const USUAL: i64 = 20;
 const MOST: i64 = 100;
 /// Longer lists are not counted: no total, no last page.
 pub(crate) const COUNTED: i64 = 10_000;
-/// Offset paging of projects ends here (reference 1, 8).
+/// Offset paging ends here if a list also has keyset pages (reference 1, 8).
 const DEEPEST: i64 = 50_000;
 
 /// One page of a list that is numbered from 1.
@@ -41,14 +41,14 @@ impl Page {
         (self.number - 1).saturating_mul(self.size)
     }
 
-    /// Refuses pages of projects beyond the limit of offset paging.
-    pub(crate) fn bounded(self) -> Result<Self> {
+    /// Refuses pages beyond the limit of offset paging. `kind` is the type of the listed objects.
+    pub(crate) fn bounded(self, kind: &str) -> Result<Self> {
         if self.number.saturating_mul(self.size) > DEEPEST {
             return Err(Failure::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 format!(
                     "Offset pagination has a maximum allowed offset of {DEEPEST} for requests that return objects \
-                     of type Project. Remaining records can be retrieved using keyset pagination."
+                     of type {kind}. Remaining records can be retrieved using keyset pagination."
                 ),
             ));
         }
@@ -61,7 +61,8 @@ impl Page {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
         let next = more.then_some(self.number.saturating_add(1));
-        let previous = (self.number > 1).then(|| self.number - 1);
+        // A page after the last has none.
+        let previous = (self.number > 1 && items.count > 0).then(|| self.number - 1);
         let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
 
         let link = |page: i64, rel: &str| {

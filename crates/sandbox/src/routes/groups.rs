@@ -100,6 +100,9 @@ fn statistics() -> Value {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
+    if call.caller.is_none() || call.release() >= OBSERVED {
+        page::Page::of(call)?.bounded("Group")?;
+    }
     let top = call.params.is_set("top_level_only")?;
     respond(call, true, Reach::of(call)?, |group| !top || group.parent_id.is_none())
 }

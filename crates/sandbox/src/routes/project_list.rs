@@ -32,6 +32,9 @@ const ACTIVE: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived AND N
     WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
         AND substr(own.traversal, 1, length(above.traversal)) = above.traversal)) = :active";
 
+/// The number of users who starred a project.
+const STARS: &str = "(SELECT count(*) FROM stars s WHERE s.project_id = p.id)";
+
 /// The maximum number of own and of shared projects that a group shows.
 const MOST_WITH_GROUP: i64 = 100;
 
@@ -67,6 +70,12 @@ impl Query {
 
     fn in_group() -> Self {
         Self { in_group: true, ..Self::default() }
+    }
+
+    /// Whether the list has the orders and most filters of the list of all projects.
+    fn has_all_filters(&self, call: &Call<'_>) -> bool {
+        let observed = call.release() >= OBSERVED;
+        self.takes == Accepted::All || self.takes == Accepted::OfUser && observed
     }
 
     pub(crate) fn and(&mut self, condition: &'static str) -> &mut Self {
@@ -235,12 +244,15 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     if query.takes >= Accepted::OfUser || keyset {
         narrow_by_id(call, &mut query)?;
     }
+    if query.has_all_filters(call) {
+        narrow_by_use(call, &mut query)?;
+    }
     if query.takes == Accepted::All {
         narrow_all_projects(call, &mut query)?;
     }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
     let direction = if descending { "DESC" } else { "ASC" };
-    let order_by = order(call, query.takes)?;
+    let order_by = order(call, &query)?;
     let page = Page::of(call)?;
     if keyset {
         if order_by != "id" {
@@ -254,7 +266,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         let cursor = projects.last().map(|last| (name, last.id));
         return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
     }
-    let page = page.bounded()?;
+    let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
     let order = match order_by.as_str() {
         // Among names that contain a text, the shortest is the most similar.
@@ -265,6 +277,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         column @ ("updated_at" | "last_activity_at") => {
             format!("p.{column} {direction}, p.id {direction}")
         }
+        "star_count" => format!("{STARS} {direction}, p.id {direction}"),
         // Projects are never created in the past, so order by id, which has an index.
         _ => format!("p.id {direction}"),
     };
@@ -276,18 +289,20 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
-fn order(call: &Call<'_>, takes: Accepted) -> Result<String> {
+fn order(call: &Call<'_>, query: &Query) -> Result<String> {
     const ANY_LIST: &[&str] =
         &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
     const ADMINISTRATORS: &[&str] =
         &["repository_size", "storage_size", "packages_size", "wiki_size"];
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let sizes = ADMINISTRATORS.contains(&wanted.as_str());
-    if !ANY_LIST.contains(&wanted.as_str())
-        && !(takes == Accepted::All && (sizes || wanted == "similarity"))
-    {
-        return Err(Failure::no_valid_value("order_by"));
-    }
+    let is_accepted = match wanted.as_str() {
+        "star_count" if query.in_group => call.is_from(16, 10),
+        "star_count" => query.takes >= Accepted::OfUser && call.is_from(17, 4),
+        "similarity" => query.has_all_filters(call),
+        _ => ANY_LIST.contains(&wanted.as_str()) || sizes && query.has_all_filters(call),
+    };
+    refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
     Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
 }
 
@@ -296,6 +311,19 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let least = members::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
     let membership = params.is_set("membership")? || least.is_some() || owned;
+    if query.takes == Accepted::OfUser && call.release() >= OBSERVED {
+        // Only `min_access_level` counts, and only for users who are no administrators.
+        return match &call.caller {
+            None => {
+                query.and(PUBLIC);
+                Ok(())
+            }
+            Some(user) => {
+                let membership = least.is_some() && !user.admin;
+                narrow_for_user(call, query, user, least.unwrap_or(GUEST), membership)
+            }
+        };
+    }
     let Some(user) = &call.caller else {
         // An unknown caller owns nothing.
         query.and(if membership { "0" } else { PUBLIC });
@@ -384,8 +412,8 @@ fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// The additional filters of the list of all projects.
-fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
+/// The filters by topic, by import and by activity.
+fn narrow_by_use(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     if let Some(topics) = params.texts("topic")? {
         query.bind(":topics", Value::from(topics).to_string()).and(
@@ -397,10 +425,31 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
         let importer = call.caller.as_ref().map(|user| user.id);
         query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
     }
+    if params.integer("topic_id")?.is_some() {
+        // Topics have no ids here.
+        query.and("0");
+    }
+    if let Some(time) = time(call, "last_activity_after")? {
+        query.and("p.last_activity_at > :after").bind(":after", time);
+    }
+    if let Some(time) = time(call, "last_activity_before")? {
+        query.and("p.last_activity_at < :before").bind(":before", time);
+    }
+    Ok(())
+}
+
+/// The additional filters of the list of all projects.
+fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
+    let params = &call.params;
     let wrong_sums =
         params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
-    if wrong_sums && call.tier() >= Tier::Premium || params.integer("topic_id")?.is_some() {
-        // No checksum ever fails, and topics have no ids here.
+    if wrong_sums && call.tier() >= Tier::Premium && call.release() < OBSERVED {
+        // No checksum ever fails.
+        query.and("0");
+    }
+    // One letter is too short for callers without a token.
+    let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
+    if is_short && call.caller.is_none() && !query.in_group && call.release() >= OBSERVED {
         query.and("0");
     }
     if let (Some(wanted @ Value::Object(_)), true) =
@@ -420,12 +469,6 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
         query.and("(:updated_after IS NULL OR p.updated_at > :updated_after)");
         query.and("(:updated_before IS NULL OR p.updated_at < :updated_before)");
         query.bind(":updated_after", after).bind(":updated_before", before);
-    }
-    if let Some(time) = time(call, "last_activity_after")? {
-        query.and("p.last_activity_at > :after").bind(":after", time);
-    }
-    if let Some(time) = time(call, "last_activity_before")? {
-        query.and("p.last_activity_at < :before").bind(":before", time);
     }
     if let (Some(storage), true) = (params.text("repository_storage")?, call.is_administrator()) {
         query

@@ -150,6 +150,9 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
         (false, true) => Some(ACTIVE),
         (false, false) => None,
     };
+    if call.is_from(17, 0) {
+        page::Page::of(call)?.bounded("User")?;
+    }
     let column = match order.as_deref() {
         Some("name") => "u.name",
         Some("username") => "u.username",

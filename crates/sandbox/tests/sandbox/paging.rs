@@ -8,12 +8,23 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 
 async fn five() -> World {
+    World::with(seed()).await
+}
+
+/// The same at another release.
+async fn five_at(release: &str) -> World {
+    let mut seed = seed();
+    seed["release"] = release.into();
+    World::with(seed).await
+}
+
+fn seed() -> Value {
     let project = |name: &str, more: Value| {
         let mut project = json!({"path": format!("acme/{name}")});
         project["settings"] = more;
         project
     };
-    World::with(json!({
+    json!({
         "users": [{"username": "una", "token": "una"}, {"username": "mem", "token": "mem"}],
         "groups": [{"path": "acme", "visibility": "public"}, {"path": "acme/deep"}],
         "projects": [
@@ -23,8 +34,7 @@ async fn five() -> World {
             {"path": "acme/four", "archived": true},
             {"path": "acme/deep/five"},
         ],
-    }))
-    .await
+    })
 }
 
 fn ids(body: &Value) -> Vec<i64> {
@@ -76,6 +86,10 @@ async fn pages_carry_all_their_headers() {
         "{}",
         fact("page-headers")
     );
+    let after = world.get(ROOT, "/projects?per_page=2&page=5").await;
+    assert_eq!(after.header("x-prev-page"), "", "{}", fact("page-after-last"));
+    assert!(!after.header("link").contains("rel=\"prev\""), "{}", fact("page-after-last"));
+
     let head = world.request(ROOT, "HEAD", "/projects?per_page=2").send().await.expect("an answer");
     assert_eq!(head.headers()["x-total"], "5", "{}", fact("head"));
 }
@@ -210,6 +224,74 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
     for (token, path, expected) in rows {
         let got = world.get(token, path).await;
         assert_eq!(ids(&got.body), expected, "{}: {token} {path}", fact("project-list"));
+    }
+}
+
+#[tokio::test]
+async fn offset_paging_ends_where_keyset_paging_can_go_on() {
+    let far = "?per_page=100&page=501";
+    for (release, caller, list, status) in [
+        ("15.8", "", "/groups", 405),
+        ("15.8", ROOT, "/groups", 200),
+        ("15.8", ROOT, "/users", 200),
+        ("17.0", ROOT, "/users", 405),
+        ("17.0", ROOT, "/projects", 405),
+        ("18.9", ROOT, "/groups", 405),
+        ("18.9", ROOT, "/users", 405),
+        ("18.9", ROOT, "/projects", 200),
+    ] {
+        let world = five_at(release).await;
+        let got = world.get(caller, &format!("{list}{far}")).await;
+        assert_eq!(got.status, status, "{}: {release} {list}", fact("offset-limit-others"));
+    }
+}
+
+#[tokio::test]
+async fn later_releases_have_more_orders_and_filters() {
+    let world = five_at("18.9").await;
+    let made = json!({"name": "own", "visibility": "public", "topics": ["a"]});
+    world.call("una", "POST", "/projects", &made).await;
+    world.call("una", "POST", "/projects", &json!({"name": "ours"})).await;
+    world.call(ROOT, "POST", "/projects/2/star", &NO).await;
+    world.call(ROOT, "POST", "/projects/6/star", &NO).await;
+    let (users, none): (_, &[i64]) = ("/users/una/projects", &[]);
+    let rows: Vec<(&str, String, &[i64])> = vec![
+        (ROOT, "/projects?order_by=star_count".into(), &[6, 2, 7, 5, 4, 3, 1]),
+        (ROOT, "/groups/acme/projects?order_by=star_count&sort=asc".into(), &[1, 3, 4, 2]),
+        (ROOT, format!("{users}?order_by=star_count&sort=asc"), &[7, 6]),
+        (ROOT, format!("{users}?order_by=similarity"), &[7, 6]),
+        (ROOT, format!("{users}?order_by=repository_size"), &[7, 6]),
+        (ROOT, format!("{users}?order_by=storage_size&sort=asc"), &[6, 7]),
+        (ROOT, format!("{users}?owned=true"), &[7, 6]),
+        (ROOT, format!("{users}?min_access_level=30"), &[7, 6]),
+        ("una", format!("{users}?min_access_level=30"), &[7, 6]),
+        ("mem", format!("{users}?min_access_level=30"), none),
+        ("mem", format!("{users}?membership=true&owned=true"), &[6]),
+        ("", format!("{users}?membership=true&min_access_level=30"), &[6]),
+        (ROOT, format!("{users}?topic=a"), &[6]),
+        (ROOT, format!("{users}?topic_id=1"), none),
+        (ROOT, format!("{users}?imported=true"), none),
+        (ROOT, format!("{users}?updated_after=2000-01-01T00:00:00Z"), &[7, 6]),
+        (ROOT, format!("{users}?last_activity_before=2000-01-01T00:00:00Z"), none),
+        (ROOT, "/projects?repository_checksum_failed=true&sort=asc".into(), &[1, 2, 3, 4, 5, 6, 7]),
+        (ROOT, "/projects?wiki_checksum_failed=true&search=own".into(), &[6]),
+        ("", "/projects?search=ow".into(), &[6]),
+        ("", "/projects?search=o".into(), none),
+    ];
+    for (caller, path, expected) in rows {
+        let got = world.get(caller, &path).await;
+        assert_eq!(ids(&got.body), expected, "{}: {caller} {path}", fact("project-list-later"));
+    }
+    let got = world.get(ROOT, &format!("{users}?last_activity_after=x")).await;
+    assert_eq!(got.status, 400, "{}", fact("project-list-later"));
+    for (release, list, status) in [
+        ("17.3", "/projects", 400),
+        ("17.4", "/projects", 200),
+        ("17.3", "/groups/acme/projects", 200),
+        ("16.9", "/groups/acme/projects", 400),
+    ] {
+        let got = five_at(release).await.get(ROOT, &format!("{list}?order_by=star_count")).await;
+        assert_eq!(got.status, status, "{}: {release} {list}", fact("project-list-later"));
     }
 }
 
