@@ -1,9 +1,8 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
-use super::super::stored_settings::OF_USERS;
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
 use super::prelude::*;
-use super::{group_settings, instance};
+use super::{group_settings, instance, users};
 
 pub(super) const SHORTEST_PATH: usize = 2;
 /// The maximum number of groups above one.
@@ -162,6 +161,11 @@ pub(super) fn rank(visibility: &str) -> usize {
     VISIBILITIES.iter().position(|known| *known == visibility).unwrap_or(0)
 }
 
+/// The complaint about a visibility that only administrators may use.
+pub(super) fn restricted(visibility: &str) -> String {
+    format!("{visibility} has been restricted by your GitLab administrator")
+}
+
 fn check_visibility(
     call: &Call<'_>,
     wanted: Requested<'_>,
@@ -169,10 +173,8 @@ fn check_visibility(
 ) -> Result<()> {
     const FIELD: &str = "visibility_level";
     let word = wanted.visibility;
-    let restricted = instance::setting(call, "restricted_visibility_levels")?;
-    let restricted = restricted.as_array().is_some_and(|levels| levels.contains(&word.into()));
-    if restricted && !call.is_administrator() {
-        complaints.add(FIELD, format!("{word} has been restricted by your GitLab administrator"));
+    if instance::is_restricted(call, word)? {
+        complaints.add(FIELD, restricted(word));
         return Ok(());
     }
     if let Some(own) = wanted.own {
@@ -240,12 +242,7 @@ pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<
 }
 
 fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
-    const SETTING: &str = "can_create_group";
     let user = call.user()?;
-    let own = OF_USERS.set(call.db, user.id)?.remove(SETTING);
-    let may = match own {
-        Some(own) => own,
-        None => instance::setting(call, SETTING)?,
-    };
-    Ok(user.admin || may != Value::Bool(false))
+    let may = || users::may_create_groups(call, user);
+    Ok(user.admin || may()?)
 }

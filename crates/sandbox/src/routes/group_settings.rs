@@ -21,10 +21,7 @@ const MINUTES: &str = "shared_runners_minutes_limit";
 const BRANCH: &str = "default_branch";
 const DOMAINS: &str = "allowed_email_domains_list";
 pub(crate) const ARCHIVED: &str = "archived";
-/// The default protection of default branches.
-const FULL: i64 = 2;
 /// The level for nobody.
-const NO_ONE: i64 = 0;
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 
 /// Settings of later releases that show the effective value together with the groups above.
@@ -34,7 +31,7 @@ const DIFFS: &str = "show_diff_preview_in_email";
 const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
 /// A setting of a whole hierarchy, which only the top-level group can change.
 const NO_FORKS: &str = "prevent_forking_outside_group";
-const DEFAULTS: &str = "default_branch_protection_defaults";
+pub(super) const DEFAULTS: &str = "default_branch_protection_defaults";
 const WATCHERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT: &str = "unique_project_download_limit_allowlist";
 
@@ -63,7 +60,7 @@ pub(super) fn show(
             PROJECT_CREATION if !set.contains_key(PROJECT_CREATION) => {
                 who_creates_projects(call)?.into()
             }
-            DEFAULTS if value.is_null() || value == json!({}) => protection(FULL),
+            DEFAULTS if value.is_null() || value == json!({}) => instance::setting(call, DEFAULTS)?,
             NO_EMAILS if call.is_from(16, 6) => is_set_above(call, group, NO_EMAILS, true)?.into(),
             ARCHIVED | NO_FORKS => is_set_above(call, group, &name, true)?.into(),
             DIFFS if is_set_above(call, group, DIFFS, false)? => false.into(),
@@ -304,7 +301,7 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
 }
 
 /// The protection of default branches in a call; keys that it omits are not stored either.
-fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
+pub(super) fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
     let sent = match call.params.get(DEFAULTS) {
         Some(Value::Object(sent)) if call.is_from(16, 3) => sent,
         None | Some(Value::Null) => return Ok(None),
@@ -323,7 +320,7 @@ fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
         for (number, row) in rows.iter().enumerate() {
             let place = format!("{place}[{number}][access_level]");
             match integer(&place, &row["access_level"])? {
-                Some(level) if [NO_ONE, DEVELOPER, MAINTAINER].contains(&level) => {
+                Some(level) if [DEVELOPER, MAINTAINER].contains(&level) => {
                     levels.push(json!({ "access_level": level }));
                 }
                 _ => return Err(Failure::no_valid_value(&place)),
@@ -353,7 +350,7 @@ fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<(
 }
 
 /// The protection of default branches that a number means.
-fn protection(number: i64) -> Value {
+pub(super) fn protection(number: i64) -> Value {
     let (push, merge, force, initial) = match number {
         0 => (DEVELOPER, DEVELOPER, true, false),
         1 => (DEVELOPER, MAINTAINER, false, false),
@@ -549,7 +546,8 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// The future default branch of an empty project: from the nearest group, or the topmost one.
+/// The future default branch of an empty project: from the nearest group, the topmost
+/// one, or the service.
 pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.service.profile.empty_has_no_branch {
         return Ok(Value::Null);
@@ -561,7 +559,10 @@ pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result
             return Ok(name.into());
         }
     }
-    Ok("main".into())
+    Ok(match instance::setting(call, "default_branch_name")? {
+        Value::String(name) if !name.is_empty() => name.into(),
+        _ => "main".into(),
+    })
 }
 
 /// How restrictive a value of the runners setting is.

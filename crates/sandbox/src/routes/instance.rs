@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use super::super::urls::Reach;
+use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -54,6 +55,8 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 /// Whether the scope of job tokens cannot be switched off.
 pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";
 
+const RESTRICTED: &str = "restricted_visibility_levels";
+
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     stored(call)
@@ -79,6 +82,9 @@ fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
     } else if !call.is_from(18, 0) {
         settings.insert(INBOUND_ENFORCED.to_owned(), false.into());
     }
+    if !call.is_from(16, 3) {
+        settings.remove(DEFAULTS);
+    }
     if let Some(days) = call.service.deletion_delay() {
         settings.insert("deletion_adjourned_period".to_owned(), days.into());
     }
@@ -96,21 +102,67 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 
 fn update(call: &Call<'_>) -> Result<Answer> {
     let mut settings = settings(call)?;
+    let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+    call.params.require_any(&names)?;
+    check(call)?;
     for (name, value) in &mut settings {
+        let may_be_null = PRESETS.get(name).is_some_and(Value::is_null);
         let new = match value {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),
             Value::Array(_) => call.params.texts(name)?.map(Value::from),
+            // It has more than one source: see below.
+            Value::Object(_) => None,
+            _ if may_be_null && call.params.has(name) => Some(call.params.text(name)?.into()),
             _ => call.params.text(name)?.map(Value::from),
         };
         if let Some(new) = new {
             *value = new;
         }
     }
+    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_from(16, 3));
+    if let Some(new) = group_settings::defaults(call)?.or(number.map(group_settings::protection)) {
+        settings.insert(DEFAULTS.to_owned(), new);
+    }
     let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
     let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)";
     call.run(sql, [text])?;
     Answer::ok(&settings)
+}
+
+/// Refuses values that are not possible.
+fn check(call: &Call<'_>) -> Result<()> {
+    let of_new = ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
+    for name in &of_new {
+        call.params.one_of(name, VISIBILITIES)?;
+    }
+    let words = call.params.texts(RESTRICTED)?.unwrap_or_default();
+    if !words.iter().all(|word| VISIBILITIES.contains(&word.as_str())) {
+        return Err(Failure::no_valid_value(RESTRICTED));
+    }
+    let mut complaints = Complaints::default();
+    let delay = "session_expire_delay";
+    if call.params.integer(delay)?.is_some_and(|minutes| minutes <= 0) {
+        complaints.add(delay, "must be greater than 0");
+    }
+    let period = "deletion_adjourned_period";
+    // Before 16.0, 0 switched delayed deletion off.
+    let least = i64::from(call.is_from(16, 0));
+    match call.params.integer(period)? {
+        Some(days) if days < least => {
+            complaints.add(period, format!("must be greater than or equal to {least}"));
+        }
+        Some(91..) => complaints.add(period, "must be less than or equal to 90"),
+        _ => {}
+    }
+    complaints.settle()
+}
+
+/// Whether the caller may not use a visibility: a setting can keep it for administrators.
+pub(super) fn is_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
+    let levels = setting(call, RESTRICTED)?;
+    let listed = levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));
+    Ok(listed && !call.is_administrator())
 }
 
 /// Parts of the report of background jobs. There are none, so nobody waits for them.

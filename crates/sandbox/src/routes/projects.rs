@@ -4,14 +4,14 @@ use super::super::settings;
 use super::super::store::project::{Import, NewProject};
 use super::super::view::{self, Extras};
 use super::approvals::{self, BEFORE_MERGE};
-use super::group_rules::rank;
+use super::group_rules::{self, rank};
 use super::members;
 use super::prelude::*;
 use super::project_rules::{self, Requested};
 use super::remote_mirrors::masked;
 use super::{
-    actions, avatars, bots, group_settings, integrations, protected_branches, pull_mirror,
-    push_rules, repository,
+    actions, avatars, bots, group_settings, instance, integrations, protected_branches,
+    pull_mirror, push_rules, repository, users,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -144,9 +144,19 @@ pub(crate) fn insert(
     namespace: &Namespace,
     params: &Params,
 ) -> Result<i64> {
+    let within_limit = namespace.is_group() || users::may_create_project(call, creator)?;
+    refuse_if(!within_limit, Failure::forbidden)?;
     let (name, path) = name_and_path(call, params, namespace)?;
-    let visibility =
-        params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
+    let visibility = match params.one_of("visibility", VISIBILITIES)? {
+        Some(wanted) => {
+            check_restriction(call, &wanted)?;
+            wanted
+        }
+        None => match instance::setting(call, "default_project_visibility")? {
+            Value::String(preset) => preset,
+            _ => "private".to_owned(),
+        },
+    };
     // The visibility is limited to that of the group.
     let visibility = match check_visibility(namespace, &visibility) {
         Ok(()) => visibility,
@@ -371,6 +381,12 @@ pub(crate) fn taken(
     Ok((name_taken, call.one(sql, params![full_path, except])?))
 }
 
+/// Refuses a visibility that only administrators may use.
+fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
+    let refusal = || Failure::model("visibility_level", group_rules::restricted(visibility));
+    refuse_if(instance::is_restricted(call, visibility)?, refusal)
+}
+
 /// Refuses a visibility above the group's.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
     if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
@@ -434,6 +450,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     };
     refuse_if(params.has("visibility") && call.level_in(project)? < OWNER, Failure::forbidden)?;
     if visibility != project.visibility {
+        check_restriction(call, &visibility)?;
         check_visibility(&project.namespace, &visibility)?;
     }
     check_import_url(params.text("import_url")?.as_deref().filter(|url| !url.is_empty()))?;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::super::store::protection::{self, Action, Grant, Grantee, Protection, covers};
 use super::grants::{self, Plan};
-use super::group_settings::BRANCH_PROTECTION;
+use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 use super::{instance, repository};
 
@@ -292,12 +292,16 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
         return Ok(());
     };
-    let (push, merge) = match default_level(call, &project.namespace)? {
-        1 => (DEVELOPER, MAINTAINER),
-        2 | 4 => (MAINTAINER, MAINTAINER),
-        3 => (MAINTAINER, DEVELOPER),
-        _ => return Ok(()),
+    let wanted = default_protection(call, &project.namespace)?;
+    let level = |list: &str| {
+        let rows = wanted[list].as_array().into_iter().flatten();
+        rows.filter_map(|row| row["access_level"].as_i64()).min().unwrap_or(MAINTAINER)
     };
+    let (push, merge) = (level("allowed_to_push"), level("allowed_to_merge"));
+    let allow_force_push = wanted[FORCE_PUSH] == true;
+    if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
+        return Ok(());
+    }
     let known = Protection::all(call.db, project.id, call.now())?;
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
@@ -307,6 +311,9 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let new = Protection {
         project_id: Some(project.id),
         name: branch.to_owned(),
+        // Only the object has these.
+        allow_force_push: allow_force_push && call.is_from(17, 0),
+        code_owner_approval_required: wanted[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
         grants: grants.into(),
@@ -316,14 +323,16 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 }
 
 /// How default branches in a namespace are protected: as set in the group, or else in the service.
-fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64> {
-    if namespace.is_group()
-        && let Some(own) = OF_GROUPS.set(call.db, namespace.id)?.remove(BRANCH_PROTECTION)
-        && let Some(level) = own.as_i64()
-    {
-        return Ok(level);
-    }
-    Ok(instance::setting(call, BRANCH_PROTECTION)?.as_i64().unwrap_or(0))
+/// Before 17.0 this is a number.
+fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
+    let set = match namespace.is_group() {
+        true => OF_GROUPS.set(call.db, namespace.id)?,
+        false => Map::new(),
+    };
+    let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
+    let own = set.get(name).filter(|own| !own.is_null() && **own != json!({}));
+    let value = own.map_or_else(|| instance::setting(call, name), |own| Ok(own.clone()))?;
+    Ok(value.as_i64().map_or(value, group_settings::protection))
 }
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers

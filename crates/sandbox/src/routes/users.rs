@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::super::store::user::NewUser;
 use super::super::stored_settings::{Edit, OF_USERS};
 use super::prelude::*;
-use super::{avatars, custom_attributes, group_moves};
+use super::{avatars, custom_attributes, group_moves, instance};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),
@@ -37,7 +37,8 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
         "email": user.email,
         "commit_email": user.email,
         "identities": [],
-        "can_create_project": true,
+        "can_create_group": may_create_groups(call, user)?,
+        "can_create_project": may_create_project(call, user)?,
         "two_factor_enabled": false,
         "private_profile": private,
         "preferred_language": "en",
@@ -98,6 +99,48 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
 /// confirmation.
 const CREATED_BY: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
+
+/// Settings that depend on each other and on those of the service.
+const EXTERNAL: &str = "external";
+const PROJECTS: &str = "projects_limit";
+const GROUPS: &str = "can_create_group";
+
+/// Whether a user may have one more personal project.
+pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
+    let limit = OF_USERS.set(call.db, user.id)?.get(PROJECTS).and_then(Value::as_i64);
+    let sql = "SELECT count(*) FROM projects p JOIN namespaces n ON n.id = p.namespace_id
+               WHERE n.owner_id = ?1";
+    let own: i64 = call.one(sql, [user.id])?;
+    Ok(limit.is_none_or(|limit| own < limit))
+}
+
+/// Whether a user may create top-level groups: not while the service forbids it.
+pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
+    let may = instance::setting(call, GROUPS)? != Value::Bool(false);
+    Ok(may && OF_USERS.is_on(call.db, user.id, GROUPS)?)
+}
+
+/// Applies a change of `external`, of a new user too: external users have no projects and groups of
+/// their own; others get the service's defaults, unless the call has other values.
+fn settle_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
+    let is_external = OF_USERS.is_on(call.db, user, EXTERNAL)?;
+    if was_external == Some(is_external) {
+        return Ok(());
+    }
+    let presets = match is_external {
+        true => [(PROJECTS, 0.into()), (GROUPS, false.into())],
+        false => [
+            (PROJECTS, instance::setting(call, "default_projects_limit")?),
+            (GROUPS, instance::setting(call, GROUPS)?),
+        ],
+    };
+    for (name, preset) in presets {
+        if is_external || !call.params.has(name) {
+            OF_USERS.put(call.db, user, name, preset)?;
+        }
+    }
+    Ok(())
+}
 
 fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
@@ -217,7 +260,11 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let admin = call.params.is_set("admin")?;
     let new = NewUser { admin, ..NewUser::active(&username, &name, &email) };
     let id = User::insert(call.db, new, call.now())?;
+    if instance::setting(call, "user_default_external")? == true {
+        OF_USERS.put(call.db, id, EXTERNAL, true)?;
+    }
     take_settings(call, id)?;
+    settle_external(call, id, None)?;
     OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
@@ -279,7 +326,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         call.run(sql, params![namespace.id, name, username])?;
         group_moves::rename_below(call, &namespace)?;
     }
+    let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
     take_settings(call, user.id)?;
+    settle_external(call, user.id, Some(was_external))?;
     avatars::take(call, Holder::User(user.id), &call.params)?;
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::ok(&full(call, &user)?)

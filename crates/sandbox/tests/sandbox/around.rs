@@ -738,7 +738,8 @@ async fn a_user_keeps_settings() {
     let world = World::usual().await;
     let sent =
         json!({"bio": "hello", "external": true, "can_create_group": false, "note": "ignored"});
-    let kept = json!({"bio": "hello", "external": true, "can_create_group": false, "projects_limit": 100_000});
+    let kept =
+        json!({"bio": "hello", "external": true, "can_create_group": false, "projects_limit": 0});
     world
         .check(vec![
             (fact("user-settings"), ROOT, "PUT", "/users/4", sent, 200, kept),

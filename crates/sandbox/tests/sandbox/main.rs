@@ -25,6 +25,7 @@ mod hooks;
 #[path = "../switches/hostile.rs"]
 mod hostile;
 mod imports;
+mod instance;
 mod integrations;
 mod keys_and_mirrors;
 mod labels;
