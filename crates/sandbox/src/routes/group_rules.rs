@@ -15,6 +15,11 @@ const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.
     oauth profile projects public robots.txt s search sitemap sitemap.xml sitemap.xml.gz \
     slash-command-logo.png snippets unsubscribe uploads users v2";
 
+/// Whether no top-level group, and no user, can have a path.
+pub(super) fn is_reserved_at_the_top(path: &str) -> bool {
+    AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name))
+}
+
 /// The requested properties of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requested<'a> {
@@ -109,7 +114,7 @@ fn check_path(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaint
     complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
     let reserved = match wanted.parent {
         Some(_) => is_reserved(path),
-        None => AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name)),
+        None => is_reserved_at_the_top(path),
     };
     if !path.chars().all(plain)
         || path.is_empty()

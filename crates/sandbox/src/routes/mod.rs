@@ -23,6 +23,7 @@ pub(crate) mod group_settings;
 pub(crate) mod groups;
 mod hook_secrets;
 pub(crate) mod hooks;
+mod identities;
 pub(crate) mod imports;
 pub(crate) mod instance;
 mod integrations;
@@ -53,6 +54,7 @@ pub(crate) mod shares;
 pub(crate) mod system;
 mod tags;
 pub(crate) mod tokens;
+mod user_rules;
 pub(crate) mod users;
 pub(crate) mod variables;
 
@@ -238,6 +240,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         system::ROUTES,
         tags::ROUTES,
         tokens::ROUTES,
+        identities::ROUTES,
         users::ROUTES,
     ];
     OF_BOTH.iter().chain(tables.into_iter().flatten()).chain(rows::ROUTES.iter())

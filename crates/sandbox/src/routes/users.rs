@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use super::super::clock;
 use super::super::store::user::NewUser;
 use super::super::stored_settings::{Edit, OF_USERS};
 use super::prelude::*;
-use super::{avatars, custom_attributes, group_moves, instance};
+use super::user_rules::{self, Requested};
+use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),
@@ -36,7 +38,7 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
-        "identities": [],
+        "identities": identities::of(call, user.id)?,
         "can_create_group": may_create_groups(call, user)?,
         "can_create_project": may_create_project(call, user)?,
         "two_factor_enabled": false,
@@ -71,7 +73,7 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
         let licensed = json!({
             "using_license_seat": seat,
-            "is_auditor": false,
+            "is_auditor": kept(call, user, AUDITOR)? == true,
             "provisioned_by_group_id": null,
             "enterprise_group_id": null,
             "enterprise_group_associated_at": null,
@@ -95,10 +97,17 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
     Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
 }
 
-/// Stored facts of a user that are no settings: who created it, and whether its address needs
-/// confirmation.
+/// Stored facts of a user that are no settings: who created it, whether its address needs
+/// confirmation, and its rights.
 const CREATED_BY: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
+/// Whether a user may read everything.
+const AUDITOR: &str = "auditor";
+
+/// The value of [`AUDITOR`] in a call that may set it.
+fn auditor(call: &Call<'_>) -> Result<Option<bool>> {
+    Ok(call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium))
+}
 
 /// Settings that depend on each other and on those of the service.
 const EXTERNAL: &str = "external";
@@ -188,6 +197,20 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
         return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
     }
+    let identity = identities::sent(call)?;
+    refuse_if(identity.is_some() && !call.is_administrator(), Failure::forbidden)?;
+    let external = match params.is_set("external")? {
+        true => Some(true),
+        false => params.is_set("exclude_external")?.then_some(false),
+    };
+    let exclude_active = params.is_set("exclude_active")? && call.release() >= OBSERVED;
+    // Other callers cannot use these; they are not refused.
+    let admins = params.is_set("admins")? && call.is_administrator();
+    let time = |name| {
+        let time = params.time(name)?.filter(|_| call.is_administrator());
+        Ok::<_, Failure>(time.map(clock::spell))
+    };
+    let [provider, name] = identity.map_or([None, None], |pair| pair.map(Some));
     let state = match (params.is_set("blocked")?, params.is_set("active")?) {
         (true, _) => Some(BLOCKED),
         (false, true) => Some(ACTIVE),
@@ -207,11 +230,28 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let rest = format!(
         "WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
              AND (?3 OR u.state NOT IN ('{BLOCKED}', '{BANNED}'))
+             AND (?4 IS NULL OR coalesce(json_extract(u.settings, '$.external'), FALSE) = ?4)
+             AND (NOT ?5 OR u.admin) AND (NOT ?6 OR u.state <> '{ACTIVE}')
+             AND (?7 IS NULL OR u.created_at > ?7) AND (?8 IS NULL OR u.created_at < ?8)
+             AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
+                 WHERE i.value ->> 'provider' = ?9 AND i.value ->> 'extern_uid' = ?10))
          ORDER BY {first}{column} {direction}, u.id {direction}"
     );
     let sees_all = call.is_administrator();
     let mut all = Vec::new();
-    for user in User::list(call.db, &rest, params![username, state, sees_all])? {
+    let filters = params![
+        username,
+        state,
+        sees_all,
+        external,
+        admins,
+        exclude_active,
+        time("created_after")?,
+        time("created_before")?,
+        provider,
+        name,
+    ];
+    for user in User::list(call.db, &rest, filters)? {
         if user.is_found_by(&search, sees_all)
             && custom_attributes::wanted(call, Holder::User(user.id))?
         {
@@ -228,7 +268,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.caller.is_none(), || Failure::forbidden_because("Not authorized!"))?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    if !call.is_administrator() && !own {
+    if !call.is_administrator() && !(own && call.release() < OBSERVED) {
         return Answer::ok(&public(call, &user, true)?);
     }
     let mut body = full(call, &user)?;
@@ -256,8 +296,20 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     ])?;
     let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
     let (email, name, username) = (text("email")?, text("name")?, text("username")?);
-    check_free(call, &email, &username, None)?;
+    identities::sent(call)?;
     let admin = call.params.is_set("admin")?;
+    let auditor = auditor(call)?;
+    user_rules::check(
+        call,
+        Requested {
+            email: &email,
+            username: &username,
+            name: &name,
+            admin,
+            auditor: auditor == Some(true),
+            own: None,
+        },
+    )?;
     let new = NewUser { admin, ..NewUser::active(&username, &name, &email) };
     let id = User::insert(call.db, new, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
@@ -266,6 +318,10 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     take_settings(call, id)?;
     settle_external(call, id, None)?;
     OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
+    identities::take(call, id)?;
+    if let Some(auditor) = auditor {
+        OF_USERS.put(call.db, id, AUDITOR, auditor)?;
+    }
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
     }
@@ -280,42 +336,35 @@ fn take_settings(call: &Call<'_>, user: i64) -> Result<()> {
     OF_USERS.take(call.db, user, how, &call.params)
 }
 
-/// The faults of an invalid name.
-const USERNAMES: [&str; 2] = [
-    "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.",
-    "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
-];
-
-/// Refuses a name or address that is not valid, or that another user or a group has.
-fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) -> Result<()> {
-    if super::project_rules::check_path_alone(username).is_err() {
-        return Err(Failure::models("username", &USERNAMES));
-    }
-    refuse_if(!User::is_address(email), || Failure::model("email", "is invalid"))?;
-    let taken =
-        |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
-    if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
-        return Err(Failure::conflict("Email has already been taken"));
-    }
-    if taken(
-        "SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)",
-        username,
-    )? || taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)?
-    {
-        return Err(Failure::conflict("Username has already been taken"));
-    }
-    Ok(())
-}
-
-/// A new name also renames the personal namespace and everything in it.
+/// A new name also renames the personal namespace and everything in it. A new e-mail address waits
+/// for its confirmation, which never comes here, unless the call does without.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
+    identities::sent(call)?;
     let user = call.named_user()?;
-    let name = call.params.text("name")?.unwrap_or_else(|| user.name.clone());
+    let name = match call.params.has("name") {
+        true => call.params.text("name")?.unwrap_or_default(),
+        false => user.name.clone(),
+    };
     let email = call.params.text("email")?.unwrap_or_else(|| user.email.clone());
     let username = call.params.text("username")?.unwrap_or_else(|| user.username.clone());
     let admin = call.params.flag("admin")?.unwrap_or(user.admin);
-    check_free(call, &email, &username, Some(user.id))?;
+    let auditor = match auditor(call)? {
+        Some(auditor) => auditor,
+        None => kept(call, &user, AUDITOR)? == true,
+    };
+    user_rules::check(
+        call,
+        Requested {
+            email: &email,
+            username: &username,
+            name: &name,
+            admin,
+            auditor,
+            own: Some(user.id),
+        },
+    )?;
+    let email = if call.params.is_set("skip_reconfirmation")? { email } else { user.email };
     let private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
                    private_profile = coalesce(?6, private_profile)
@@ -329,6 +378,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
     take_settings(call, user.id)?;
     settle_external(call, user.id, Some(was_external))?;
+    identities::take(call, user.id)?;
+    OF_USERS.put(call.db, user.id, AUDITOR, auditor)?;
     avatars::take(call, Holder::User(user.id), &call.params)?;
     let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::ok(&full(call, &user)?)
@@ -338,6 +389,17 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
     refuse_if(user.id == caller.id, || Failure::bad_request("the caller cannot be deleted"))?;
+    let is_alone = || {
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
+                   AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
+                   WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
+        call.one(sql, [user.id, OWNER])
+    };
+    if !call.params.is_set("hard_delete")? && is_alone()? {
+        let text = "User cannot be removed while is the sole-owner of a group";
+        return Err(Failure::conflict(text));
+    }
     call.run("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
 }

@@ -31,7 +31,7 @@ async fn users_are_changed_and_filtered() {
                 ROOT,
                 "PUT",
                 one,
-                json!({"name": "Dan D", "email": "d@x.example"}),
+                json!({"name": "Dan D", "email": "d@x.example", "skip_reconfirmation": true}),
                 200,
                 json!({"name": "Dan D", "email": "d@x.example"}),
             ),

@@ -207,3 +207,115 @@ async fn users_and_tokens_need_what_makes_them_usable() {
         assert_eq!(got.status, status, "{rule} {}", got.body);
     }
 }
+
+#[tokio::test]
+async fn users_have_identities_and_filters() {
+    let world = at("18.9").await;
+    let rule = fact("user-identities");
+    let named = |uid: &str| json!({"extern_uid": uid, "provider": "ldap"});
+    let shown = |uid: &str| json!({"identities": [{"provider": "ldap", "extern_uid": uid, "saml_provider_id": null}]});
+    let half = json!({"error": "extern_uid, provider provide all or none of parameters"});
+    let no = Value::Null;
+    let one = "/users/4/identities/ldap";
+    world
+        .check(vec![
+            (rule, ROOT, "PUT", "/users/4", named("a"), 200, shown("a")),
+            (rule, ROOT, "PUT", "/users/4", named("b"), 200, shown("b")),
+            (rule, ROOT, "PUT", "/users/4", json!({"extern_uid": "c"}), 400, half.clone()),
+            (rule, ROOT, "PUT", "/users/3", json!({"external": true}), 200, Value::Null),
+            (rule, ROOT, "GET", "/users?provider=ldap", no.clone(), 400, half),
+            (rule, "mia", "GET", "/users?provider=ldap&extern_uid=b", no.clone(), 403, no),
+        ])
+        .await;
+    let all = ["root", "olive", "mia", "dan", "rita", "gus", "stranger", "blocked"];
+    let without = |name: &str| -> Vec<&str> {
+        all.into_iter().filter(|other| *other != name && *other != "blocked").collect()
+    };
+    for (caller, query, expected) in [
+        (ROOT, "provider=ldap&extern_uid=b", vec!["dan"]),
+        (ROOT, "provider=ldap&extern_uid=a", vec![]),
+        (ROOT, "external=true", vec!["mia"]),
+        ("dan", "exclude_external=true&order_by=id&sort=asc", without("mia")),
+        (ROOT, "admins=true", vec!["root"]),
+        (ROOT, "exclude_active=true", vec!["blocked"]),
+        (ROOT, "created_before=2000-01-01T00:00:00Z", vec![]),
+        (ROOT, "created_after=2000-01-01T00:00:00Z&username=dan", vec!["dan"]),
+    ] {
+        let found = world.get(caller, &format!("/users?{query}")).await.body;
+        let found: Vec<&str> = found
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|user| user["username"].as_str())
+            .collect();
+        assert_eq!(found, expected, "{} {query}", fact("user-filters"));
+    }
+    for status in [204, 404] {
+        assert_eq!(world.call(ROOT, "DELETE", one, &Value::Null).await.status, status, "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn the_fields_of_a_user_follow_rules() {
+    let world = at("18.9").await;
+    let rule = fact("user-rules");
+    let blank = json!({"namespace.name": ["can't be blank"], "name": ["can't be blank"]});
+    let both = json!({"admin": ["user cannot also be an Auditor."]});
+    for (fields, status, message) in [
+        (json!({"name": ""}), 400, blank.clone()),
+        (json!({"name": null}), 400, blank),
+        (json!({"username": "mia"}), 409, json!("Username has already been taken")),
+        (
+            json!({"username": "acme"}),
+            400,
+            json!({"base": ["A user, alias, or group already exists with that username."]}),
+        ),
+        (json!({"username": "admin"}), 400, json!({"username": ["admin is a reserved name"]})),
+        (json!({"admin": true, "auditor": true}), 400, both),
+        (
+            json!({"password": "short"}),
+            400,
+            json!({"password": ["is too short (minimum is 8 characters)"]}),
+        ),
+        (json!({"theme_id": 99}), 400, json!({"theme_id": ["99 is not a valid theme"]})),
+        (
+            json!({"projects_limit": null}),
+            400,
+            json!({"projects_limit": ["can't be blank", "is not a number"]}),
+        ),
+    ] {
+        let mut user = json!({"username": "new", "name": "New", "email": "new@x.example", "reset_password": true});
+        user.as_object_mut().expect("an object").extend(fields.as_object().expect("more").clone());
+        for (method, path, body) in [("POST", "/users", &user), ("PUT", "/users/4", &fields)] {
+            let got = world.call(ROOT, method, path, body).await;
+            assert_eq!((got.status, &got.body["message"]), (status, &message), "{rule} {body}");
+        }
+    }
+    let made = world.call(ROOT, "PUT", "/users/4", &json!({"auditor": true})).await.body;
+    assert_eq!(made["is_auditor"], true, "{rule}");
+    let got = world.call(ROOT, "PUT", "/users/4", &json!({"admin": true})).await;
+    assert_eq!(got.status, 400, "{rule}");
+    for (skips, expected) in [(false, "dan@localhost"), (true, "new@x.example")] {
+        let body = json!({"email": "new@x.example", "skip_reconfirmation": skips});
+        let got = world.call(ROOT, "PUT", "/users/4", &body).await;
+        assert_eq!((got.status, &got.body["email"]), (200, &json!(expected)), "{rule}");
+    }
+    let group = json!({"name": "Own", "path": "own"});
+    world.call("dan", "POST", "/groups", &group).await;
+    for (query, status) in [("", 409), ("?hard_delete=true", 204)] {
+        let got = world.call(ROOT, "DELETE", &format!("/users/4{query}"), &Value::Null).await;
+        assert_eq!(got.status, status, "{}", fact("user-sole-owner"));
+    }
+}
+
+#[tokio::test]
+async fn later_releases_show_users_themselves_by_id_as_others() {
+    let rule = fact("user-own");
+    for (release, shown) in [("15.8", true), ("18.9", false)] {
+        let own = at(release).await.get("dan", "/users/4").await.body;
+        for key in ["email", "theme_id"] {
+            assert_eq!(own.get(key).is_some(), shown, "{rule} {release} {key}");
+        }
+        assert!(own.get("followers").is_none(), "{rule}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Identities of users at providers of sign-ins: at most one per provider. They are stored with the
+//! settings of the user.
+
+use super::super::stored_settings::OF_USERS;
+use super::prelude::*;
+
+pub(super) const ROUTES: &[Route] = &[delete("/users/{user_id}/identities/{provider}", remove)];
+
+const IDENTITIES: &str = "identities";
+
+/// All identities of a user, as answers show them.
+pub(super) fn of(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
+    let set = OF_USERS.set(call.db, user)?;
+    Ok(set.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
+}
+
+/// The provider in the call, and the user's name there; 400 for one without the other.
+pub(super) fn sent(call: &Call<'_>) -> Result<Option<[String; 2]>> {
+    match (call.params.text("provider")?, call.params.text("extern_uid")?) {
+        (None, None) => Ok(None),
+        (Some(provider), Some(name)) => Ok(Some([provider, name])),
+        _ => Err(Failure::parameter("extern_uid, provider", "provide all or none of parameters")),
+    }
+}
+
+/// Stores the identity in the call, in place of one of the same provider.
+pub(super) fn take(call: &Call<'_>, user: i64) -> Result<()> {
+    let Some([provider, name]) = sent(call)? else { return Ok(()) };
+    let mut all = of(call, user)?;
+    all.retain(|one| one["provider"] != *provider);
+    all.push(json!({ "provider": provider, "extern_uid": name, "saml_provider_id": null }));
+    OF_USERS.put(call.db, user, IDENTITIES, all)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer> {
+    call.administrator()?;
+    let user = call.named_user()?;
+    let all = of(call, user.id)?;
+    let (gone, rest): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| one["provider"] == call.segment("provider"));
+    refuse_if(gone.is_empty(), || Failure::not_found("Identity"))?;
+    OF_USERS.put(call.db, user.id, IDENTITIES, rest)?;
+    Ok(Answer::no_content())
+}

@@ -1,0 +1,82 @@
+//! The rules for the fields of users, in the words of the service's models.
+
+use super::group_rules::is_reserved_at_the_top;
+use super::names::BLANK;
+use super::prelude::*;
+use super::{instance, project_rules};
+
+/// The requested fields of a user.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requested<'a> {
+    pub(super) email: &'a str,
+    pub(super) username: &'a str,
+    pub(super) name: &'a str,
+    pub(super) admin: bool,
+    pub(super) auditor: bool,
+    /// The user itself, if it exists.
+    pub(super) own: Option<i64>,
+}
+
+/// The faults of an invalid name.
+const USERNAMES: [&str; 2] = [
+    "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.",
+    "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
+];
+
+/// The greatest number of a theme.
+const THEMES: i64 = 11;
+
+/// Refuses fields that are not valid, or that another user or a group has: first with 409 what
+/// another user has.
+pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
+    let Requested { email, username, own, .. } = wanted;
+    let taken =
+        |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
+    if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
+        return Err(Failure::conflict("Email has already been taken"));
+    }
+    if taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)? {
+        return Err(Failure::conflict("Username has already been taken"));
+    }
+    let mut wrong = Complaints::default();
+    if wanted.name.trim().is_empty() {
+        wrong.add("namespace.name", BLANK);
+        wrong.add("name", BLANK);
+    }
+    if is_reserved_at_the_top(username) {
+        wrong.add("username", format!("{username} is a reserved name"));
+    } else if project_rules::check_path_alone(username).is_err() {
+        USERNAMES.into_iter().for_each(|text| wrong.add("username", text));
+    }
+    let is_group = taken(
+        "SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)",
+        username,
+    )?;
+    wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
+    wrong.add_if(!User::is_address(email), "email", "is invalid");
+    wrong.add_if(wanted.admin && wanted.auditor, "admin", "user cannot also be an Auditor.");
+    check_sent(call, &mut wrong)?;
+    wrong.settle()
+}
+
+/// The fields that only requests have, and limits.
+fn check_sent(call: &Call<'_>, wrong: &mut Complaints) -> Result<()> {
+    let params = &call.params;
+    if let Some(password) = params.text("password")? {
+        let least = instance::setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
+        let is_short = (password.chars().count() as u64) < least;
+        wrong.add_if(password.is_empty(), "password", BLANK);
+        wrong.add_if(is_short, "password", format!("is too short (minimum is {least} characters)"));
+    }
+    if let Some(theme) = params.integer("theme_id")?
+        && !(1..=THEMES).contains(&theme)
+    {
+        wrong.add("theme_id", format!("{theme} is not a valid theme"));
+    }
+    let limit = "projects_limit";
+    if params.has(limit) && params.integer(limit)?.is_none() {
+        wrong.add(limit, BLANK);
+        wrong.add(limit, "is not a number");
+    }
+    Ok(())
+}
