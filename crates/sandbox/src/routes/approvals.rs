@@ -279,12 +279,14 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&older(call, &call.project_as(MAINTAINER)?)?)
 }
 
-/// Changes the settings in the call.
+/// Changes the settings in the call. Without a licence 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
+    if call.tier() < Tier::Premium && call.release() >= OBSERVED {
+        return ignored(call);
+    }
     let project = writable(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
-    let names = [BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
-    call.params.require_any(&names.collect::<Vec<_>>())?;
+    check_sent(call)?;
     let mut state = State::of(call, &project)?;
     for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
         state.take(call, flag, flag.read(call, flag.name)?);
@@ -302,6 +304,23 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     Answer::created(&older(call, &project)?)
+}
+
+/// 400 for a call that changes nothing.
+fn check_sent(call: &Call<'_>) -> Result<()> {
+    let names = [BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
+    call.params.require_any(&names.collect::<Vec<_>>())
+}
+
+/// The answer of a service without a licence: everything is off.
+fn ignored(call: &Call<'_>) -> Result<Answer> {
+    call.writable_project_as(MAINTAINER)?;
+    check_sent(call)?;
+    let mut body = json!({ BEFORE_MERGE: 0, "approvers": [], "approver_groups": [] });
+    for flag in flags(call) {
+        body[flag.name] = false.into();
+    }
+    Answer::created(&body)
 }
 
 /// Creates or changes the rule for anybody with a new number of approvals. False if that rule has

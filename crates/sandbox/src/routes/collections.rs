@@ -10,6 +10,7 @@ use super::super::store::protection::Protection;
 use super::super::store::record::Records;
 use super::super::urls::{self, Reach};
 use super::super::view::{self, Extras};
+use super::names::in_sentences;
 use super::prelude::*;
 use super::rows::{Collection, Field, Form, Named, is_taken};
 use super::{grants, instance};
@@ -54,13 +55,25 @@ const MILESTONES: Collection = Collection {
     fields: &[
         Field::new("title", Form::Text),
         Field::new("description", Form::Text),
-        Field::new("due_date", Form::Day),
-        Field::new("start_date", Form::Day),
+        Field::new("due_date", Form::LooseDay),
+        Field::new("start_date", Form::LooseDay),
         Field { shown: "", ..Field::new("state_event", Form::Word(&["close", "activate"])) },
     ],
     filters: &["state", "title"],
     order: &["due_date", "title"],
-    settle: |_, _, row, stored| settle_milestone(row, stored),
+    narrow: |call, rows| {
+        let found = call.params.text("search")?.unwrap_or_default().to_lowercase();
+        rows.retain(|row| {
+            ["title", "description"]
+                .iter()
+                .any(|name| row.text(name).to_lowercase().contains(&found))
+        });
+        if let Some(iids) = call.params.integers("iids")? {
+            rows.retain(|row| row.value("iid").as_i64().is_some_and(|iid| iids.contains(&iid)));
+        }
+        Ok(())
+    },
+    settle: settle_milestone,
     json: |of, call, scope, row| {
         let address = match scope {
             Scope::Group(group) => format!("groups/{}", group.full_path),
@@ -78,11 +91,25 @@ const MILESTONES: Collection = Collection {
     ..Collection::new("/projects/{id}/milestones")
 };
 
-fn settle_milestone(row: &mut Record, stored: &[Record]) -> Result<()> {
+fn settle_milestone(
+    of: &Collection,
+    call: &Call<'_>,
+    row: &mut Record,
+    stored: &[Record],
+) -> Result<()> {
+    if row.id != 0 {
+        call.params.require_any(&[
+            "title",
+            "description",
+            "due_date",
+            "start_date",
+            "state_event",
+        ])?;
+    }
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
-    } else if is_taken(stored, row, "title") {
+    } else if is_taken(stored, row, "title") || is_taken_nearby(of, call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start.is_empty() && !due.is_empty() && due < start {
         Some(("due_date", "must be greater than start date"))
@@ -102,6 +129,17 @@ fn settle_milestone(row: &mut Record, stored: &[Record]) -> Result<()> {
         row.set("state", if closed { "closed" } else { "active" });
     }
     Ok(())
+}
+
+/// Whether the group of the project, or a project of the group, has a milestone with the same title.
+fn is_taken_nearby(of: &Collection, call: &Call<'_>, row: &Record) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
+                   AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
+    let (group, projects) = match of.path.starts_with("/groups/") {
+        true => (None, Some(call.group()?.id)),
+        false => (Some(call.project()?.namespace.id), None),
+    };
+    call.one(sql, params![row.text("title"), group, projects])
 }
 
 const TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
@@ -134,8 +172,12 @@ const ENVIRONMENTS: Collection = Collection {
     ],
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
+    narrow: narrow_environments,
     settle: |_, call, row, stored| settle_environment(call, row, stored),
-    kept: |row| (row.text("state") != "stopped").then(Failure::forbidden),
+    kept: |call, scope, row| {
+        let may_go = row.text("state") == "stopped" && may_deploy(call, scope, row)?;
+        refuse_if(!may_go, Failure::forbidden)
+    },
     json: |_, call, scope, row| environment(call, scope, row),
     ..Collection::new("/projects/{id}/environments")
 };
@@ -146,6 +188,59 @@ const NAMESPACE: &str = "kubernetes_namespace";
 const FLUX: &str = "flux_resource_path";
 /// The first release with the fields of the agent.
 const AGENTS_SINCE: Option<Release> = Some(Release::new(17, 5));
+
+/// The states of an environment.
+const STATES: &[&str] = &["available", "stopping", "stopped"];
+
+fn narrow_environments(call: &Call<'_>, rows: &mut Vec<Record>) -> Result<()> {
+    let params = &call.params;
+    if params.has("name") && params.has("search") {
+        return Err(Failure::parameter("name, search", "are mutually exclusive"));
+    }
+    if let Some(state) = params.one_of("states", STATES)? {
+        rows.retain(|row| row.text("state") == state);
+    }
+    if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
+        let is_short = text.chars().count() < 3;
+        refuse_if(is_short, || Failure::bad_request("Search query is less than 3 characters"))?;
+        let text = text.to_lowercase();
+        rows.retain(|row| row.text("name").to_lowercase().contains(&text));
+    }
+    Ok(())
+}
+
+/// Whether the caller has a level that a protected environment asks for, by its name or by its tier.
+fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
+    let Scope::Project(project) = scope else { return Ok(true) };
+    if call.is_administrator() || call.tier() < PROTECTED.tier {
+        return Ok(true);
+    }
+    let mut protections = PROTECTED.rows.all(call.db, scope.holder())?;
+    protections.retain(|one| one.text("name") == row.text("name"));
+    for group in ids(&project.namespace.traversal).filter(|_| project.namespace.is_group()) {
+        let of_group = PROTECTED_TIERS.rows.all(call.db, Holder::Group(group))?;
+        protections.extend(of_group.into_iter().filter(|one| one.text("name") == row.text("tier")));
+    }
+    let (user, level) = (call.user()?.id, call.level_in(project)?);
+    let admits = |grant: &Value| -> Result<bool> {
+        let group = Namespace::by_any(call.db, grant["group_id"].as_i64())?;
+        let of_group = group.map(|group| call.level_in_group(&group)).transpose()?.unwrap_or(0);
+        Ok(grant["user_id"] == user
+            || grant["access_level"].as_i64().is_some_and(|least| level >= least)
+            || of_group > 0)
+    };
+    for protection in protections {
+        let grants = protection.value(LEVELS);
+        let mut admitted = false;
+        for grant in grants.as_array().into_iter().flatten() {
+            admitted |= admits(grant)?;
+        }
+        if !admitted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
     if call.params.has("slug") {
@@ -166,11 +261,18 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
     let name = row.text("name").to_owned();
     wrong.add_if(name.is_empty(), "name", "can't be blank");
     wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
+    let slug = slug(&name);
+    let same_slug = stored.iter().any(|other| row.id == 0 && other.text("slug") == slug);
+    wrong.add_if(same_slug, "slug", "has already been taken");
     let url = row.text("external_url");
-    if !url.is_empty()
+    // A text without a scheme is not checked.
+    if url.contains(':')
         && let Some(why) = urls::refused(url, &["http", "https"], Reach::Anywhere)
     {
         wrong.add("external_url", why);
+    }
+    if url.is_empty() {
+        row.settings.remove("external_url");
     }
     // What an edit leaves as it is is not checked again.
     let is_changed =
@@ -187,14 +289,14 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
         let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
         wrong.add_if(is_set && is_missing, name, words);
     }
-    wrong.settle()?;
+    wrong.settle().map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
     if row.text(AUTO_STOP).is_empty() {
         row.settings.remove(AUTO_STOP);
     }
     let lower = name.to_lowercase();
     if row.id == 0 {
         row.set("state", "available");
-        row.set("slug", slug(&name));
+        row.set("slug", slug);
     }
     if row.text("tier").is_empty() {
         let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -248,6 +350,7 @@ fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
 fn stop(call: &Call<'_>) -> Result<Answer> {
     let scope = ENVIRONMENTS.scope(call)?;
     let mut row = ENVIRONMENTS.find(call, &scope)?;
+    refuse_if(!may_deploy(call, &scope, &row)?, Failure::forbidden)?;
     row.set("state", "stopped");
     ENVIRONMENTS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
     Answer::ok(&environment(call, &scope, &row)?)
@@ -528,7 +631,10 @@ const CHECKS: Collection = Collection {
     ],
     is_shown: false,
     scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
-    settle: |_, _, row, stored| {
+    settle: |_, call, row, stored| {
+        if row.id != 0 {
+            check_branches(call)?;
+        }
         let mut wrong = Vec::new();
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
@@ -542,6 +648,14 @@ const CHECKS: Collection = Collection {
     json: |_, call, scope, row| check(call, scope, row),
     ..Collection::new("/projects/{id}/external_status_checks")
 };
+
+/// 404 for an id of a protected branch that the project does not have.
+fn check_branches(call: &Call<'_>) -> Result<()> {
+    let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
+    let known = Protection::all(call.db, call.project()?.id, call.now())?;
+    let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
+    refuse_if(!wanted.iter().all(is_known), Failure::no_record)
+}
 
 fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let wanted = row.value("protected_branch_ids");

@@ -5,6 +5,7 @@
 use rusqlite::Connection;
 
 use super::super::store::stored::rows;
+use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -76,6 +77,7 @@ fn set(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
+    refuse_if(value.trim().is_empty(), || Failure::model("value", BLANK))?;
     let sql = format!(
         "INSERT OR REPLACE INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)"
     );

@@ -3,9 +3,10 @@
 use super::super::settings;
 use super::super::store::project::{Import, NewProject};
 use super::group_rules::rank;
+use super::names::in_sentences;
 use super::prelude::*;
 use super::project_rules::{self, Requested};
-use super::projects;
+use super::{projects, repository};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),
@@ -27,9 +28,12 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target(call, user.id)?;
     let params = &call.params;
+    let later = call.service.profile.later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
-    project_rules::check_words(Requested::new(&namespace, &name, &path))?;
+    check_source(call, &upstream)?;
+    project_rules::check_words(Requested::new(&namespace, &name, &path))
+        .map_err(|failure| if later { conflict(failure) } else { failure })?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
     let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
@@ -67,6 +71,22 @@ fn is_copied(name: &str) -> bool {
     name.ends_with("_access_level") || COPIED.split(' ').any(|copied| copied == name)
 }
 
+/// 404 for a branch that the upstream does not have. The fork gets all branches anyway.
+fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
+    match call.params.text("branches")?.filter(|name| !name.is_empty()) {
+        Some(name) if call.release() >= OBSERVED => {
+            let branch = repository::of(call, upstream).branch(&name)?;
+            branch.map(|_| ()).ok_or_else(|| Failure::not_found("Source Branch"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// 409 with the complaints of a model as sentences.
+fn conflict(failure: Failure) -> Failure {
+    Failure { status: StatusCode::CONFLICT, ..in_sentences(failure) }
+}
+
 /// The refusal if the name or the path is taken.
 fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
     let later = call.service.profile.later_errors;
@@ -98,7 +118,7 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
         None => Namespace::of_user(call.db, user)?,
         Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
             // Everybody can see users, and so their namespaces.
-            Some(namespace) if !namespace.is_group() || call.sees_group(&namespace)? => {
+            Some(namespace) if !namespace.is_group() || may_name(call, &namespace)? => {
                 Some(namespace)
             }
             _ => return Err(Failure::not_found("Namespace")),
@@ -113,6 +133,14 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
         )),
         level if level >= DEVELOPER => Ok(namespace),
         _ => Err(Failure::not_found("Target Namespace")),
+    }
+}
+
+/// Whether the caller may name a group: in 18.9 only one that the caller belongs to.
+fn may_name(call: &Call<'_>, group: &Namespace) -> Result<bool> {
+    match call.release() >= OBSERVED {
+        true => Ok(call.level_in_group(group)? > 0),
+        false => call.sees_group(group),
     }
 }
 

@@ -1,5 +1,9 @@
 //! Rules for names and paths of both groups and projects, and the words of the service's models.
 
+use serde_json::Value;
+
+use super::super::answer::Failure;
+
 pub(super) const BLANK: &str = "can't be blank";
 pub(super) const TAKEN: &str = "has already been taken";
 pub(super) const TOO_LONG: &str = "is too long (maximum is 255 characters)";
@@ -24,4 +28,19 @@ pub(super) fn is_reserved(path: &str) -> bool {
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// The complaints of a model as an array of sentences, such as "Project namespace path is too long".
+pub(super) fn in_sentences(failure: Failure) -> Failure {
+    let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
+    let mut sentences = Vec::new();
+    for (field, texts) in fields {
+        let mut words = field.replace(['_', '.'], " ");
+        if let Some(first) = words.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
+        sentences.extend(texts.map(|text| format!("{words} {text}")));
+    }
+    Failure::message(failure.status, sentences)
 }

@@ -238,7 +238,10 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Resu
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     change(call, Some(&project), || changeable(call, &project))?;
-    Answer::ok(&json(call, &named(call, project.id)?)?)
+    let mut body = json(call, &named(call, project.id)?)?;
+    let is_ignored = call.tier() < Tier::Premium && call.release() >= OBSERVED;
+    set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
+    Answer::ok(&body)
 }
 
 /// Changes what `find` finds, after the parameters were read. Without a project it is one of a group.

@@ -151,6 +151,8 @@ pub enum Form {
     Flag,
     /// A day.
     Day,
+    /// A day; another text counts as null.
+    LooseDay,
     /// One of some words.
     Word(&'static [&'static str]),
     /// Some of them.
@@ -237,6 +239,10 @@ impl Field {
             Form::Integer | Form::Named(_) => params.integer(name)?.into(),
             Form::Flag => params.flag(name)?.into(),
             Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
+            Form::LooseDay => {
+                let day = params.date(name).unwrap_or_default().flatten();
+                day.map(|day| day.to_string()).into()
+            }
             Form::Word(words) => params.one_of(name, words)?.into(),
             Form::Words(words) => {
                 let sent = params.texts(name)?.unwrap_or_default();
@@ -323,8 +329,10 @@ pub struct Collection {
     /// Further work of a write: it completes a row with the fields of the call, before the row
     /// joins or replaces the stored ones.
     pub(super) settle: Settle,
-    /// Why a row cannot be removed, if so.
-    pub(super) kept: fn(&Record) -> Option<Failure>,
+    /// Applies further filters of a list.
+    pub(super) narrow: fn(&Call<'_>, &mut Vec<Record>) -> Result<()>,
+    /// Refuses to remove a row that cannot be removed.
+    pub(super) kept: fn(&Call<'_>, &Scope, &Record) -> Result<()>,
     /// The answer about an entry that does not exist.
     pub(super) missing: fn() -> Failure,
     pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
@@ -374,7 +382,8 @@ impl Collection {
             order: &[],
             inherited: |_, _, _| Ok(Vec::new()),
             settle: |of, _, row, stored| of.check_unique(row, stored),
-            kept: |_| None,
+            narrow: |_, _| Ok(()),
+            kept: |_, _, _| Ok(()),
             missing: Failure::no_record,
             json: |of, call, _, row| of.with_names(call, row),
         }
@@ -441,9 +450,7 @@ impl Collection {
             }
             Verb::Remove => {
                 let row = self.find(call, &scope)?;
-                if let Some(failure) = (self.kept)(&row) {
-                    return Err(failure);
-                }
+                (self.kept)(call, &scope, &row)?;
                 call.check_unmodified(&row.updated_at)?;
                 self.rows.remove(call.db, &row)?;
                 Ok(Answer::no_content())
@@ -569,6 +576,7 @@ impl Collection {
                 all.retain(|row| row.text(name) == wanted);
             }
         }
+        (self.narrow)(call, &mut all)?;
         let all = all.iter().map(|row| (self.json)(self, call, scope, row));
         match self.unpaged {
             true => Answer::ok(&all.collect::<Result<Vec<_>>>()?),

@@ -54,15 +54,27 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
+    let own = own_namespaces(call, least)?;
+    let is_own = |id| call.is_administrator() || call.release() < OBSERVED || own.contains(&id);
     let mut all = Vec::new();
     for namespace in Namespace::list(call.db, "ORDER BY n.full_path", [])? {
-        if call.level_in_group(&namespace)? >= least
+        if is_own(namespace.id)
+            && call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {
             all.push(json!(namespace.brief(&call.base)));
         }
     }
     page::list(call, &all)
+}
+
+/// The caller's own namespace, and the groups with a direct membership of this level.
+fn own_namespaces(call: &Call<'_>, least: i64) -> Result<Vec<i64>> {
+    let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
+               SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
+                   AND state = 'active' AND access_level >= ?2
+                   AND (expires_at IS NULL OR expires_at >= ?3)";
+    call.many(sql, params![call.user()?.id, least, call.today()])
 }
 
 fn namespace(call: &Call<'_>) -> Result<Answer> {

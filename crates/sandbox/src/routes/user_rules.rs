@@ -13,8 +13,8 @@ pub(super) struct Requested<'a> {
     pub(super) name: &'a str,
     pub(super) admin: bool,
     pub(super) auditor: bool,
-    /// The user itself, if it exists.
-    pub(super) own: Option<i64>,
+    /// The user itself with its e-mail address, if it exists.
+    pub(super) own: Option<(i64, &'a str)>,
 }
 
 /// The faults of an invalid name.
@@ -29,7 +29,8 @@ const THEMES: i64 = 11;
 /// Refuses fields that are not valid, or that another user or a group has: first with 409 what
 /// another user has.
 pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
-    let Requested { email, username, own, .. } = wanted;
+    let Requested { email, username, .. } = wanted;
+    let own = wanted.own.map(|(id, _)| id);
     let taken =
         |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
     if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
@@ -55,6 +56,10 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
     wrong.add_if(!User::is_address(email), "email", "is invalid");
     wrong.add_if(wanted.admin && wanted.auditor, "admin", "user cannot also be an Auditor.");
+    let public = call.params.text("public_email")?.filter(|address| !address.is_empty());
+    let is_own = |address: &str| wanted.own.is_some_and(|(_, own)| own == address);
+    let is_foreign = public.is_some_and(|address| !is_own(&address));
+    wrong.add_if(is_foreign, "public_email", "must be an email you have verified");
     check_sent(call, &mut wrong)?;
     wrong.settle()
 }

@@ -315,7 +315,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if instance::setting(call, "user_default_external")? == true {
         OF_USERS.put(call.db, id, EXTERNAL, true)?;
     }
-    take_settings(call, id)?;
+    let observed = call.release() >= OBSERVED;
+    take_settings(call, id, if observed { &["organization"] } else { &[] })?;
     settle_external(call, id, None)?;
     OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
     identities::take(call, id)?;
@@ -330,10 +331,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&full(call, &user)?)
 }
 
-fn take_settings(call: &Call<'_>, user: i64) -> Result<()> {
-    let how =
-        Edit { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped: &[] };
-    OF_USERS.take(call.db, user, how, &call.params)
+/// Stores the settings in the call, except `dropped` ones.
+fn take_settings(call: &Call<'_>, user: i64, dropped: &[&str]) -> Result<()> {
+    let how = Edit { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped };
+    OF_USERS.take(call.db, user, how, &call.params)?;
+    if call.release() >= OBSERVED && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
+        OF_USERS.put(call.db, user, EXTERNAL, Value::Null)?;
+    }
+    Ok(())
 }
 
 /// A new name also renames the personal namespace and everything in it. A new e-mail address waits
@@ -361,7 +366,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             name: &name,
             admin,
             auditor,
-            own: Some(user.id),
+            own: Some((user.id, &user.email)),
         },
     )?;
     let email = if call.params.is_set("skip_reconfirmation")? { email } else { user.email };
@@ -376,7 +381,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         group_moves::rename_below(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    take_settings(call, user.id)?;
+    take_settings(call, user.id, &[])?;
     settle_external(call, user.id, Some(was_external))?;
     identities::take(call, user.id)?;
     OF_USERS.put(call.db, user.id, AUDITOR, auditor)?;

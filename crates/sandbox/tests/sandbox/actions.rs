@@ -7,6 +7,7 @@ use undrift_sandbox::{Config, Profile, Seed};
 
 use super::client::{ROOT, World, got, kept, usual_seed};
 use super::facts::fact;
+use super::releases::at;
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -169,6 +170,43 @@ async fn forks_come_in_the_background() {
             (fact("fork-relation"), "olive", "POST", kept(format!("{SHOP}/fork/1")), NO, 400, NO),
             (fact("fork-disabled"), "olive", "PUT", site, json!({"forking_access_level": "disabled"}), 200, NO),
             (fact("fork-disabled"), "mia", "POST", kept(format!("{site}/fork")), NO, 404, json!({"message": "404 Not Found"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn later_releases_refuse_forks_in_sentences() {
+    let world = at("18.9").await;
+    let fork = "/projects/acme%2Fsite/fork";
+    let plain = "can only include non-accented letters, digits, '_', '-' and '.'. It must not start \
+                 with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
+    let path = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in \
+                '.git' or end in '.atom'";
+    let sentences = json!({"message": [
+        format!("Project namespace path {plain}"), format!("Project namespace path {path}"),
+        format!("Path {path}"), format!("Path {plain}"),
+    ]});
+    let not_found = |what: &str| json!({"message": format!("404 {what} Not Found")});
+    let post = |rule, body, status, answer| (rule, "stranger", "POST", fork, body, status, answer);
+    world
+        .check(vec![
+            post(fact("fork-refused"), json!({"path": "bad path"}), 409, sentences),
+            post(fact("fork-branch"), json!({"branches": "nope"}), 404, not_found("Source Branch")),
+            post(
+                fact("fork-target-member"),
+                json!({"namespace_path": "acme"}),
+                404,
+                not_found("Namespace"),
+            ),
+            (
+                fact("fork-target-member"),
+                "rita",
+                "POST",
+                fork,
+                json!({"namespace_path": "acme"}),
+                404,
+                not_found("Target Namespace"),
+            ),
         ])
         .await;
 }
@@ -618,6 +656,15 @@ async fn groups_and_users_have_custom_attributes_too() {
                     json!([{"key": "team", "value": "x"}]),
                 ),
                 (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([{"id": own}])),
+                (
+                    fact("custom-attribute-blank"),
+                    ROOT,
+                    "PUT",
+                    team,
+                    json!({"value": ""}),
+                    400,
+                    json!({"message": {"value": ["can't be blank"]}}),
+                ),
                 (fact("custom-attributes"), ROOT, "DELETE", team, NO, 204, NO),
                 (fact("custom-attributes"), ROOT, "GET", team, NO, 404, NO),
             ])

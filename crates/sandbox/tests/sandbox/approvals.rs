@@ -1,7 +1,7 @@
 //! Approval settings and rules.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Seed, Tier};
+use undrift_sandbox::{Config, OBSERVED, Seed, Tier};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -10,6 +10,7 @@ const NO: Value = Value::Null;
 const SETTINGS: &str = "/projects/acme%2Fshop/approvals";
 const RULES: &str = "/projects/acme%2Fshop/approval_rules";
 const FIRST: &str = "/projects/acme%2Fshop/approval_rules/1";
+const BRANCHES: &str = "/projects/acme%2Fshop/protected_branches";
 
 const DAN: i64 = 4;
 const RITA: i64 = 5;
@@ -42,6 +43,25 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
         let got = free.call("mia", method, path, &NO).await;
         assert_eq!((got.status, &got.body), (404, &unlicensed), "{}", fact("approval-tier"));
     }
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    let (release, tier) = (Some(OBSERVED), Some(Tier::Free));
+    let later = World::start(Config { seed, release, tier, ..Config::default() }).await;
+    for (body, status) in [(json!({"merge_requests_author_approval": true}), 201), (json!({}), 400)]
+    {
+        let got = later.call("mia", "POST", SETTINGS, &body).await;
+        assert_eq!(got.status, status, "{}", fact("approval-ignored"));
+        let on = got.body.get("merge_requests_author_approval");
+        assert_eq!(on.is_some_and(|on| on == true), false, "{}", fact("approval-ignored"));
+    }
+    later.call("mia", "POST", BRANCHES, &json!({"name": "main"})).await;
+    let change = json!({"code_owner_approval_required": true});
+    let got = later.call("mia", "PATCH", &format!("{BRANCHES}/main"), &change).await;
+    assert_eq!(
+        (got.status, &got.body["code_owner_approval_required"]),
+        (200, &json!(false)),
+        "{}",
+        fact("approval-ignored")
+    );
     let world = world().await;
     let read = |token, path, status| (fact("approval-read"), token, "GET", path, NO, status, NO);
     const OPEN: &str = "/projects/acme%2Fsite/approval_rules";

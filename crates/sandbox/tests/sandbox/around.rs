@@ -7,6 +7,7 @@ use undrift_sandbox::{Config, Seed, Tier};
 
 use super::client::{ROOT, World, client, got, kept, usual_seed};
 use super::facts::fact;
+use super::releases::at;
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -952,4 +953,18 @@ async fn clients_set_the_service_up_and_clean_up_behind_them() {
         "{}",
         fact("templates")
     );
+}
+
+#[tokio::test]
+async fn inherited_memberships_list_no_namespaces_later() {
+    let rule = fact("namespace-list");
+    for (release, expected) in
+        [("15.8", &["acme", "acme/sub", "dan"][..]), ("18.9", &["acme", "dan"])]
+    {
+        let world = at(release).await;
+        let found = world.get("dan", "/namespaces").await.body;
+        assert_eq!(names(&found, "full_path"), expected, "{rule} {release}");
+        let owned = world.get("dan", "/namespaces?owned_only=true").await.body;
+        assert_eq!(names(&owned, "full_path"), ["dan"], "{rule} {release}");
+    }
 }

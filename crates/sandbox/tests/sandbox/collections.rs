@@ -117,7 +117,7 @@ async fn milestones_close_and_open() {
                 "mia",
                 "POST",
                 "/groups/acme/milestones",
-                json!({"title": "a"}),
+                json!({"title": "g"}),
                 201,
                 json!({"iid": 1}),
             ),
@@ -130,6 +130,107 @@ async fn milestones_close_and_open() {
                 200,
                 json!({"state": "active"}),
             ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn milestones_are_found_and_have_their_own_title() {
+    let world = World::usual().await;
+    let rule = fact("milestone-edits");
+    let title = |title: &str| json!({"title": title});
+    let taken = json!({"message":
+        "Failed to create milestone {:title=>[\"already being used for another group or project milestone.\"]}"});
+    let of_group = "/groups/acme/milestones";
+    let of_site = "/projects/acme%2Fsite/milestones";
+    let missing = "title, description, due_date, start_date, state_event are missing, at least one \
+                   parameter must be provided";
+    world
+        .check(vec![
+            (rule, "mia", "POST", below("milestones"), title("one"), 201, NO),
+            (rule, "mia", "POST", below("milestones"), title("two"), 201, NO),
+            (rule, "mia", "POST", of_site, title("one"), 201, NO),
+            (
+                rule,
+                "mia",
+                "POST",
+                of_site,
+                json!({"title": "due", "due_date": "nope"}),
+                201,
+                json!({"due_date": null}),
+            ),
+            (rule, "mia", "POST", of_group, title("one"), 400, taken.clone()),
+            (rule, "mia", "POST", of_group, title("all"), 201, NO),
+            (rule, "mia", "POST", of_site, title("all"), 400, taken.clone()),
+            (rule, "mia", "PUT", below("milestones/2"), title("one"), 400, taken),
+            (rule, "mia", "PUT", below("milestones/2"), title("two"), 200, NO),
+            (
+                rule,
+                "mia",
+                "PUT",
+                below("milestones/2"),
+                json!({"state": "closed"}),
+                400,
+                json!({"error": missing}),
+            ),
+            (rule, "gus", "GET", below("milestones?search=TW"), NO, 200, json!([{"iid": 2}])),
+            (rule, "gus", "GET", below("milestones?iids[]=1"), NO, 200, json!([{"iid": 1}])),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn environments_are_filtered_and_protected() {
+    let world = at(OBSERVED).await;
+    let (rule, protected) = (fact("environment-list"), fact("environment-protected"));
+    let new = |name: &str, url: &str| json!({"name": name, "external_url": url});
+    let url = |url: Value| json!({ "external_url": url });
+    let list = |query: &str| below(&format!("environments?{query}"));
+    let level = json!([{"access_level": 40}]);
+    let protect = |name: &str| json!({"name": name, "deploy_access_levels": level});
+    let names =
+        |names: &[&str]| -> Value { names.iter().map(|name| json!({ "name": name })).collect() };
+    let address = fact("environment-address");
+    let one = below("environments/1");
+    world
+        .check(vec![
+            (
+                address,
+                "dan",
+                "POST",
+                below("environments"),
+                new("web", "nope"),
+                201,
+                url("nope".into()),
+            ),
+            (address, "dan", "POST", below("environments"), new("bad", "javascript:x"), 400, NO),
+            (address, "dan", "PUT", one, url("".into()), 200, url(NO)),
+            (address, "dan", "PUT", one, url("https://x.example".into()), 200, NO),
+            (rule, "dan", "POST", below("environments"), json!({"name": "staging"}), 201, NO),
+            (rule, "dan", "POST", below("environments/2/stop"), NO, 200, NO),
+            (rule, "rita", "GET", list("states=stopped"), NO, 200, names(&["staging"])),
+            (rule, "rita", "GET", list("states=available"), NO, 200, names(&["web"])),
+            (rule, "rita", "GET", list("states=gone"), NO, 400, NO),
+            (rule, "rita", "GET", list("search=TAG"), NO, 200, names(&["staging"])),
+            (rule, "rita", "GET", list("search=st"), NO, 400, NO),
+            (rule, "rita", "GET", list("search=web&name=web"), NO, 400, NO),
+            (protected, "mia", "POST", below("protected_environments"), protect("web"), 201, NO),
+            (protected, "dan", "POST", below("environments/1/stop"), NO, 403, NO),
+            (protected, "dan", "PUT", one, json!({"tier": "other"}), 200, NO),
+            (protected, "mia", "POST", below("environments/1/stop"), NO, 200, NO),
+            (protected, "dan", "DELETE", one, NO, 403, NO),
+            (protected, "mia", "DELETE", one, NO, 204, NO),
+            (
+                protected,
+                "olive",
+                "POST",
+                "/groups/acme/protected_environments",
+                protect("staging"),
+                201,
+                NO,
+            ),
+            (protected, "dan", "DELETE", below("environments/2"), NO, 403, NO),
+            (protected, ROOT, "DELETE", below("environments/2"), NO, 204, NO),
         ])
         .await;
 }
@@ -152,7 +253,7 @@ async fn environments_stop_before_they_go() {
     world
         .check(vec![
             (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 201, json!({"id": 1, "slug": "live", "tier": "production", "state": "available"})),
-            (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 400, json!({"message": {"name": ["has already been taken"]}})),
+            (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 400, json!({"message": ["Name has already been taken", "Slug has already been taken"]})),
             (rule, "dan", "PUT", below("environments/1"), json!({"name": "x", "tier": "other"}), 200, json!({"name": "live", "tier": "other"})),
             (rule, "dan", "DELETE", below("environments/1"), NO, 403, NO),
             (rule, "dan", "POST", below("environments/1/stop"), NO, 200, json!({"state": "stopped"})),
@@ -247,6 +348,8 @@ async fn status_checks_and_documents_of_a_project() {
             (rule, "mia", "POST", below("external_status_checks"), body.clone(), 201, json!({"id": 1, "protected_branches": [], "hmac": false})),
             (rule, "mia", "POST", below("external_status_checks"), body.clone(), 422, json!({"message": ["Name has already been taken", "External url has already been taken"]})),
             (rule, "mia", "PUT", below("external_status_checks/1"), json!({"name": "d"}), 200, json!({"name": "d"})),
+            (rule, "mia", "PUT", below("external_status_checks/1"), json!({"protected_branch_ids": [99]}), 404, NO),
+            (rule, "mia", "PUT", below("external_status_checks/1"), json!({"protected_branch_ids": []}), 200, NO),
             (rule, "dan", "POST", below("external_status_checks"), body, 401, NO),
             (rule, "mia", "DELETE", below("external_status_checks/1"), NO, 204, NO),
             (settings, "dan", "GET", below("security_settings"), NO, 200, on(false)),
@@ -583,7 +686,7 @@ async fn environments_show_the_agent_of_their_cluster() {
                 list,
                 with("kubernetes_namespace", json!("shop")),
                 400,
-                no_agent.clone(),
+                json!({"message": ["Kubernetes namespace cannot be set without a cluster agent"]}),
             ),
             (
                 rule,
@@ -592,7 +695,7 @@ async fn environments_show_the_agent_of_their_cluster() {
                 list,
                 with("flux_resource_path", json!("a/b")),
                 400,
-                no_namespace.clone(),
+                json!({"message": ["Flux resource path cannot be set without a kubernetes namespace"]}),
             ),
             (rule, "dan", "POST", list, whole, 201, shown.clone()),
             (rule, "dan", "GET", list, NO, 200, json!([shown])),

@@ -277,6 +277,11 @@ async fn the_fields_of_a_user_follow_rules() {
             400,
             json!({"password": ["is too short (minimum is 8 characters)"]}),
         ),
+        (
+            json!({"public_email": "other@x.example"}),
+            400,
+            json!({"public_email": ["must be an email you have verified"]}),
+        ),
         (json!({"theme_id": 99}), 400, json!({"theme_id": ["99 is not a valid theme"]})),
         (
             json!({"projects_limit": null}),
@@ -291,8 +296,14 @@ async fn the_fields_of_a_user_follow_rules() {
             assert_eq!((got.status, &got.body["message"]), (status, &message), "{rule} {body}");
         }
     }
+    let user = json!({"username": "new", "name": "New", "email": "new@y.example",
+        "reset_password": true, "organization": "x"});
+    let made = world.call(ROOT, "POST", "/users", &user).await.body;
+    assert_eq!(made["organization"], "", "{rule}");
     let made = world.call(ROOT, "PUT", "/users/4", &json!({"auditor": true})).await.body;
     assert_eq!(made["is_auditor"], true, "{rule}");
+    let made = world.call(ROOT, "PUT", "/users/4", &json!({"external": null})).await.body;
+    assert_eq!(made["external"], Value::Null, "{}", fact("user-external"));
     let got = world.call(ROOT, "PUT", "/users/4", &json!({"admin": true})).await;
     assert_eq!(got.status, 400, "{rule}");
     for (skips, expected) in [(false, "dan@localhost"), (true, "new@x.example")] {
