@@ -55,6 +55,8 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 /// Whether the scope of job tokens cannot be switched off.
 pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";
 
+/// The days until something marked for deletion is removed.
+const PERIOD: &str = "deletion_adjourned_period";
 const RESTRICTED: &str = "restricted_visibility_levels";
 
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
@@ -62,9 +64,14 @@ fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     stored(call)
 }
 
-/// The value of one setting, for any caller.
+/// The value of one setting, for any caller. Lists read some for every row, so only this one is
+/// decoded.
 pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
-    Ok(stored(call)?.remove(name).unwrap_or_default())
+    let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
+    match call.maybe::<Option<String>>(sql, [name])?.flatten() {
+        Some(text) => serde_json::from_str(&text).map_err(|error| Failure::internal(&error)),
+        None => Ok(preset(call, name).unwrap_or_default()),
+    }
 }
 
 /// Where the service itself may send requests.
@@ -73,21 +80,23 @@ pub(super) fn reach<'a>(call: &'a Call<'_>) -> Result<Reach<'a>> {
     Ok(if is_local == Value::Bool(true) { Reach::Anywhere } else { Reach::Outside(&call.base) })
 }
 
+/// The value of a setting in a new service; `None` if the release does not have it.
+fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
+    match name {
+        INBOUND_ENFORCED if !call.is_from(17, 6) => return None,
+        INBOUND_ENFORCED if !call.is_from(18, 0) => return Some(false.into()),
+        DEFAULTS if !call.is_from(16, 3) => return None,
+        _ => {}
+    }
+    let days = call.service.deletion_delay().filter(|_| name == PERIOD);
+    days.map(Value::from).or_else(|| PRESETS.get(name).cloned())
+}
+
 fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored: Option<String> = call.maybe(sql, [])?;
-    let mut settings = PRESETS.clone();
-    if !call.is_from(17, 6) {
-        settings.remove(INBOUND_ENFORCED);
-    } else if !call.is_from(18, 0) {
-        settings.insert(INBOUND_ENFORCED.to_owned(), false.into());
-    }
-    if !call.is_from(16, 3) {
-        settings.remove(DEFAULTS);
-    }
-    if let Some(days) = call.service.deletion_delay() {
-        settings.insert("deletion_adjourned_period".to_owned(), days.into());
-    }
+    let presets = PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
+    let mut settings: Map<String, Value> = presets.collect();
     if let Some(text) = stored {
         let set: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;
@@ -145,14 +154,13 @@ fn check(call: &Call<'_>) -> Result<()> {
     if call.params.integer(delay)?.is_some_and(|minutes| minutes <= 0) {
         complaints.add(delay, "must be greater than 0");
     }
-    let period = "deletion_adjourned_period";
     // Before 16.0, 0 switched delayed deletion off.
     let least = i64::from(call.is_from(16, 0));
-    match call.params.integer(period)? {
+    match call.params.integer(PERIOD)? {
         Some(days) if days < least => {
-            complaints.add(period, format!("must be greater than or equal to {least}"));
+            complaints.add(PERIOD, format!("must be greater than or equal to {least}"));
         }
-        Some(91..) => complaints.add(period, "must be less than or equal to 90"),
+        Some(91..) => complaints.add(PERIOD, "must be less than or equal to 90"),
         _ => {}
     }
     complaints.settle()
