@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
@@ -18,22 +17,24 @@ use crate::{
     digest::Key,
     plan::{
         Plan,
-        saved::{self, LARGEST, Recording, SavedPlan, Sealed, Source, Unusable},
+        saved::{LARGEST, Recording, SavedPlan, Sealed, Source, Unusable},
     },
     text,
 };
 
+/// How many bytes show whether a file is one of undrift.
+const BEGINNING: u64 = 64;
 /// Where to look for the key.
 const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
-/// Whether `path` is a saved plan and not manifests, according to its beginning. [`read`] checks
-/// whether it is valid.
+/// Whether `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
+/// or a report that was named by mistake. [`read`] checks whether it is a valid saved plan.
 pub(super) fn is_file(path: &Path) -> bool {
-    let mut beginning = [0; saved::BEGINNING.len()];
-    path.is_file()
-        && !is_yaml(path)
-        && fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut beginning).is_ok())
-        && beginning == saved::BEGINNING.as_bytes()
+    let is_ours = |mut beginning: Vec<u8>| {
+        beginning.retain(|byte| !byte.is_ascii_whitespace());
+        beginning.starts_with(br#"{"undrift":"#)
+    };
+    path.is_file() && !is_yaml(path) && input::bytes(path, BEGINNING).is_ok_and(is_ours)
 }
 
 fn is_yaml(path: &Path) -> bool {
@@ -49,7 +50,8 @@ pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
     let bytes = input::bytes(path, LARGEST).map_err(|error| cannot_read(path, &error))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
-        Failure::new(Exit::Stale, anyhow::anyhow!(message)).help(unusable.help)
+        let exit = if unusable.is_other { Exit::Usage } else { Exit::Stale };
+        Failure::new(exit, anyhow::anyhow!(message)).help(unusable.help)
     })
 }
 

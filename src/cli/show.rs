@@ -76,6 +76,10 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
 }
 
 fn show_saved(path: &Path, style: Style, cx: &Context) -> Outcome {
+    if !path.exists() {
+        let failure = Failure::usage(format!("there is no file `{}`", path.display()));
+        return Err(failure.help("name the file of `undrift plan -o FILE`"));
+    }
     if !path.is_file() {
         let failure = Failure::usage(format!("`{}` is not a saved plan", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));

@@ -247,16 +247,27 @@ fn unusable_plans_are_refused_before_anything_is_sent() {
     let sparse = fs::File::create(place.path().join("large")).unwrap();
     sparse.set_len(500 << 20).unwrap();
     for (file, code, says) in [
-        ("cut", 5, "it is cut, or something else"),
+        ("cut", 5, "is damaged, or was edited"),
         ("edited", 5, "is damaged, or was edited"),
         ("later", 5, "this undrift reads format 0"),
-        ("report", 5, "is a report of `plan`"),
+        ("report", 3, "is a report of `plan`, not a saved plan"),
+        ("m/shop.yaml", 3, "is not a saved plan"),
         ("large", 5, "larger than 64 MiB"),
         ("missing", 3, "cannot read `missing`"),
     ] {
         let (found, stdout, stderr) = run(&place, &format!("apply {file} m --yes"));
         assert_eq!(found, code, "{file}: {stdout}{stderr}");
         assert!(stderr.contains(says) && stdout.is_empty(), "{file}: {stdout}{stderr}");
+    }
+    place.write("report.json", "{\n  \"undrift\": \"plan\",\n  \"format_version\": 0\n}\n");
+    for (arguments, says) in [
+        ("show report.json", "is a report of `plan`, not a saved plan"),
+        ("apply report.json --sandbox", "is a report of `plan`, not a saved plan"),
+        ("show missing.json", "there is no file `missing.json`"),
+        ("apply missing.json --sandbox", "there is no such file or folder"),
+    ] {
+        let story = place.run(arguments);
+        assert!(story.contains(says) && story.ends_with("exit code 3\n"), "{story}");
     }
     let elsewhere = place
         .command("apply plan.saved m --yes --url https://nowhere.invalid")

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::Read as _,
+    io::{ErrorKind, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -195,7 +195,10 @@ impl Search<'_> {
     /// Adds the files in `folder`, except `reserved` ones.
     fn folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
         if let Err(error) = self.entries(folder, reserved, depth) {
-            let message = format!("cannot read the folder: {error}");
+            let message = match error.kind() {
+                ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+                _ => format!("cannot read the folder: {error}"),
+            };
             let unreadable = Diagnostic::error("unreadable", message);
             self.diagnostics.push(unreadable.at(Place::file(self.root.name(folder))));
         }

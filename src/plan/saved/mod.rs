@@ -67,16 +67,22 @@ pub struct Unusable {
     pub message: String,
     /// What to do about it.
     pub help: &'static str,
+    /// Whether the file is something else than a saved plan.
+    pub is_other: bool,
 }
 
 impl Unusable {
     fn new(message: impl Into<String>, help: &'static str) -> Self {
-        Self { message: message.into(), help }
+        Self { message: message.into(), help, is_other: false }
+    }
+
+    fn other(message: impl Into<String>) -> Self {
+        Self { is_other: true, ..Self::new(message, AGAIN) }
     }
 }
 
 /// The beginning of every file.
-pub const BEGINNING: &str = r#"{"undrift":"saved_plan","#;
+const BEGINNING: &str = r#"{"undrift":"saved_plan","#;
 
 const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
 
@@ -235,15 +241,18 @@ fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
         undrift: Json,
         format_version: Json,
     }
-    let not_json = "the file is not a saved plan: it is cut, or something else";
-    let head: Head = serde_json::from_slice(bytes).map_err(|_| Unusable::new(not_json, AGAIN))?;
+    let head: Head = match serde_json::from_slice(bytes) {
+        Ok(head) => head,
+        Err(_) if bytes.starts_with(BEGINNING.as_bytes()) => return Err(damaged()),
+        Err(_) => return Err(Unusable::other("the file is not a saved plan")),
+    };
     match head.undrift.as_str() {
         Some("saved_plan") => {}
         Some(sort @ ("plan" | "drift" | "apply" | "check")) => {
             let message = format!("the file is a report of `{sort}`, not a saved plan");
-            return Err(Unusable::new(message, AGAIN));
+            return Err(Unusable::other(message));
         }
-        _ => return Err(Unusable::new("the file is not a saved plan", AGAIN)),
+        _ => return Err(Unusable::other("the file is not a saved plan")),
     }
     if head.format_version != FORMAT {
         let message = format!(
