@@ -24,7 +24,8 @@ use crate::{
     desired::{Container, Desired},
     diagnostic::FileName,
     origin::Origin,
-    yaml::{self, Parsed},
+    value::Json,
+    yaml::{self, Node, Parsed},
 };
 use drift::Content;
 use edit::Edit;
@@ -68,6 +69,8 @@ pub struct Absorbed {
     pub files: BTreeMap<FileName, (String, String)>,
     /// Other groups and projects whose declarations change.
     pub others: BTreeSet<String>,
+    /// Whether `Defaults` or a `Profile` change, which also count for what rules include.
+    pub edits_rules: bool,
 }
 
 /// Why nothing is edited.
@@ -137,8 +140,20 @@ pub fn absorb(
             let old = texts.known.remove(&file)?;
             (old != text).then_some((file, (old, text)))
         });
-        return Ok(Absorbed { files: files.collect(), others });
+        let files: BTreeMap<_, _> = files.collect();
+        let edits_rules = files.values().any(|(old, new)| rules(old) != rules(new));
+        return Ok(Absorbed { files, others, edits_rules });
     }
+}
+
+/// The `Defaults` and `Profile`s of a text.
+fn rules(text: &str) -> Vec<Json> {
+    let is_rule = |node: &Node| {
+        let kind = node.get("kind").and_then(|(_, kind)| kind.text());
+        kind.is_some_and(|kind| ["Defaults", "Profile"].contains(&kind))
+    };
+    let documents = yaml::parse(text).documents;
+    documents.iter().filter(|node| is_rule(node)).map(Node::to_json).collect()
 }
 
 /// The edits for each goal.

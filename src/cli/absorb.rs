@@ -78,6 +78,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let paths = loaded.paths();
     let manifests = usable(loaded, reports, cx)?;
     let before = manifests.desired.clone();
+    let has_includes = manifests.includes.is_some();
     let found = look(&args, manifests, &around, reports, cx).await?;
     for selector in &args.addresses {
         if !found.addresses.iter().any(|address| selector.matches(address)) {
@@ -118,7 +119,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
         };
         write_files::all(&absorbed.files.iter().map(file).collect::<Vec<_>>())?;
     }
-    cx.output.tell(&summary(&args, &found.goals, &absorbed));
+    let includes = has_includes && absorbed.edits_rules;
+    cx.output.tell(&summary(&args, &found.goals, &absorbed, includes));
     Ok(Exit::Success)
 }
 
@@ -250,18 +252,24 @@ pub(super) fn shown(
     terminal::edits(&files.iter().map(file).collect::<Vec<_>>(), most, style)
 }
 
-fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed) -> String {
+/// What was edited. `includes`: the edit also counts for groups and projects that rules include;
+/// which ones, only the service knows.
+fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, includes: bool) -> String {
     let differences = count(goals.iter().map(Goal::differences).sum(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = match args.write {
         true => format!("absorbed {differences} into {files}\n"),
         false => format!("would absorb {differences} into {files}; pass `--write` to do it\n"),
     };
-    if !absorbed.others.is_empty() {
-        let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
-        let number = count(others.len(), "other group or project");
-        let others = few_listed(&others);
-        summary += &format!("it also changes the declarations of {number}: {others}\n");
+    let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
+    let number = count(others.len(), "other group or project");
+    let others = few_listed(&others);
+    let others = (!absorbed.others.is_empty())
+        .then(|| format!("it also changes the declarations of {number}: {others}"));
+    let included = "groups and projects that a rule includes may change too".to_owned();
+    let lines: Vec<_> = others.into_iter().chain(includes.then_some(included)).collect();
+    if !lines.is_empty() {
+        summary += &(lines.join("; ") + "\n");
     }
     summary
 }

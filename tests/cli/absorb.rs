@@ -75,6 +75,24 @@ fn declarations_in_rules_are_edited_at_their_source() {
     assert_eq!(text(&place), SHOP.replace("merge_method: ff", "merge_method: merge"));
 }
 
+/// A rule that is edited also counts for what is brought in, which only the service knows.
+#[test]
+fn a_rule_that_is_edited_may_also_change_what_rules_include() {
+    let place = drifted();
+    let include = "kind: Defaults\nmatch: {path: acme/**}\nundeclared: include\n\
+        settings: {squash_option: always}\n";
+    place.write("m/include.yaml", include);
+    for (absorb, others) in [
+        ("acme/shop#settings/merge_method --at-source", true),
+        ("acme/shop#settings/description --at-source", false),
+        ("acme/shop#settings/merge_method", false),
+    ] {
+        let said = place.run(&format!("absorb {absorb} -d m --sandbox=s.db"));
+        let is_said = said.contains("groups and projects that a rule includes may change too\n");
+        assert!(is_said == others && said.contains("exit code 0"), "{said}");
+    }
+}
+
 #[test]
 fn refused_differences_are_named_and_nothing_is_written() {
     let place = shop();
