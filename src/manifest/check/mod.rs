@@ -164,7 +164,9 @@ impl Check<'_> {
         self.approvals(&sections, &unlisted);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
-        if let Err(why) = path::check(scope, &path.value, create.fields().is_some()) {
+        let is_new = create.fields().is_some()
+            || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
+        if let Err(why) = path::check(scope, &path.value, is_new) {
             let wrong =
                 self.faults.error("path", format!("the path {why}"), Spot::value(&path.origin));
             wrong.help_if(path::help(&path.value));

@@ -15,8 +15,18 @@ const RESERVED_AT_THE_TOP: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
-/// Checks a full path. Rules for new paths only apply if the container may be created; existing
-/// containers keep their paths. Projects have stricter rules (reference 1, 8: since release 14.9).
+/// Whether a move from `former` to `path` gives a new name, or one at another level, where other
+/// names are reserved.
+pub(super) fn is_renamed(former: &str, path: &str) -> bool {
+    let name = |path: &str| {
+        let own = path.rsplit_once('/');
+        (own.is_some(), own.map_or(path, |(_, own)| own).to_lowercase())
+    };
+    name(former) != name(path)
+}
+
+/// Checks a full path. Rules for new paths only apply if the container may be created or renamed;
+/// other existing containers keep their paths. Projects have stricter rules (reference 1, 8: since release 14.9).
 ///
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".
@@ -139,6 +149,12 @@ mod tests {
         }
         let long = format!("acme/{}", "a".repeat(256));
         assert!(check(Scope::Project, &long, false).is_err());
+    }
+
+    #[test]
+    fn a_move_gives_a_new_name_unless_only_the_namespace_changes() {
+        assert!(is_renamed("acme/old", "acme/new") && is_renamed("acme/admin", "admin"));
+        assert!(!is_renamed("Acme/New", "other/new") && !is_renamed("files", "Files"));
     }
 
     #[test]
