@@ -65,8 +65,19 @@ impl Moves {
         let mut moves = Self { declared: declared.filter(is_left).collect(), ..Self::default() };
         for container in moved {
             let path = container.path.clone();
-            let former = container.former().map(|former| moves.canonical(former));
-            let former: Vec<Arc<str>> = former.collect();
+            let mut former: Vec<Arc<str>> = Vec::new();
+            for written in container.former() {
+                let path = moves.canonical(written);
+                let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
+                // A path of another time may be the same one, or be reached by the group's move.
+                let is_brought = is_same(&container.path) && !is_same(written);
+                if !is_brought && !former.iter().any(|known| is_same(known)) {
+                    former.push(path);
+                }
+            }
+            if former.is_empty() {
+                continue;
+            }
             for former in &former {
                 moves.left.insert(former.to_lowercase(), path.to_lowercase());
             }
@@ -355,6 +366,20 @@ mod tests {
             assert!(moves.concern("new/other") && !moves.concern("other/x"));
             assert!(moves.circle().is_none());
         }
+    }
+
+    #[test]
+    fn former_paths_that_the_move_of_a_group_brings_are_no_moves() {
+        let moves = moves(&[
+            ("acme/neu", &["acme/old"]),
+            (":acme/neu/shop", &["acme/old/shop"]),
+            (":acme/neu/site", &["Acme/Old/Site", "acme/old/page"]),
+            (":target/cart", &["acme/old/cart", "acme/neu/cart"]),
+        ]);
+        assert!(moves.at("acme/neu/shop").is_none() && moves.circle().is_none());
+        assert_eq!(former(&moves, "acme/neu/site"), ["acme/neu/page"]);
+        assert_eq!(former(&moves, "target/cart"), ["acme/neu/cart"]);
+        assert_eq!(moves.now("acme/old/shop").as_deref(), Some("acme/neu/shop"));
     }
 
     #[test]

@@ -537,6 +537,26 @@ async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
     );
 }
 
+#[tokio::test]
+async fn a_former_path_below_a_group_that_moves_may_be_written_as_it_was_and_is() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["transfer:**"];
+    world.declare(&tree("start", &[]));
+    world.converge("created").await;
+    let before = ids(&world, "start").await;
+    let mut documents = tree("end", &["start"]);
+    documents[1]["previously"] = json!(["start/leads"]);
+    documents[2]["path"] = "acme/shop".into();
+    documents[2]["previously"] = json!(["start/shop", "end/shop"]);
+    world.declare(&documents);
+    let plan = world.converge("all at once").await;
+    let itself = plan.steps.iter().filter(|step| step.address.section.is_none());
+    let itself: Vec<_> = itself.map(|step| &*step.address.path).collect();
+    assert_eq!(itself, ["acme/shop", "end"], "the group brings the one below");
+    let id = async |path: &str| world.get(path).await["id"].as_u64();
+    assert_eq!([id("/groups/end%2Fleads").await, id("/projects/acme%2Fshop").await], before[1..]);
+}
+
 /// Renamed but not moved, as after a run that ended between the two. Any other state is ambiguous.
 #[tokio::test]
 async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
