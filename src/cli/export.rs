@@ -10,7 +10,7 @@ mod update;
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -24,15 +24,18 @@ use super::{
 use crate::{
     address::{Glob, Selector},
     desired::Container,
+    diagnostic::Diagnostics,
     export::{self, Estate, Settings, Values, Written},
     field::Scope,
     kinds,
     live::Live,
-    manifest::Config,
+    manifest::{
+        Config, Manages, Surroundings,
+        config::{self, FILE},
+    },
     observe::{Existing, Observer},
-    release::Known,
     selection::Selection,
-    text::{alternatives, count, did_you_mean, escape, joined},
+    text::{alternatives, count, did_you_mean, escape, few_listed, joined},
 };
 
 /// The options of `export`.
@@ -122,8 +125,14 @@ impl Args {
         Ok(())
     }
 
-    fn settings(&self, observer: &Observer, release: Known) -> Settings {
-        Settings {
+    /// What to export into a folder whose manifests may declare what is within `manages`.
+    async fn settings(
+        &self,
+        observer: &Observer,
+        manages: Option<&Manages>,
+    ) -> Result<Settings, Failure> {
+        let release = observer.release().await?;
+        Ok(Settings {
             caller: observer.caller().clone(),
             release,
             values: match self.values {
@@ -138,7 +147,8 @@ impl Args {
             rehearse: self.rehearse,
             sections: self.sections.clone(),
             selection: Selection { only: self.only.clone(), exclude: self.exclude.clone() },
-        }
+            manages: manages.cloned(),
+        })
     }
 }
 
@@ -154,9 +164,10 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
         folder::check_secrets(file, &args.dir)?;
     }
     let (root, config) = call::configuration(None, cx)?;
+    let manages = manages(&args.dir, cx)?;
     let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
     args.connect.tell_sandbox(&root, &cx.output);
-    let written = read(&args, &endpoint, &config, cx).await;
+    let written = read(&args, &endpoint, (&config, manages.as_ref()), cx).await;
     connect::stop(endpoint.embedded).await;
     let (written, exit) = written?;
     let files = folder::write(&args.dir, &written, args.secrets.as_deref())?;
@@ -172,17 +183,16 @@ type LiveStates = BTreeMap<Arc<str>, Live>;
 async fn read(
     args: &Args,
     endpoint: &Endpoint,
-    config: &Config,
+    (config, manages): (&Config, Option<&Manages>),
     cx: &Context,
 ) -> Result<(Written, Exit), Failure> {
     let secrets = Arc::new(endpoint.secrets());
     cx.output.redactor().learn(Arc::clone(&secrets));
     let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
     let observer = Observer::connect(client).await?;
-    let settings = args.settings(&observer, observer.release().await?);
-    let existing = found(args, &observer, cx).await?;
+    let settings = args.settings(&observer, manages).await?;
+    let existing = found(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
-    let containers = containers.filter(|(_, path)| settings.touches(path));
     let containers: Vec<Container> =
         containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
     if containers.is_empty() {
@@ -244,9 +254,28 @@ fn nothing_written(why: &str) -> Failure {
     failure.help("run export again, or pass `--partial` to write the rest")
 }
 
-/// The requested groups and projects that exist.
-async fn found(args: &Args, observer: &Observer, cx: &Context) -> Result<Existing, Failure> {
-    let existing = observer.existing(&args.paths).await?;
+/// What the manifests in `folder` may declare: by the `undrift.yaml` that `check` would use. The
+/// folder may not exist yet.
+fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
+    let folder = std::path::absolute(folder)?;
+    let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
+    let mut diagnostics = Diagnostics::default();
+    let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
+    if diagnostics.has_errors() {
+        cx.output.tell_faults(&diagnostics);
+        return Err(Failure::reported(Exit::Usage));
+    }
+    Ok(config.manages)
+}
+
+/// The requested groups and projects that exist, are selected, and may be declared.
+async fn found(
+    args: &Args,
+    settings: &Settings,
+    observer: &Observer,
+    cx: &Context,
+) -> Result<Existing, Failure> {
+    let mut existing = observer.existing(&args.paths).await?;
     if existing.personal > 0 {
         let personal = count(existing.personal, "project");
         let note = format!(
@@ -261,7 +290,37 @@ async fn found(args: &Args, observer: &Observer, cx: &Context) -> Result<Existin
     if existing.containers.is_empty() {
         return Err(Failure::usage("everything there is marked for deletion"));
     }
+    existing.containers.retain(|_, (_, path)| settings.touches(path));
+    stay_inside(&mut existing, settings, cx)?;
     Ok(existing)
+}
+
+/// Removes what the manifests must not declare, and names it.
+fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Result<(), Failure> {
+    let Some(manages) = &settings.manages else { return Ok(()) };
+    let all = std::mem::take(&mut existing.containers).into_iter();
+    let (inside, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        all.partition(|(_, (_, path))| manages.holds(path));
+    existing.containers = inside;
+    let outside: Vec<_> = outside.into_values().map(|(_, path)| path).collect();
+    existing.deleting.retain(|path| manages.holds(path));
+    if existing.containers.is_empty() && !outside.is_empty() {
+        let failure = Failure::usage(format!("everything there is outside of `manages` in {FILE}"));
+        return Err(failure.help("name another path or another folder, or extend `manages`"));
+    }
+    let paths = existing.containers.values().map(|(_, path)| path.clone());
+    let in_part: Vec<_> = paths.filter(|path| !manages.holds_all_sections(path)).collect();
+    for (what, paths) in [
+        ("skipped, because they are outside of", outside),
+        ("exported only with the sections of", in_part),
+    ] {
+        if !paths.is_empty() {
+            let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
+            let paths = few_listed(&paths);
+            cx.output.tell(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
+        }
+    }
+    Ok(())
 }
 
 fn summary(args: &Args, written: &Written, files: usize) -> String {

@@ -37,6 +37,7 @@ use crate::{
     kind::{Names, Section, Shape, Spec},
     kinds,
     live::{Caller, Live, Presence},
+    manifest::Manages,
     release::Known,
     secret::Secret,
     selection::Selection,
@@ -83,6 +84,8 @@ pub struct Settings {
     pub sections: Vec<String>,
     /// The selected part of what exists.
     pub selection: Selection,
+    /// What the manifests in the folder may declare, if `undrift.yaml` limits it.
+    pub manages: Option<Manages>,
 }
 
 impl Settings {
@@ -109,9 +112,12 @@ impl Settings {
     }
 
     /// Whether the section `of` of the container at `path` is exported. The container itself, and
-    /// whether it is closed, always is; never is a section that the service is too old for, or that only
-    /// top-level groups have.
+    /// whether it is closed, is whatever is selected; never is a section that the manifests may not
+    /// declare, that the service is too old for, or that only top-level groups have.
     pub fn takes(&self, path: &str, of: Section) -> bool {
+        if self.manages.as_ref().is_some_and(|manages| !manages.holds_section(path, of.section)) {
+            return false;
+        }
         let address = Address::container(path.into()).section(of.section);
         let Selection { only, exclude } = &self.selection;
         matches!(of.shape, Shape::Container | Shape::Switch)

@@ -126,6 +126,21 @@ impl Manages {
         self.holding(&path).is_empty() && self.by_path.of(&path).into_iter().any(is_in)
     }
 
+    /// Whether these manifests may declare the group or project at `path`.
+    pub fn holds(&self, path: &str) -> bool {
+        !self.holding(path).is_empty()
+    }
+
+    /// Whether these manifests may declare every section of the group or project at `path`.
+    pub fn holds_all_sections(&self, path: &str) -> bool {
+        self.holding(path).iter().any(|managed| managed.sections.is_none())
+    }
+
+    /// Whether these manifests may declare `section` of the group or project at `path`.
+    pub fn holds_section(&self, path: &str, section: &str) -> bool {
+        self.holding(path).iter().any(|managed| managed.has(section))
+    }
+
     /// The rules that allow the group or project at `path`.
     pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();

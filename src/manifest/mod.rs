@@ -30,7 +30,7 @@ mod report;
 pub mod schema;
 mod surroundings;
 
-pub use config::Config;
+pub use config::{Config, Manages};
 pub use include::Includes;
 pub use layer::{Content, Effect, Layer, Link, Setting, Trace};
 pub use lints::{Lint, Warnings};

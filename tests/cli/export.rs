@@ -192,6 +192,34 @@ fn an_update_adds_only_what_is_selected() {
 }
 
 #[test]
+fn an_export_stays_inside_what_the_folder_manages() {
+    let seed = "groups: [{path: acme}]\nprojects:\n\
+        - {path: acme/a, settings: {description: A}}\n- {path: acme/b}\n\
+        - {path: acme/c, settings: {description: C}, variables: [{key: A, value: x}]}\n";
+    let manages = "version: 1\nmanages:\n\
+        - {path: acme/**, except: [acme/b, acme/c]}\n\
+        - {path: acme/c, sections: [variables]}\n";
+    let place = Place::new()
+        .file("m/sandbox.yaml", seed)
+        .file("m/undrift.yaml", manages)
+        .file("m/a.yaml", "kind: Project\npath: acme/a\n")
+        .file("n/undrift.yaml", manages);
+    let mut story = String::new();
+    for (root, dir, export) in
+        [("m", "m", "export acme --update"), ("n", "n/below/new", "export acme")]
+    {
+        let sections = "--sections settings,variables";
+        story += &place.run(&format!("{export} -d {dir} {sections} --sandbox=s.db"));
+        story += &std::fs::read_to_string(place.path().join(dir).join("acme.yaml")).unwrap();
+        story += &place.run(&format!("check {root}"));
+    }
+    insta::assert_snapshot!(story);
+    let all = place.run("export acme/b -d m/b --sandbox=s.db");
+    assert!(all.contains("everything there is outside of `manages`"), "{all}");
+    assert!(all.ends_with("exit code 3\n"), "{all}");
+}
+
+#[test]
 fn an_update_removes_nothing_that_could_not_be_read() {
     let place = edited();
     let before = files(&place.path().join("out"));

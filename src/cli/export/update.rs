@@ -25,7 +25,7 @@ use crate::{
     diagnostic::FileName,
     export::{self, Estate, Settings},
     field::Scope,
-    manifest::{self, Surroundings},
+    manifest::{self, Manages, Surroundings},
     report::terminal::SCREEN,
     text::{count, escape},
     yaml::write::{self, Item},
@@ -44,6 +44,8 @@ struct Texts<'a> {
     args: &'a Args,
     around: &'a Surroundings,
     cx: &'a Context,
+    /// What the manifests may declare.
+    manages: Option<Manages>,
     /// The paths of the files.
     paths: BTreeMap<FileName, PathBuf>,
     /// The old texts of changed files; new files have none.
@@ -74,7 +76,8 @@ impl Texts<'_> {
 
     fn wrong(&self, why: &str) -> Failure {
         self.cx.output.tell(why);
-        nothing_written("the extended manifests would have errors")
+        let failure = nothing_written("the extended manifests would have errors");
+        failure.help("leave out what is named with `--exclude`, or declare it by hand")
     }
 
     /// Starts a document for the container at `path`, in the file that an export would use.
@@ -153,14 +156,14 @@ impl Texts<'_> {
 pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
-    let paths = loaded.paths();
+    let (paths, manages) = (loaded.paths(), loaded.config.manages.clone());
     let manifests = usable(loaded, reports, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &[], &args.connect, Vec::new());
     let session = Opening::of(&of_session).with(manifests, around.today, reports, cx).await?;
     let (old, new) = (BTreeMap::new(), Contents::new());
-    let texts = Texts { args, around: &around, cx, paths, old, new };
+    let texts = Texts { args, around: &around, cx, manages, paths, old, new };
     let outcome = update(texts, desired, &session).await;
     session.close().await;
     outcome
@@ -168,13 +171,13 @@ pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Out
 
 async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -> Outcome {
     let (args, cx) = (texts.args, texts.cx);
-    let settings = args.settings(&session.observer, session.observer.release().await?);
-    let existing = found(args, &session.observer, cx).await?;
+    let settings = args.settings(&session.observer, texts.manages.as_ref()).await?;
+    let existing = found(args, &settings, &session.observer, cx).await?;
     let names = |container: &Container| -> Vec<String> {
         container.former().chain([&*container.path]).map(str::to_lowercase).collect()
     };
     let known: BTreeSet<String> = desired.containers.iter().flat_map(names).collect();
-    let selected = existing.containers.iter().filter(|(_, (_, path))| settings.touches(path));
+    let selected = existing.containers.iter();
     let selected: BTreeMap<&str, &(Scope, _)> =
         selected.map(|(lower, found)| (lower.as_str(), found)).collect();
     let new: BTreeSet<&str> =
