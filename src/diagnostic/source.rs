@@ -126,15 +126,14 @@ impl<'t> Source<'t> {
     }
 
     /// The whole text without hidden parts, except texts that are known to be `plain`. It has the
-    /// same number of lines.
+    /// same lines with the same indentation.
     pub fn shown(&self, plain: impl Fn(&str) -> bool) -> String {
         let (mut shown, mut from) = (String::with_capacity(self.text.len()), 0);
         for range in &self.hidden {
             let hidden = &self.text[range.clone()];
             if !plain(hidden) {
                 shown += &self.text[from..range.start];
-                shown += MASK;
-                shown.extend(hidden.matches('\n'));
+                hidden.split_inclusive('\n').for_each(|line| shown += &masked(line));
                 from = range.end;
             }
         }
@@ -227,6 +226,12 @@ impl<'t> Source<'t> {
         let shown_start = shown_start.unwrap_or(shown.len());
         (shown, (shown_start, shown_end.max(shown_start)))
     }
+}
+
+/// A mask in the place of a line or of a part of one.
+fn masked(line: &str) -> String {
+    let text = line.trim();
+    if text.is_empty() { line.into() } else { line.replacen(text, MASK, 1) }
 }
 
 /// A character as it is shown.

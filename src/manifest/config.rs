@@ -15,7 +15,7 @@ use super::{
     Surroundings,
     faults::Findings,
     lints::{self, Lint},
-    mask,
+    mask::{self, Quality},
     read::files,
     schema,
     surroundings::Root,
@@ -326,7 +326,7 @@ pub fn read(
     findings.explain_slips(&text);
     if !findings.is_empty() {
         let schema = &schema::CONFIG.schema;
-        mask::hide(&mut source, &parsed, |_| schema, &[schema]);
+        mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
     }
     let (found, more) = findings.place(&source);
     diagnostics.extend(found);

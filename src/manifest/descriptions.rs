@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use super::{
     Surroundings,
     faults::Findings,
-    mask,
+    mask::{self, Quality},
     read::files,
     schema::{self, DESCRIPTION},
     surroundings::Root,
@@ -84,7 +84,7 @@ fn read(
     let is_whole = findings.is_empty();
     let mut source = Source::new(name.clone(), &text);
     let schema = &DESCRIPTION.schema;
-    mask::hide(&mut source, &parsed, |_| schema, &[schema]);
+    mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
     let (found, more) = findings.place(&source);
     diagnostics.extend(found);
     diagnostics.extend(more.diagnostic(name.clone()));

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     faults::{Faults, Finding, MOST, More, Spot, Written},
+    mask::Quality,
     parallel::for_each,
     read::{self, File},
 };
@@ -78,7 +79,7 @@ fn in_file(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(Spot
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);
-    read::hide(&mut source, &parsed);
+    read::hide(&mut source, &parsed, Quality::Doubtful);
     let written = Written::of(&parsed);
     let place = |spot: &Spot| match file {
         Some(_) if !text.is_empty() => source.place(&spot.find(&source, &written)),

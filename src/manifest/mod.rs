@@ -41,6 +41,7 @@ pub use surroundings::Surroundings;
 use check::Context;
 use faults::Findings;
 use jiff::civil::Date;
+use mask::Quality;
 use read::{File, files};
 use schema::Checker;
 use serde_json::json;
@@ -211,13 +212,16 @@ pub fn may_be_created(scope: Scope, path: &str) -> bool {
     check::path::check(scope, path, true).is_ok()
 }
 
-/// The text of a manifest without its secrets. Texts in `plain` are shown.
+/// The text of a manifest that was loaded without a fault, without its secrets. Texts in `plain`
+/// are shown.
 pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = Source::new("", text);
-    read::hide(&mut source, &parsed);
+    read::hide(&mut source, &parsed, Quality::Loaded);
     source.shown(|hidden| {
-        let parsed = yaml::parse(hidden);
+        // A block text keeps its last line feed.
+        let hidden = format!("{hidden}\n");
+        let parsed = yaml::parse(&hidden);
         parsed.documents.iter().any(|node| node.text().is_some_and(|text| plain.contains(text)))
     })
 }
@@ -260,7 +264,7 @@ pub fn faults_of(
     }
     findings.explain_slips(text);
     let mut source = Source::new(name.clone(), text);
-    mask::hide(&mut source, &parsed, |_| &marked, &[&marked]);
+    mask::hide(&mut source, &parsed, Quality::Doubtful, |_| &marked, &[&marked]);
     let (faults, more) = findings.place(&source);
     faults.into_iter().chain(more.diagnostic(name)).collect()
 }

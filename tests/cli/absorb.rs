@@ -66,6 +66,15 @@ fn drift_is_shown_as_an_edit_and_then_written() {
 }
 
 #[test]
+fn an_edit_of_a_text_of_several_lines_is_a_valid_patch() {
+    let place = shop();
+    let block = "description: |\n    A shop\n    of shoes\n  topics: [x]\n  merge_method: ff";
+    place.write("m/shop.yaml", &SHOP.replace("description: A shop  # for people", block));
+    let absorb = "absorb acme/shop#settings/description -d m --sandbox=s.db";
+    insta::assert_snapshot!(place.run(absorb));
+}
+
+#[test]
 fn declarations_in_rules_are_edited_at_their_source() {
     let place = drifted();
     let other = "kind: Project\npath: acme/other\n";

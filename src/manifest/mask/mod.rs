@@ -25,18 +25,28 @@ use lexer::without_tree;
 /// What fields are called that hold a secret: what looks like a slip of one is not shown.
 const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
+/// Whether quotes and indentation mean what they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quality {
+    /// The text may have any fault.
+    Doubtful,
+    /// The text was loaded without a fault.
+    Loaded,
+}
+
 /// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
 /// document, only values of fields are shown that are in `known` and nowhere secret.
 pub(super) fn hide<'j>(
     source: &mut Source<'_>,
     parsed: &Parsed,
+    quality: Quality,
     schema: impl Fn(&Node) -> &'j Json,
     known: &[&Json],
 ) {
     let text = source.text();
     let mut hidden: Vec<_> = parsed.dropped.iter().map(|range| dropped(text, range)).collect();
     for document in &parsed.documents {
-        hidden.extend(secrets(text, document, schema(document)));
+        hidden.extend(secrets(text, document, quality, schema(document)));
     }
     if parsed.is_broken {
         let is_read = |range: &Range<usize>| {
@@ -50,9 +60,10 @@ pub(super) fn hide<'j>(
 }
 
 /// The hidden parts of `node`, a value of `schema`.
-fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
+fn secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
-    let mut walk = Walk { text, schema, open: OnceCell::new(), is_layered, hidden: Vec::new() };
+    let (open, hidden) = (OnceCell::new(), Vec::new());
+    let mut walk = Walk { text, quality, schema, open, is_layered, hidden };
     walk.node(node, node.span.start, schema);
     walk.hidden
 }
@@ -60,6 +71,7 @@ fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
 /// Collects hidden parts.
 struct Walk<'t> {
     text: &'t str,
+    quality: Quality,
     /// The schema of the document.
     schema: &'t Json,
     /// The names of fields that are shown anywhere. Computed when the first field is in a wrong
@@ -199,9 +211,14 @@ impl Walk<'_> {
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
     fn rest_of_lines(&mut self, node: &Node, after: usize) {
-        let line_end = self.text.get(after..node.span.end).and_then(|rest| rest.find('\n'));
-        let range = |length: usize| (after + length).max(node.span.start)..node.span.end;
-        self.hidden.extend(line_end.map(range));
+        if self.quality == Quality::Loaded && !node.text().is_some_and(looks::is_like_secret) {
+            return;
+        }
+        let Some(value) = self.text.get(after..node.span.end) else { return };
+        // A block text ends at the next token, behind the indentation of another line.
+        let range =
+            |length: usize| (after + length).max(node.span.start)..after + value.trim_end().len();
+        self.hidden.extend(value.find('\n').map(range));
     }
 }
 

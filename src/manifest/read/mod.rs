@@ -12,7 +12,7 @@ use document::Sound;
 
 use super::{
     faults::{Findings, More},
-    mask,
+    mask::{self, Quality},
     schema::DocumentKind,
 };
 use crate::{
@@ -85,7 +85,7 @@ pub(super) fn text(file: &File, text: &str) -> Read {
             }));
     findings.explain_slips(text);
     if !findings.is_empty() {
-        hide(&mut source, &parsed);
+        hide(&mut source, &parsed, Quality::Doubtful);
     }
     let (diagnostics, more) = findings.place(&source);
     Read { documents, diagnostics, more, is_partial, described }
@@ -102,13 +102,13 @@ fn rules(text: &str) -> usize {
 }
 
 /// Marks the parts of a manifest that must not be shown.
-pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed) {
+pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
     let checker = |kind: DocumentKind| &kind.checker().schema;
     let of = |document: &Node| {
         checker(DocumentKind::of(document).unwrap_or(DocumentKind::Container(Scope::Project)))
     };
     let known = Scope::ALL.map(|scope| checker(DocumentKind::Container(scope)));
-    mask::hide(source, parsed, of, &known);
+    mask::hide(source, parsed, quality, of, &known);
 }
 
 /// Reads the documents of one file.

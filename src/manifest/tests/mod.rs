@@ -87,3 +87,45 @@ fn facts(desired: &Desired) -> Json {
     });
     json!([containers, acknowledged.collect::<Json>()])
 }
+
+#[test]
+fn a_shown_manifest_keeps_its_lines() {
+    let text = "\
+kind: Project
+path: acme/shop
+settings:
+  description: |
+    A shop
+
+    of shoes
+  topics: [x]
+  merge_method: ff
+variables:
+  - key: A
+    value: |  # canary
+      canary
+        canary
+
+      canary
+    masked: false
+  # the next one
+  - key: B
+    value: 'canary
+
+      canary'
+    masked: false
+  - {key: C, value: \"canary
+      canary\", masked: false}
+  - key: D
+    value: |
+      seen
+      seen
+milestones:
+  - title: M
+    description: >-
+      glpat-canary1234567890
+      glpat-canary1234567890
+    due_date: '2090-01-01'
+";
+    insta::assert_snapshot!(shown(text, &BTreeSet::from(["seen\nseen\n".into()])));
+}
