@@ -21,7 +21,7 @@ use crate::{
     live::{Collection, Live, Presence},
     manifest::{may_be_created, schema::refused},
     secret::{Secret, is_reserved, looks},
-    text::{escape, mask_url},
+    text::{MASK, escape, mask_url},
     value::{Json, Object},
     yaml::is_forbidden,
 };
@@ -315,6 +315,15 @@ impl Declaring<'_> {
                 {
                     self.reference(of, spec, value, &mut entry);
                 }
+                // Without a value, apply could not create it.
+                Some(_)
+                    if forms::is_hidden(&spec.field, live)
+                        && of.required.contains(&&*spec.name)
+                        && self.settings.create
+                        && self.settings.values == Values::Env =>
+                {
+                    self.reference(of, spec, &"".into(), &mut entry);
+                }
                 Some(why) if of.identity.contains(&spec.name.as_str()) => {
                     return unmanaged(entry, spec, value, &why);
                 }
@@ -457,13 +466,16 @@ impl Declaring<'_> {
             _ => entry.key.clone(),
         };
         let name = variable(&address.entry(called));
+        let text = plain_text(value);
+        let is_masked = spec.field.secrecy == Secrecy::Address && text.contains(MASK);
         entry.fields.push((spec.name.clone(), reference(&name)));
         self.document.secrets.push(Reference {
             section: of.section,
             key: entry.key.clone(),
             field: spec.name.clone(),
             name,
-            value: Secret::new(plain_text(value)),
+            is_shown: !text.is_empty() && !is_masked,
+            value: Secret::new(text),
         });
     }
 }

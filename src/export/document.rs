@@ -78,6 +78,9 @@ pub(super) struct Reference {
     pub(super) field: String,
     /// The name of the environment variable.
     pub(super) name: String,
+    /// Whether the service shows the whole value: neither nothing nor stars instead of a credential.
+    pub(super) is_shown: bool,
+    /// The value that the service shows.
     pub(super) value: Secret,
 }
 

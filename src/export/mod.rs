@@ -152,8 +152,10 @@ pub struct File {
 pub struct Written {
     /// The files, by their paths.
     pub files: Vec<File>,
-    /// The values of references, by name.
+    /// The values of references as the service shows them, by name.
     pub secrets: BTreeMap<String, Secret>,
+    /// The names of references whose values the service does not show, or only in part.
+    pub unshown: BTreeSet<String>,
     /// How many groups and projects there are.
     pub count: BTreeMap<Scope, usize>,
     /// What the manifests lack, as sentences without a full stop.
@@ -264,7 +266,7 @@ impl Estate {
                 format!("left out, because their level is below the inherited one: {lower}")
             }));
         }
-        let mut written = Written { secrets, notes, ..Written::default() };
+        let mut written = Written { secrets, unshown: self.unshown(), notes, ..Written::default() };
         for scope in Scope::ALL {
             let own = self.documents.iter().filter(|document| document.scope == scope);
             written.count.insert(scope, own.count());
@@ -303,6 +305,7 @@ impl Estate {
             (!names.is_empty()).then(|| format!("{what}: {}", listed(&names)))
         };
         let never = never_shown(self.documents.iter().flat_map(|document| &document.parts));
+        let unshown = self.unshown();
         let hidden = self.documents.iter().flat_map(|document| &document.hidden);
         let mut unmanaged = BTreeMap::new();
         for (name, entries) in self.documents.iter().flat_map(|document| &document.unmanaged) {
@@ -322,6 +325,10 @@ impl Estate {
                 self.deleting.iter().map(String::as_str).collect(),
             ),
             say("the service never shows", never.iter().map(String::as_str).collect()),
+            say(
+                "to be set before apply, because the service does not show the values",
+                unshown.iter().map(String::as_str).collect(),
+            ),
             say("hidden by tier, release or role", hidden.map(String::as_str).collect()),
             say("not in the service's tier", self.closed[0].clone()),
             say("switched off by settings, in some or all projects", self.closed[1].clone()),
@@ -372,6 +379,12 @@ impl Estate {
         }
         let all = self.documents.iter().flat_map(|document| &document.secrets);
         all.map(|secret| (secret.name.clone(), secret.value.clone())).collect()
+    }
+
+    /// The names of references whose values the service does not show, or only in part.
+    fn unshown(&self) -> BTreeSet<String> {
+        let all = self.documents.iter().flat_map(|document| &document.secrets);
+        all.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
 
     /// The files for the documents of one group: one, unless it becomes too large. The group's

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     field::{Named, Scope, Tier},
     kind::{Effect, Section, forms},
+    kinds,
     release::Known,
     text,
     value::{Fields, Json, Object},
@@ -28,16 +29,22 @@ const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
-    let line = |secret: &Reference| {
-        // One that the service never shows is empty, and may have to be a URL.
+    let line = |scope: Scope, secret: &Reference| {
+        let of = kinds::section(scope, secret.section);
         let value = match secret.value.expose() {
+            // A masked value must not have the characters of a URL.
+            _ if of.is_some_and(|of| of.field(&secret.field).hidden_by.is_some()) => "",
+            // One that the service never shows is empty, and may have to be a URL.
             "" => "https://example.org",
             value => value,
         };
         format!("{}='{}'\n", secret.name, stand_in(&secret.name, value))
     };
-    let secrets = documents.iter().flat_map(|document| &document.secrets);
-    let lines: BTreeSet<_> = secrets.map(line).collect();
+    let lines_of = |document: &Document| {
+        let secrets = document.secrets.iter();
+        secrets.map(|secret| line(document.scope, secret)).collect::<Vec<_>>()
+    };
+    let lines: BTreeSet<_> = documents.iter().flat_map(lines_of).collect();
     let values = (!lines.is_empty()).then(|| File {
         path: "sandbox.env".into(),
         text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())

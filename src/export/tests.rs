@@ -192,6 +192,28 @@ fn references_have_stable_and_unique_names() {
     assert_eq!(all.len(), 3, "{all:?}");
 }
 
+#[test]
+fn what_the_service_does_not_show_is_a_reference_without_a_value() {
+    let hidden = json!({"key": "A", "environment_scope": "*", "value": null, "masked": true, "hidden": true});
+    let mirror = json!({"id": 1, "url": "https://*****:*****@m.example.org/x.git"});
+    let hook = json!({"id": 1, "url": "https://bob:hunter2@h.example.org/"});
+    let sections = json!({"variables": [hidden], "remote_mirrors": [mirror], "hooks": [hook]});
+    for (create, unshown) in [
+        (false, vec!["ACME_SHOP__M_EXAMPLE_ORG"]),
+        (true, vec!["ACME_SHOP__A", "ACME_SHOP__M_EXAMPLE_ORG"]),
+    ] {
+        let mut estate = Estate::new(Settings { create, ..settings(Values::Env) }, BTreeSet::new());
+        estate.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
+        let written = estate.finish();
+        assert_eq!(written.unshown.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
+        assert!(written.secrets.contains_key("ACME_SHOP__H_EXAMPLE_ORG"));
+        let note = format!("does not show the values: {}", listed(&unshown));
+        assert!(written.notes.iter().any(|said| said.ends_with(&note)), "{:?}", written.notes);
+        let text = texts(&written)["acme.yaml"];
+        assert_eq!(text.contains("value: {env: ACME_SHOP__A}"), create, "{text}");
+    }
+}
+
 /// A 403 or 404 points to a tier or a role only if one of them can be the cause, and is always reported.
 #[test]
 fn a_refused_section_is_missing_left_out_or_noted() {

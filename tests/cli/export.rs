@@ -94,6 +94,35 @@ fn the_sample_organisation_can_be_built_from_its_export() {
 }
 
 #[test]
+fn what_the_service_does_not_show_has_a_stand_in_and_is_no_value() {
+    let manifest = "\
+kind: Project
+path: acme/shop
+create: true
+variables:
+  - {key: SHY, value: long-enough-1, masked_and_hidden: true}
+  - {key: AT, value: https://shop.example.org/hook, masked: true}
+remote_mirrors:
+  - {url: 'https://bob:hunter22@m.example.org/x.git', enabled: true}
+";
+    let place = Place::new()
+        .file("m/shop.yaml", manifest)
+        .file("m/sandbox.yaml", "release: '18.9'\ngroups: [{path: acme}]\n");
+    assert!(place.output("apply m --sandbox=s.db --yes").status.success());
+    let export = "export acme --values env --rehearse";
+    let said = place.run(&format!("{export} -d out --secrets values.env --sandbox=s.db"));
+    insta::assert_snapshot!(said);
+    let out = files(&place.path().join("out"));
+    insta::assert_snapshot!(format!("{}{}", out["acme.yaml"], out["sandbox.env"]));
+    let values = std::fs::read_to_string(place.path().join("values.env")).unwrap();
+    insta::assert_snapshot!(values);
+    let said = place.run("apply out --sandbox=copy.db --yes");
+    assert!(said.contains("exit code 0"), "{said}");
+    assert!(place.output(&format!("{export} -d copy --sandbox=copy.db")).status.success());
+    assert_eq!(files(&place.path().join("copy")), out);
+}
+
+#[test]
 fn a_part_is_exported_for_watching() {
     let place = acme();
     let options = "--sections members,labels --exclude acme/web/** --watch --no-defaults";

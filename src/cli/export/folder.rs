@@ -10,6 +10,7 @@ use crate::{
     cli::{exit::Failure, reports::cannot_write, write_files},
     export::Written,
     manifest,
+    secret::Secret,
 };
 
 /// The schema for editors.
@@ -89,12 +90,15 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the values as shell assignments, readable only by the owner.
+/// Writes the values as shell assignments, readable only by the owner. What the service does not
+/// show is left empty.
 fn write_secrets(file: &Path, written: &Written) -> io::Result<()> {
     let quoted = |value: &str| format!("'{}'", value.replace('\'', r"'\''"));
-    let lines =
-        written.secrets.iter().map(|(name, value)| format!("{name}={}\n", quoted(value.expose())));
-    let text: String = lines.collect();
+    let line = |(name, value): (&String, &Secret)| match written.unshown.contains(name) {
+        true => format!("# The service does not show it.\n{name}=''\n"),
+        false => format!("{name}={}\n", quoted(value.expose())),
+    };
+    let text: String = written.secrets.iter().map(line).collect();
     // Nobody else can read a temporary file.
     let mut beside = tempfile::NamedTempFile::new_in(folder_of(file))?;
     beside.write_all(text.as_bytes())?;
