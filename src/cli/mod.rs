@@ -185,7 +185,8 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let manifests = cli.command.manifests().map(Path::to_owned);
     let job = Job::of(|name| cx.env.get(name));
     let outcome = reports
-        .keep_record(cli.command.record(), job, jiff::Timestamp::now)
+        .spare_manifests(cli.command.file())
+        .and_then(|()| reports.keep_record(cli.command.record(), job, jiff::Timestamp::now))
         .and(settled)
         .and_then(|()| describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx))
         .and_then(|()| reports.begin())
@@ -262,6 +263,18 @@ impl Command {
     /// The file for a record of the run, if there is one.
     fn record(&self) -> Option<&Path> {
         if let Self::Apply(args) = self { args.record.as_deref() } else { None }
+    }
+
+    /// The file that it writes apart from reports and manifests, if there is one.
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Plan(args) => args.output.as_deref(),
+            Self::Snapshot(args) => Some(&args.output),
+            Self::Selftest(args) => args.output.as_deref(),
+            #[cfg(feature = "sandbox")]
+            Self::Sandbox(args) => args.request_log.as_deref(),
+            other => other.record(),
+        }
     }
 
     /// The targets and the sort of its reports, if it makes any.

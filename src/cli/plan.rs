@@ -34,7 +34,7 @@ pub(super) struct Args {
     pub(super) report: ReportArgs,
     /// Save the plan, to be applied with `undrift apply FILE` [env for its seal: UNDRIFT_PLAN_KEY]
     #[arg(short, long, alias = "save", value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Exit with 2 if there are changes (with a base: changes of this branch)
     #[arg(long, help_heading = "Output")]
     exit_code: bool,

@@ -15,6 +15,7 @@ use super::{
     exit::{Exit, Failure, Outcome},
     output::Output,
     record::{Now, RunRecord},
+    saved::is_yaml,
 };
 use crate::{
     diagnostic::Diagnostics,
@@ -104,6 +105,32 @@ impl Reports {
         let (targets, diagnostics) = (args.out, Diagnostics::default());
         let record = RunRecord::default();
         Self { output: output.clone(), sort, marker, manifests, targets, diagnostics, record }
+    }
+
+    /// Refuses to write a report, or the `other` file of the command, over a manifest. Such a
+    /// report is not written at all.
+    ///
+    /// # Errors
+    /// If a file would be read as a manifest. Nothing was written then.
+    pub(super) fn spare_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
+        let named = Some(place(Path::new(&self.manifests))).filter(|named| named.is_file());
+        let is_manifest = |path: &Path| {
+            let place = place(path);
+            is_yaml(path) || is_yaml(&place) || Some(place) == named
+        };
+        let refuse = |path: &Path| {
+            let message = format!("`{}` would be read as a manifest", path.display());
+            Err(Failure::usage(message).help("write to a file with another name"))
+        };
+        let mut spared = other.filter(|path| is_manifest(path)).map_or(Ok(()), refuse);
+        self.targets.retain(|target| {
+            let Some(path) = target.file.as_deref().filter(|path| is_manifest(path)) else {
+                return true;
+            };
+            spared = refuse(path);
+            false
+        });
+        spared
     }
 
     /// Keeps a record of the run in the file at `path`, if there is one.

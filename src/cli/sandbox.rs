@@ -43,7 +43,7 @@ pub(super) struct Args {
     latency: u64,
     /// Append one JSON line per request to this file
     #[arg(long, value_name = "FILE")]
-    request_log: Option<PathBuf>,
+    pub(super) request_log: Option<PathBuf>,
     /// Requests per minute and user [default: unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,

@@ -37,7 +37,7 @@ pub(super) fn is_file(path: &Path) -> bool {
     path.is_file() && !is_yaml(path) && input::bytes(path, BEGINNING).is_ok_and(is_ours)
 }
 
-fn is_yaml(path: &Path) -> bool {
+pub(super) fn is_yaml(path: &Path) -> bool {
     let extension = path.extension().and_then(std::ffi::OsStr::to_str);
     extension.is_some_and(|extension| matches!(&*extension.to_lowercase(), "yaml" | "yml"))
 }
@@ -99,12 +99,8 @@ impl Target {
     /// Removes an old file, so that nobody takes it for this run's.
     ///
     /// # Errors
-    /// If the file would be read as a manifest, or the key is not valid.
+    /// If the key is not valid, or the old file cannot be removed.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
-        if is_yaml(path) {
-            let message = format!("`{}` would be read as a manifest", path.display());
-            return Err(Failure::usage(message).help("call it otherwise: a saved plan is JSON"));
-        }
         let key = key(env)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
             fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;

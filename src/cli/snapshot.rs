@@ -24,7 +24,7 @@ pub(super) struct Args {
     pub(super) dir: Folder,
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Read all sections of each group and project, for branches that declare more of them
     #[arg(long)]
     all_sections: bool,

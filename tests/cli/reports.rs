@@ -311,3 +311,33 @@ fn a_lost_report_does_not_hide_the_exit_code() {
         place.run("plan --sandbox --url x --out json=/dev/full").ends_with("---- exit code 3\n")
     );
 }
+
+#[test]
+fn no_output_is_written_over_a_manifest() {
+    let manifest = "kind: Project\npath: acme/shop\n";
+    let seed = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
+    let place = Place::new().file("m/m.yaml", manifest).file("m/sandbox.yaml", seed);
+    place.write("named.txt", manifest);
+    std::os::unix::fs::symlink("m/m.yaml", place.path().join("link.json")).unwrap();
+    let mut said = String::new();
+    for command in [
+        "plan m -o m/m.yaml --sandbox=s.db",
+        "plan m --out json=m/m.yaml --out markdown=plan.md --sandbox=s.db",
+        "check m --out html=m/new.YML",
+        "check m --out json=link.json",
+        "check named.txt --out json=./named.txt",
+        "drift m --out json=m/m.yaml --sandbox=s.db",
+        "snapshot m -o m/m.yaml --sandbox=s.db",
+        "apply m --record m/m.yaml --sandbox=s.db --yes",
+        "selftest --group acme --yes -o m/m.yaml --sandbox=s.db",
+        "show --report plan.json --out html=m/m.yaml",
+    ] {
+        said += &place.run(command);
+        for name in ["m/m.yaml", "named.txt"] {
+            let text = std::fs::read_to_string(place.path().join(name)).unwrap();
+            assert_eq!(text, manifest, "{command}: {name}");
+        }
+    }
+    assert!(!place.path().join("s.db").exists(), "nothing was begun");
+    insta::assert_snapshot!(said);
+}

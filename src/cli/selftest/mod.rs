@@ -78,7 +78,7 @@ pub(super) struct Args {
     yes: bool,
     /// Write the whole report to this file; it holds no names, values or secrets
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     #[command(flatten)]
     connect: ConnectArgs,
 }
