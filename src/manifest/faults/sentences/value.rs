@@ -8,7 +8,7 @@ use jsonschema::{
 
 use super::{BY_RULE, Finding, Located, example::value_example, homes};
 use crate::{
-    field::{Field, Named, Scope},
+    field::{Field, Named, Scope, Secrecy},
     kind::{Section, forms::CONDITION},
     kinds::{
         self,
@@ -16,7 +16,7 @@ use crate::{
     },
     level::{LEVELS, Level},
     manifest::{mask::may_be_secret, read::templates::CHANGE},
-    text::{alternatives, is_name, nearest},
+    text::{alternatives, is_name, joined, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
 };
@@ -591,6 +591,7 @@ impl Located<'_> {
             (Some(nothing), _) => format!("write `{nothing}` for none"),
             _ if day.is_some() => day.unwrap_or_default(),
             _ if text.contains('*')
+                && !fits(&"*")
                 && self.depth == 3
                 && self.key.is_some_and(|key| self.tells_apart(&key.name)) =>
             {
@@ -612,7 +613,14 @@ impl Located<'_> {
             _ => match words::options(text).find(fits) {
                 Some(option) => format!("write `{}`", quoted(option, false)),
                 None => {
-                    self.description().unwrap_or_else(|| format!("it has to match `{pattern}`"))
+                    let is_shown = field.secrecy == Secrecy::Open && text.len() <= 255;
+                    let unwanted = is_shown.then(|| unwanted(text, fits)).flatten();
+                    match (self.description(), unwanted) {
+                        (Some(what), Some(unwanted)) => format!("{what}, without {unwanted}"),
+                        (Some(what), None) => what,
+                        (None, Some(unwanted)) => format!("it must not have {unwanted}"),
+                        (None, None) => format!("it has to match `{pattern}`"),
+                    }
                 }
             },
         };
@@ -641,6 +649,21 @@ impl Located<'_> {
             _ => return None,
         })
     }
+}
+
+/// The characters of `text` that a field does not accept, if `fits` accepts each of the others alone
+/// and all of them together.
+fn unwanted(text: &str, fits: impl Fn(&&str) -> bool) -> Option<String> {
+    let characters = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]);
+    let mut unwanted: Vec<_> = characters.collect();
+    unwanted.sort_unstable();
+    unwanted.dedup();
+    unwanted.retain(|c| !fits(c));
+    let rest = unwanted.iter().fold(text.to_owned(), |rest, c| rest.replace(c, ""));
+    // With more of them, something else is wrong.
+    ((1..=3).contains(&unwanted.len()) && fits(&&*rest)).then_some(())?;
+    let named = |c: &&str| if *c == " " { "blanks".to_owned() } else { alternatives(&[c]) };
+    Some(joined(&unwanted.iter().map(named).collect::<Vec<_>>()))
 }
 
 /// Whether it is a mapping with fields of `schema` only.
