@@ -374,3 +374,43 @@ fn an_endless_file_is_refused() {
         assert!(told.ends_with("---- exit code 3\n"), "{arguments}: {told}");
     }
 }
+
+#[test]
+fn removed_users_and_groups_are_shown_by_name() {
+    let shop = "\
+kind: Project
+path: acme/shop
+create: true
+members: [{user: alice, access_level: maintainer}, {user: Bob, access_level: maintainer}]
+shares: [{group: lab, group_access: developer}]
+protected_branches:
+  - name: main
+    allowed_to_push: [{user: Bob}, {group: lab}]
+    allowed_to_merge: [{access_level: maintainer}]
+approval_rules: [{name: Two, approvals_required: 1, users: [Bob], groups: [lab]}]
+";
+    let seed = "\
+tier: ultimate
+release: '18.9'
+users: [{username: alice}, {username: Bob}]
+groups: [{path: acme}, {path: lab}]
+projects: [{path: acme/shop, branches: [main]}]
+";
+    let place = Place::new().file("m/shop.yaml", shop).file("m/sandbox.yaml", seed);
+    let applied = place.output("apply m --sandbox=s.db --yes");
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stdout));
+    let fewer = shop
+        .replace("[{user: Bob}, {group: lab}]", "[{user: alice}]")
+        .replace("users: [Bob], groups: [lab]", "users: [alice]");
+    place.write("m/shop.yaml", &fewer);
+    let mut said = place.run("plan m --sandbox=s.db");
+    // The answer to the rule itself shows the names.
+    let alone = "kind: Project\npath: acme/shop\n";
+    let rules = &fewer[fewer.find("approval_rules").unwrap()..];
+    place.write("m/shop.yaml", &format!("{alone}{rules}"));
+    let online = place.run("plan m --sandbox=s.db");
+    said += &online;
+    assert!(place.output("snapshot m -o live.json --sandbox=s.db").status.success());
+    said += &place.run("plan m --live live.json");
+    insta::assert_snapshot!(said);
+}
