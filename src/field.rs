@@ -278,15 +278,6 @@ impl Named {
             Self::Project => Some(Scope::Project),
         }
     }
-
-    /// The key of its name in lists of answers, beside its `id`.
-    pub const fn shown_as(self) -> Option<&'static str> {
-        match self {
-            Self::User => Some("username"),
-            Self::Group => Some("full_path"),
-            Self::Project | Self::Runner | Self::Role => None,
-        }
-    }
 }
 
 /// The form of a value in manifests, if it differs from requests and responses.

@@ -7,18 +7,12 @@
 pub(crate) mod testing;
 mod token;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     cause::Cause,
     desired::{Container, State},
-    field::Scope,
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
-    kinds,
     page::Complete,
     release::Known,
     value::Object,
@@ -107,26 +101,6 @@ impl Live {
             release: Known::NotAsked,
             times: Times::at(now),
         }
-    }
-
-    /// Adds the names of users and groups that only the service lists, as far as its answers show
-    /// them: a plan shows what it removes by name.
-    pub fn add_shown_names(&mut self, scope: Scope) {
-        let entries = self.sections.iter().filter_map(|(name, found)| {
-            let of = kinds::section(scope, name)?;
-            Some(found.entries().ok()?.iter().map(move |entry| (of, entry)))
-        });
-        let entries: Vec<_> = entries.flatten().collect();
-        let ids = entries.iter().flat_map(|(of, entry)| forms::ids_in(*of, &entry.fields));
-        let ids: BTreeSet<_> = ids.collect();
-        if ids.is_empty() {
-            return;
-        }
-        let shown = entries.iter().flat_map(|(of, entry)| {
-            forms::about(*of, entry).into_iter().chain(entry.named.iter().cloned())
-        });
-        let shown: Vec<_> = shown.filter(|(named, id, _)| ids.contains(&(*named, *id))).collect();
-        shown.iter().for_each(|(named, id, name)| self.names.insert_name(*named, *id, name));
     }
 }
 

@@ -12,7 +12,7 @@ mod rows;
 
 use std::collections::HashSet;
 
-use super::{Handle, HandlePlace, LiveEntry, Names, Section, Spec, is_list};
+use super::{Names, Section, Spec, is_list};
 use crate::{
     field::{Codec, Field, Named},
     level::Level,
@@ -60,42 +60,12 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
 /// [`shown`] needs their names.
 pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
-    for spec in section.table().naming() {
-        let Some(value) = comparable.get(&spec.name) else { continue };
+    for (name, value) in comparable {
+        let Some(spec) = section.table().get(name) else { continue };
         let of = named(spec, value, |part, field| field.sent_name(part));
         ids.extend(of.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
     ids
-}
-
-/// The names that `raw` shows of the users and groups in its lists, by id.
-pub fn names_in(section: Section, raw: &Object) -> Vec<(Named, u64, String)> {
-    let mut names = Vec::new();
-    for spec in section.table().naming() {
-        let Some(named) = spec.field.names else { continue };
-        let rows = spec.field.live_name(&spec.name).and_then(|name| raw.get(name)?.as_array());
-        let name = |row: &Json| {
-            Some((
-                named,
-                row.get("id")?.as_u64()?,
-                row.get(named.shown_as()?)?.as_str()?.to_owned(),
-            ))
-        };
-        names.extend(rows.into_iter().flatten().filter_map(name));
-    }
-    names
-}
-
-/// The user or group that a live entry is about, such as a member: its id and its name.
-pub fn about(section: Section, live: &LiveEntry) -> Option<(Named, u64, String)> {
-    let [name] = section.identity else { return None };
-    let field = section.field(name);
-    let [Handle { place: HandlePlace::Path(argument), .. }] = section.home.handle else {
-        return None;
-    };
-    let is_its_id = *argument == field.sent_name(name);
-    let text = live.fields.get(*name)?.as_str()?.to_owned();
-    Some((field.names.filter(|_| is_its_id)?, live.id()?, text))
 }
 
 /// The sections whose entries the rows in `fields` name, declared or live.
@@ -354,32 +324,6 @@ mod tests {
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
         let ids = ids_in(section("approval_rules"), &rule);
         assert_eq!(ids, [(Named::User, 3), (Named::User, 4)]);
-    }
-
-    #[test]
-    fn answers_show_names_of_users_and_groups() {
-        let rule = json!({"id": 1, "name": "R", "users": [{"id": 3, "username": "Alice", "name": "A."}, {"id": 4}],
-            "groups": [{"id": 5, "full_path": "acme/kids"}]});
-        let rule = live(section("approval_rules"), rule);
-        assert_eq!(
-            rule.named,
-            [(Named::User, 3, "Alice".to_owned()), (Named::Group, 5, "acme/kids".to_owned())]
-        );
-        for (of, raw, found) in [
-            (
-                "members",
-                json!({"id": 3, "username": "Alice", "access_level": 30}),
-                Some((Named::User, 3, "Alice".to_owned())),
-            ),
-            (
-                "shares",
-                json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 30}),
-                Some((Named::Group, 5, "acme/kids".to_owned())),
-            ),
-            ("labels", json!({"id": 3, "name": "Alice"}), None),
-        ] {
-            assert_eq!(about(section(of), &live(section(of), raw)), found, "{of}");
-        }
     }
 
     #[test]

@@ -152,8 +152,6 @@ pub struct LiveEntry {
     pub tier: Tier,
     /// The whole object of the response, if the service accepts duplicates.
     pub whole: Option<Object>,
-    /// The names that the response shows of the users and groups in its lists, by id.
-    pub named: Vec<(Named, u64, String)>,
 }
 
 impl LiveEntry {

@@ -676,7 +676,6 @@ impl Reader<'_> {
             protected: section.rules.protected(raw),
             tier: section.tier_of(raw),
             whole: section.may_come_twice().then(|| raw.clone()),
-            named: forms::names_in(section, raw),
         }
     }
 }

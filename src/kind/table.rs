@@ -106,8 +106,6 @@ pub struct Table {
     by_shown_name: BTreeMap<String, usize>,
     /// The fields that every edit repeats.
     with_every_edit: Vec<usize>,
-    /// The fields that name users, groups or other things, also in rows.
-    naming: Vec<usize>,
     /// The fields that only a licensed service shows, or whose rows can show a licence.
     telling_tier: Vec<usize>,
     /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
@@ -151,25 +149,13 @@ impl Table {
         };
         let with_every_edit = positions(|spec| spec.field.with_every_edit);
         let telling_tier = positions(|spec| spec.field.tier > Tier::Free || spec.has_rows());
-        let naming = positions(|spec| {
-            spec.field.names.is_some() || spec.parts.iter().any(|(_, part)| part.names.is_some())
-        });
         let mut by_shown_name = BTreeMap::new();
         for (i, spec) in specs.iter().enumerate() {
             if let Some(shown) = spec.field.live_name(&spec.name) {
                 by_shown_name.entry(shown.to_owned()).or_insert(i);
             }
         }
-        Self {
-            specs,
-            by_name,
-            by_shown_name,
-            with_every_edit,
-            naming,
-            telling_tier,
-            needed_with,
-            schema,
-        }
+        Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
     }
 
     /// The fields in the order of the struct.
@@ -185,11 +171,6 @@ impl Table {
     /// The first field that responses call `key`.
     pub fn shown_as(&self, key: &str) -> Option<&Spec> {
         self.by_shown_name.get(key).map(|i| &self.specs[*i])
-    }
-
-    /// The fields that name users, groups or other things, also in rows.
-    pub fn naming(&self) -> impl Iterator<Item = &Spec> {
-        self.naming.iter().map(|i| &self.specs[*i])
     }
 
     /// The fields that can show that the service is licensed: only then it shows them, or they are

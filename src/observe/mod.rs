@@ -213,7 +213,6 @@ impl Observer {
             self.add(&container.path, section, collection, &mut live).await?;
         }
         self.entries_in_rows(container, &mut live).await?;
-        live.add_shown_names(container.scope);
         Ok(live)
     }
 
@@ -362,7 +361,6 @@ impl Observer {
             self.add(&container.path, section, collection, &mut live).await?;
         }
         self.entries_in_rows(container, &mut live).await?;
-        live.add_shown_names(container.scope);
         if container.life.unlisted_projects.is_some() {
             let projects = self.projects_below(target, &seen.at, facts.level).await?;
             live.projects = Some(projects);

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     desired::Desired,
     digest::Key,
-    field::{Compare, Field, Named, Scope, Secrecy},
+    field::{Compare, Field, Scope, Secrecy},
     kind::{Parent, Place, Section, Spec, Wanted, forms},
     kinds,
     operation::{self, KeyFilter, Op, Read},
@@ -344,18 +344,7 @@ impl Keep {
                 };
                 rows.iter().map(row).collect()
             }
-            Json::Array(rows) if names && rows.iter().all(Json::is_object) => {
-                let name = spec.field.names.and_then(Named::shown_as);
-                let row = |row: &Json| {
-                    let mut kept = bones(row);
-                    let name = name.and_then(|name| Some((name, row.get(name)?)));
-                    if let (Some(kept), Some((name, value))) = (kept.as_object_mut(), name) {
-                        kept.insert(name.to_owned(), self.shown(value));
-                    }
-                    kept
-                };
-                rows.iter().map(row).collect()
-            }
+            Json::Array(rows) if names && rows.iter().all(Json::is_object) => bones(value),
             _ => self.shown(value),
         }
     }
