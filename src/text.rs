@@ -246,10 +246,9 @@ pub fn normal_url(url: &str) -> String {
 /// `None` for text that is not a URL. With a `*` in the place of a host it is a pattern, whose normal
 /// form would be another pattern.
 fn parsed(url: &str) -> Option<url::Url> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    if host.contains('*') { None } else { url::Url::parse(url).ok() }
+    let parsed = url::Url::parse(url).ok()?;
+    let is_pattern = parsed.host_str().is_some_and(|host| host.contains('*'));
+    (!is_pattern).then_some(parsed)
 }
 
 /// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by

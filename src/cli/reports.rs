@@ -113,10 +113,12 @@ impl Reports {
     /// # Errors
     /// If a file would be read as a manifest. Nothing was written then.
     pub(super) fn spare_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
-        let named = Some(place(Path::new(&self.manifests))).filter(|named| named.is_file());
+        let manifests = place(Path::new(&self.manifests));
         let is_manifest = |path: &Path| {
             let place = place(path);
-            is_yaml(path) || is_yaml(&place) || Some(place) == named
+            // What stands behind `/dev/stdout` is the shell's choice.
+            let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
+            place == manifests || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
         };
         let refuse = |path: &Path| {
             let message = format!("`{}` would be read as a manifest", path.display());

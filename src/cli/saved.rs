@@ -99,8 +99,13 @@ impl Target {
     /// Removes an old file, so that nobody takes it for this run's.
     ///
     /// # Errors
-    /// If the key is not valid, or the old file cannot be removed.
+    /// If apply would read the file as a manifest, the key is not valid, or the old file cannot be
+    /// removed.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
+        if is_yaml(path) {
+            let message = format!("`{}` would be read as a manifest", path.display());
+            return Err(Failure::usage(message).help("call it otherwise: a saved plan is JSON"));
+        }
         let key = key(env)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
             fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
 }
 
 fn show_saved(path: &Path, style: Style, cx: &Context) -> Outcome {
-    if !path.exists() {
+    if !path.try_exists().unwrap_or(true) {
         let failure = Failure::usage(format!("there is no file `{}`", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
     }

@@ -127,7 +127,7 @@ impl Moves {
 
     /// `path` as if every group above had its declared path. A path below a declared container is
     /// not changed.
-    fn canonical(&self, path: &str) -> Arc<str> {
+    pub fn canonical(&self, path: &str) -> Arc<str> {
         let (mut path, mut settled) = (path.to_owned(), 0);
         let new_path = |group: String| {
             let new = self.by_path.get(self.left.get(&group)?)?;

@@ -313,7 +313,7 @@ impl Declaring<'_> {
                         && (self.settings.values == Values::Env
                             || needed.contains(&&*spec.name)) =>
                 {
-                    self.reference(of, spec, value, &mut entry);
+                    self.reference(of, spec, Some(value), &mut entry);
                 }
                 // Without a value, apply could not create it.
                 Some(_)
@@ -322,7 +322,7 @@ impl Declaring<'_> {
                         && self.settings.create
                         && self.settings.values == Values::Env =>
                 {
-                    self.reference(of, spec, &"".into(), &mut entry);
+                    self.reference(of, spec, None, &mut entry);
                 }
                 Some(why) if of.identity.contains(&spec.name.as_str()) => {
                     return unmanaged(entry, spec, value, &why);
@@ -343,7 +343,7 @@ impl Declaring<'_> {
         // No answer shows a secret without which the service refuses the entry.
         for name in needed {
             if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(&spec.field)) {
-                self.reference(of, spec, &"".into(), &mut entry);
+                self.reference(of, spec, None, &mut entry);
             }
         }
         // An entry without a required field was not read completely.
@@ -456,25 +456,26 @@ impl Declaring<'_> {
         Some(why.into())
     }
 
-    /// The reference to write in place of a value.
-    fn reference(&mut self, of: Section, spec: &Spec, value: &Json, entry: &mut Entry) {
+    /// The reference to write in place of a value; `None` for one that the service does not show.
+    fn reference(&mut self, of: Section, spec: &Spec, value: Option<&Json>, entry: &mut Entry) {
         let address = Address::container(self.path.into()).section(of.section);
         // The path of a URL may be the secret part. An entry may have several that are never shown.
         let called = match spec.field.secrecy {
-            Secrecy::Address => host(value),
+            Secrecy::Address => value.map(host).unwrap_or_default(),
             Secrecy::Reference => format!("{}_{}", entry.key, spec.name),
             _ => entry.key.clone(),
         };
         let name = variable(&address.entry(called));
-        let text = plain_text(value);
-        let is_masked = spec.field.secrecy == Secrecy::Address && text.contains(MASK);
+        let text = value.map(plain_text).unwrap_or_default();
+        let user = text.rsplit_once('@').map_or("", |(user, _)| user);
+        let is_masked = spec.field.secrecy == Secrecy::Address && user.contains(MASK);
         entry.fields.push((spec.name.clone(), reference(&name)));
         self.document.secrets.push(Reference {
             section: of.section,
             key: entry.key.clone(),
             field: spec.name.clone(),
             name,
-            is_shown: !text.is_empty() && !is_masked,
+            is_shown: value.is_some() && !is_masked,
             value: Secret::new(text),
         });
     }

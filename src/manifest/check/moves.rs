@@ -13,7 +13,7 @@ use crate::{
     field::{Named, Scope},
     kind::forms,
     manifest::faults::{Faults, Spot},
-    origin::{Origin, Sourced},
+    origin::Sourced,
     steps,
     value::Json,
 };
@@ -25,7 +25,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         return moves;
     }
     let at: HashMap<_, _> = containers.iter().map(|c| (c.path.to_lowercase(), c)).collect();
-    let mut claimed: HashMap<String, &Origin> = HashMap::new();
+    let mut claimed: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_sound = true;
     for (container, written) in former(containers) {
         let spot = || Spot::value(&written.origin);
@@ -51,15 +51,19 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             let below = faults.error("previously", message, spot());
             below.help("give the group that is moved another path first, in a run of its own");
         }
-        if let Some(first) = claimed.insert(before.clone(), &written.origin) {
+        // However it is written; one container may have both forms of it.
+        let one = moves.canonical(&written.value).to_lowercase();
+        let (of, first) = *claimed.entry(one).or_insert((container, written));
+        let is_repeated = of.path != container.path || first.value.to_lowercase() == before;
+        if is_repeated && !std::ptr::eq(first, written) {
             let message = format!("`{}` is the former path of two", written.value);
             let twice = faults.error("previously", message, spot());
-            twice.related(Spot::value(first), "first named here");
+            twice.related(Spot::value(&first.origin), "first named here");
             twice.help("keep it where it is true: one path leads to one group or project");
         }
         // Each path must have one container only.
         let other = at.get(&before).filter(|other| {
-            other.former().next().is_none() && !matches!(other.create, Creation::Allowed(_))
+            moves.at(&other.path).is_none() && !matches!(other.create, Creation::Allowed(_))
         });
         if let Some(other) = other {
             let message = format!("`{}` is also declared as it is", written.value);

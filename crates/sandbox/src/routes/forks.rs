@@ -6,7 +6,7 @@ use super::group_rules::rank;
 use super::names::in_sentences;
 use super::prelude::*;
 use super::project_rules::{self, Requested};
-use super::{projects, repository};
+use super::{projects, repository, users};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),
@@ -27,6 +27,8 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let mut attributes = settings::presets(call.time);
     attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target(call, user.id)?;
+    let within_limit = namespace.is_group() || users::may_create_project(call, &user)?;
+    refuse_if(!within_limit, Failure::forbidden)?;
     let params = &call.params;
     let later = call.service.profile.later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
@@ -35,6 +37,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     project_rules::check_words(Requested::new(&namespace, &name, &path))
         .map_err(|failure| if later { conflict(failure) } else { failure })?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
+    wanted.as_deref().map_or(Ok(()), |wanted| projects::check_restriction(call, wanted))?;
     let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
     let (name_taken, path_taken) = projects::taken(call, &namespace, &name, &path, None)?;
@@ -84,7 +87,12 @@ fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
 
 /// 409 with the complaints of a model as sentences.
 fn conflict(failure: Failure) -> Failure {
-    Failure { status: StatusCode::CONFLICT, ..in_sentences(failure) }
+    match failure.status {
+        StatusCode::BAD_REQUEST => {
+            Failure { status: StatusCode::CONFLICT, ..in_sentences(failure) }
+        }
+        _ => failure,
+    }
 }
 
 /// The refusal if the name or the path is taken.

@@ -21,7 +21,6 @@ const MINUTES: &str = "shared_runners_minutes_limit";
 const BRANCH: &str = "default_branch";
 const DOMAINS: &str = "allowed_email_domains_list";
 pub(crate) const ARCHIVED: &str = "archived";
-/// The level for nobody.
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 
 /// Settings of later releases that show the effective value together with the groups above.

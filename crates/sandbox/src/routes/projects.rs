@@ -382,7 +382,7 @@ pub(crate) fn taken(
 }
 
 /// Refuses a visibility that only administrators may use.
-fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
+pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
     let refusal = || Failure::model("visibility_level", group_rules::restricted(visibility));
     refuse_if(instance::is_restricted(call, visibility)?, refusal)
 }

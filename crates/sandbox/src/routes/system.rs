@@ -1,6 +1,8 @@
 //! What clients ask about the service itself. The reference does not cover it, but real clients
 //! need it.
 
+use std::collections::HashSet;
+
 use super::prelude::*;
 use super::{project_list, users};
 
@@ -69,12 +71,12 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
-fn own_namespaces(call: &Call<'_>, least: i64) -> Result<Vec<i64>> {
+fn own_namespaces(call: &Call<'_>, least: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
                    AND (expires_at IS NULL OR expires_at >= ?3)";
-    call.many(sql, params![call.user()?.id, least, call.today()])
+    Ok(call.many(sql, params![call.user()?.id, least, call.today()])?.into_iter().collect())
 }
 
 fn namespace(call: &Call<'_>) -> Result<Answer> {

@@ -651,14 +651,13 @@ impl Located<'_> {
     }
 }
 
-/// The characters of `text` that a field does not accept, if `fits` accepts each of the others alone
-/// and all of them together.
+/// The characters of `text` that a field accepts nowhere, if `fits` accepts the text without them.
 fn unwanted(text: &str, fits: impl Fn(&&str) -> bool) -> Option<String> {
     let characters = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]);
     let mut unwanted: Vec<_> = characters.collect();
     unwanted.sort_unstable();
     unwanted.dedup();
-    unwanted.retain(|c| !fits(c));
+    unwanted.retain(|c| !fits(c) && !fits(&&*format!("a{c}a")) && !fits(&&*format!("1{c}1")));
     let rest = unwanted.iter().fold(text.to_owned(), |rest, c| rest.replace(c, ""));
     // With more of them, something else is wrong.
     ((1..=3).contains(&unwanted.len()) && fits(&&*rest)).then_some(())?;
