@@ -27,7 +27,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let mut attributes = settings::presets(call.time);
     attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target(call, user.id)?;
-    let within_limit = namespace.is_group() || users::may_create_project(call, &user)?;
+    let within_limit = namespace.is_group() || users::may_create_project(call, user)?;
     refuse_if(!within_limit, Failure::forbidden)?;
     let params = &call.params;
     let later = call.service.profile.later_errors;
