@@ -118,7 +118,8 @@ impl Reports {
             let place = place(path);
             // What stands behind `/dev/stdout` is the shell's choice.
             let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
-            place == manifests || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
+            (place == manifests && place.is_file())
+                || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
         };
         let refuse = |path: &Path| {
             let message = format!("`{}` would be read as a manifest", path.display());
