@@ -620,7 +620,13 @@ impl Section {
             }
             _ => table.specs().iter().collect(),
         };
-        Reader { section: self, wanted, kept }
+        let is_extra = |name: &&str| table.get(name).is_none();
+        let extra = match wanted {
+            Wanted::All => None,
+            Wanted::Known => Some(Vec::new()),
+            Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
+        };
+        Reader { section: self, kept, extra }
     }
 }
 
@@ -641,31 +647,30 @@ pub enum Wanted<'n> {
 /// object, which is small.
 pub struct Reader<'n> {
     section: Section,
-    wanted: Wanted<'n>,
     kept: Vec<&'static Spec>,
+    /// The other keys to keep, which the kind does not know; `None` for all.
+    extra: Option<Vec<&'n str>>,
 }
 
 impl Reader<'_> {
     /// The live entry in comparable form, from the service's object `raw`.
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;
-        let (table, raw) = (section.table(), &*section.flat(raw));
+        let raw = &*section.flat(raw);
         let mut fields = Object::new();
         for spec in self.kept.iter().filter(|spec| section.rules.has(raw, &spec.name)) {
             if let Some(value) = section.rules.decode(spec, raw) {
                 fields.insert(spec.name.clone(), value);
             }
         }
-        let is_extra = |name: &&str| table.get(name).is_none();
-        match self.wanted {
-            Wanted::Known => {}
-            Wanted::Only(names) => {
-                for name in names.iter().copied().filter(is_extra) {
-                    fields.extend(raw.get(name).map(|value| (name.to_owned(), value.clone())));
+        match &self.extra {
+            Some(names) => {
+                for name in names {
+                    fields.extend(raw.get(*name).map(|value| ((*name).to_owned(), value.clone())));
                 }
             }
-            Wanted::All => {
-                let extra = raw.iter().filter(|(name, _)| is_extra(&name.as_str()));
+            None => {
+                let extra = raw.iter().filter(|(name, _)| section.table().get(name).is_none());
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }

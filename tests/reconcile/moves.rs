@@ -505,13 +505,19 @@ async fn a_group_is_renamed_and_moved_with_everything_below() {
     }
 }
 
-#[tokio::test]
-async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
+/// The tree below `start`, with its ids.
+async fn started() -> (World, [Option<u64>; 3]) {
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.acknowledged = vec!["transfer:**"];
     world.declare(&tree("start", &[]));
     world.converge("created").await;
     let before = ids(&world, "start").await;
+    (world, before)
+}
+
+#[tokio::test]
+async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
+    let (world, before) = started().await;
     let mut documents = tree("end", &["start"]);
     // Found by its old path and by its new one.
     documents[1]["path"] = "end/heads".into();
@@ -539,11 +545,7 @@ async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
 
 #[tokio::test]
 async fn a_former_path_below_a_group_that_moves_may_be_written_as_it_was_and_is() {
-    let mut world = World::new(Profile::default(), seed(&[])).await;
-    world.acknowledged = vec!["transfer:**"];
-    world.declare(&tree("start", &[]));
-    world.converge("created").await;
-    let before = ids(&world, "start").await;
+    let (world, before) = started().await;
     let mut documents = tree("end", &["start"]);
     documents[1]["previously"] = json!(["start/leads"]);
     documents[2]["path"] = "acme/shop".into();
