@@ -11,6 +11,7 @@ RUN apk add --no-cache gcc musl-dev
 WORKDIR /source
 COPY . .
 ARG CARGO_ARGS=""
+ARG UNDRIFT_COMMIT=""
 # Linked to musl, which makes it static.
 RUN cargo build --release --locked $CARGO_ARGS && cp target/release/undrift /undrift
 

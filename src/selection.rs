@@ -37,9 +37,11 @@ impl Selection {
         let sections = container.sections.into_iter();
         container.sections =
             sections.filter_map(|section| self.section(section, &address, moves)).collect();
-        // Excluded entries must not count as unlisted.
-        if !is_whole || !self.exclude.is_empty() {
+        if !is_whole {
             container.life.unlisted_projects = None;
+        } else if container.life.unlisted_projects.is_some() {
+            // Excluded projects must not count as unlisted.
+            container.life.excluded.clone_from(&self.exclude);
         }
         if !is_whole && matches!(container.create, Creation::Allowed(_)) {
             container.create = Creation::Unselected { arrives };

@@ -270,6 +270,7 @@ impl Core {
         let count = tally.counts.entry(operation.id).or_default();
         count.calls += 1;
         count.retries += u64::from(attempt > 1);
+        count.a_minute = operation.a_minute;
         drop(tally);
         Ok((permit, place))
     }

@@ -78,6 +78,17 @@ pub struct Count {
     pub calls: u64,
     /// Requests that were sent again.
     pub retries: u64,
+    /// How many requests a minute the service allows of this operation alone.
+    pub a_minute: Option<u32>,
+}
+
+/// How often each operation was sent, by its id.
+pub type Counts = BTreeMap<&'static str, Count>;
+
+/// How many minutes `requests` take at `a_minute` of them. One minute's requests are sent at once;
+/// each further one takes a minute.
+pub fn minutes(requests: u64, a_minute: u64) -> u64 {
+    requests.saturating_sub(1) / a_minute.max(1)
 }
 
 /// Sends requests that read, and no others. Clones share all state.
@@ -126,19 +137,28 @@ impl ReadClient {
         self.counts().values().map(|count| count.calls).sum()
     }
 
-    /// How many minutes `requests` take, if the service announced a limit. One minute's requests are
-    /// sent at once; each further one takes a minute.
+    /// How many minutes `requests` take, if the service announced a limit.
     pub fn minutes_for(&self, requests: u64) -> Option<u64> {
-        Some(requests.saturating_sub(1) / self.a_minute()?.max(1))
+        Some(minutes(requests, self.a_minute()?))
     }
 
     /// How many minutes are left with `done` of `total` done, if the service announced a limit and
-    /// the rest needs as many requests each as were sent after the first `before`.
-    pub fn minutes_left(&self, before: u64, done: usize, total: usize) -> Option<u64> {
+    /// the rest needs as many requests each as were sent since the counts were those in `before`.
+    /// Operations with a limit of their own may take longest.
+    pub fn minutes_left(&self, before: &Counts, done: usize, total: usize) -> Option<u64> {
         // Asked after each step: most services announce none.
-        self.a_minute()?;
+        let a_minute = self.a_minute()?;
         let (done, rest) = (done as u64, total.saturating_sub(done) as u64);
-        self.minutes_for((self.sent() - before).saturating_mul(rest).checked_div(done)?)
+        let more = |calls: u64| calls.saturating_mul(rest).checked_div(done);
+        let (mut all, mut longest) = (0, 0);
+        for (id, count) in self.counts() {
+            let calls = count.calls - before.get(id).map_or(0, |before| before.calls);
+            all += calls;
+            if let Some(own) = count.a_minute {
+                longest = longest.max(minutes(more(calls)?, own.into()));
+            }
+        }
+        Some(longest.max(minutes(more(all)?, a_minute)))
     }
 
     /// Reads one object that must exist.
@@ -295,7 +315,7 @@ impl ReadClient {
     }
 
     /// How often each operation was sent so far, by its id.
-    pub fn counts(&self) -> BTreeMap<&'static str, Count> {
+    pub fn counts(&self) -> Counts {
         self.core.counts()
     }
 

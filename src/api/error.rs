@@ -21,6 +21,9 @@ const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 /// What is wrong with an answer that is a page for people.
 pub(super) const HTML: &str = "an HTML page";
 
+/// The same about the client certificate.
+const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
+
 /// A request that failed. Cheap to clone.
 ///
 /// Its text names the operation, the method, the path, the status, the service's message and the
@@ -286,9 +289,6 @@ impl ApiError {
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.cause().0.kind {
             Kind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
-            Kind::Unanswered(e) if e.failure == Failure::Tls => {
-                "if the service uses a private certificate authority, pass its certificate with `--ca-file`"
-            }
             Kind::Unanswered(e) if e.failure == Failure::Offline => return None,
             Kind::Unanswered(_) => "check the address and the network",
             Kind::Wait(_) => WAIT_HINT,
@@ -350,6 +350,9 @@ impl ApiError {
             }
             405 if refusal.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"
+            }
+            400 if refusal.message == NO_CERTIFICATE => {
+                "the service wants a client certificate: `--client-cert`"
             }
             400 if refusal.message.contains("is ambiguous") => {
                 "create the branch or tag first; a full name, `refs/heads/NAME`, need not exist"
@@ -503,7 +506,9 @@ pub(super) fn message(
         None => {
             let text = String::from_utf8_lossy(body);
             match text.trim_start().chars().next() {
-                Some('<') => "an HTML page".into(),
+                // The one of nginx that asks for a client certificate.
+                Some('<') if text.contains("SSL certificate") => NO_CERTIFICATE.into(),
+                Some('<') => HTML.into(),
                 Some('{' | '[') => "incomplete JSON".into(),
                 _ => text.into_owned(),
             }
@@ -660,6 +665,10 @@ mod tests {
             ("Retry later\n", "Retry later"),
             ("", ""),
             (" <!DOCTYPE html><html>Sign in</html>", "an HTML page"),
+            (
+                "<html><h1>400 Bad Request</h1>No required SSL certificate was sent</html>",
+                "an HTML page about the client's certificate",
+            ),
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
         for (body, words) in table {

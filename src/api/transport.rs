@@ -19,7 +19,7 @@ use http::{
 };
 use reqwest::{Client, ClientBuilder, multipart, redirect};
 use rustls::{
-    AlertDescription, ClientConfig, InvalidMessage, RootCertStore,
+    ClientConfig, InvalidMessage, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use rustls_platform_verifier::BuilderVerifierExt as _;
@@ -209,6 +209,7 @@ pub struct HttpTransport {
     service: Service,
     client: Client,
     ignores_proxy: bool,
+    has_identity: bool,
 }
 
 impl fmt::Debug for HttpTransport {
@@ -255,7 +256,12 @@ impl HttpTransport {
         let client = proxied(builder, options.proxy.as_deref())?
             .build()
             .map_err(|e| SetupError::Http(root_cause(&e)))?;
-        Ok(Self { service: service.clone(), client, ignores_proxy: options.ignores_proxy })
+        Ok(Self {
+            service: service.clone(),
+            client,
+            ignores_proxy: options.ignores_proxy,
+            has_identity: options.identity.is_some(),
+        })
     }
 
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
@@ -306,7 +312,7 @@ impl HttpTransport {
     }
 
     fn failed(&self, error: &reqwest::Error) -> SendError {
-        let mut failed = send_error(error);
+        let mut failed = send_error(error, self.has_identity);
         if self.ignores_proxy && failed.phase == Phase::NotSent && failed.hint.is_none() {
             failed.hint = Some(
                 "the environment names a proxy, which undrift uses only if `--proxy` or UNDRIFT_PROXY names it",
@@ -355,7 +361,8 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|_| SetupError::Authorities)?;
-        roots.add(certificate).map_err(|_| SetupError::Authorities)?;
+        // A bundle may have an odd one, which then just is not trusted.
+        let _ = roots.add(certificate);
     }
     if roots.is_empty() { Err(SetupError::Authorities) } else { Ok(roots) }
 }
@@ -371,7 +378,7 @@ fn form(parts: Vec<Part>) -> multipart::Form {
     })
 }
 
-fn send_error(error: &reqwest::Error) -> SendError {
+fn send_error(error: &reqwest::Error, has_identity: bool) -> SendError {
     let tls = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
     let failure = if tls.is_some() {
         Failure::Tls
@@ -384,20 +391,57 @@ fn send_error(error: &reqwest::Error) -> SendError {
     };
     let phase =
         if error.is_connect() || error.is_builder() { Phase::NotSent } else { Phase::MaybeSent };
-    let (reason, hint) = match tls {
-        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => (
-            "the port answers without TLS".to_owned(),
-            Some("check the port, and whether the address begins with `https` or `http`"),
-        ),
-        Some(rustls::Error::AlertReceived(
-            AlertDescription::CertificateRequired
-            | AlertDescription::BadCertificate
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::UnknownCA,
-        )) => (root_cause(error), Some("the service wants a client certificate: `--client-cert`")),
-        _ => (root_cause(error), None),
+    let reason = match tls {
+        Some(tls) if is_plain(tls) => "the port answers without TLS".to_owned(),
+        _ => root_cause(error),
     };
+    let hint = tls.map(|tls| tls_hint(tls, has_identity));
     SendError { hint, ..SendError::new(phase, failure, &reason) }
+}
+
+fn is_plain(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
+}
+
+/// What to do about a failure of TLS, if a client certificate was given or not.
+fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
+    use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
+    match error {
+        _ if is_plain(error) => {
+            "check the port, and whether the address begins with `https` or `http`"
+        }
+        Error::AlertReceived(
+            Alert::CertificateRequired
+            | Alert::BadCertificate
+            | Alert::CertificateUnknown
+            | Alert::CertificateExpired
+            | Alert::UnknownCA,
+        ) => {
+            if has_identity {
+                "the service refuses the client certificate: check `--client-cert`"
+            } else {
+                "the service wants a client certificate: `--client-cert`"
+            }
+        }
+        Error::AlertReceived(_) => "check the address: the service ended the connection",
+        Error::InvalidCertificate(
+            Wrong::Expired
+            | Wrong::ExpiredContext { .. }
+            | Wrong::NotValidYet
+            | Wrong::NotValidYetContext { .. },
+        ) => "check the clock of this machine, and renew the certificate of the service",
+        Error::InvalidCertificate(
+            Wrong::NotValidForName | Wrong::NotValidForNameContext { .. },
+        ) => "check the address: the certificate is for another name",
+        Error::InvalidCertificate(Wrong::Other(other))
+            if format!("{other:?}").contains("CaUsedAsEndEntity") =>
+        {
+            "the service needs a certificate of its own, signed by the authority: it shows that of an authority"
+        }
+        _ => {
+            "if the service uses a private certificate authority, pass its certificate with `--ca-file`"
+        }
+    }
 }
 
 /// The chain of causes of `error`, from itself on, also those that an IO error wraps.
@@ -414,4 +458,34 @@ fn root_cause(error: &reqwest::Error) -> String {
         .skip(1)
         .last()
         .map_or_else(|| "the request failed".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error, OtherError};
+
+    use super::*;
+
+    #[test]
+    fn each_failure_of_tls_has_its_own_advice() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("")]
+        struct CaUsedAsEndEntity;
+        let refused = || Error::AlertReceived(Alert::CertificateRequired);
+        let wrong = Error::InvalidCertificate;
+        for (error, has_identity, words) in [
+            (Error::InvalidMessage(InvalidMessage::InvalidContentType), false, "the port"),
+            (refused(), false, "wants a client certificate"),
+            (refused(), true, "refuses the client certificate"),
+            (wrong(Wrong::Expired), false, "the clock"),
+            (wrong(Wrong::NotValidYet), false, "the clock"),
+            (wrong(Wrong::NotValidForName), false, "another name"),
+            (wrong(Wrong::Other(OtherError(Arc::new(CaUsedAsEndEntity)))), false, "of its own"),
+            (wrong(Wrong::UnknownIssuer), false, "--ca-file"),
+            (Error::AlertReceived(Alert::InternalError), true, "check the address"),
+        ] {
+            let hint = tls_hint(&error, has_identity);
+            assert!(hint.contains(words), "{error:?}: {hint}");
+        }
+    }
 }

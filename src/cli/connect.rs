@@ -17,7 +17,7 @@ use super::{
     output::Output,
 };
 use crate::{
-    api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings},
+    api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings, SetupError},
     manifest::Config,
     secret::{Secret, Secrets},
     text::mask_url,
@@ -236,15 +236,12 @@ impl ConnectArgs {
     /// If a file of certificates cannot be read.
     fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
         let read = |path: &Path| input::read(path, MOST_OF_CERTIFICATES);
-        let runner = self.named(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
-        let names = ["UNDRIFT_CA_FILE", "CI_SERVER_TLS_CA_FILE"];
-        let ca = match (&self.ca_file, env.first_of(&names[..if runner { 2 } else { 1 }])) {
-            (Some(path), _) => Some(read(path)?),
-            (None, Some((name, path))) => Some(
-                read(Path::new(path))
-                    .map_err(|failure| failure.help(format!("{name} names this file")))?,
+        let ca = match self.authorities(env) {
+            Some((Some(name), path)) => Some(
+                read(path).map_err(|failure| failure.help(format!("{name} names this file")))?,
             ),
-            (None, None) => None,
+            Some((None, path)) => Some(read(path)?),
+            None => None,
         };
         let identity = match &self.client_cert {
             Some(path) => Some((read(path)?, read(self.client_key.as_ref().unwrap_or(path))?)),
@@ -258,6 +255,31 @@ impl ConnectArgs {
             proxy: proxy.map(str::to_owned),
             concurrency: in_flight.most(),
         })
+    }
+
+    /// The variable that names the file of certificate authorities, if it is none of the command's
+    /// options, and the file.
+    fn authorities<'e>(&'e self, env: &'e Environment) -> Option<(Option<&'e str>, &'e Path)> {
+        if let Some(path) = &self.ca_file {
+            return Some((None, path));
+        }
+        let runner = self.named(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
+        let names = ["UNDRIFT_CA_FILE", "CI_SERVER_TLS_CA_FILE"];
+        let (name, path) = env.first_of(&names[..if runner { 2 } else { 1 }])?;
+        Some((Some(name), Path::new(path)))
+    }
+
+    /// Says which file is no file of certificates.
+    fn not_set_up(&self, error: SetupError, env: &Environment) -> Failure {
+        let of = (error == SetupError::Authorities).then(|| self.authorities(env)).flatten();
+        let failure = Failure::new(Exit::Usage, error);
+        match of {
+            Some((Some(name), path)) => {
+                failure.help(format!("{name} names the file: `{}`", path.display()))
+            }
+            Some((None, path)) => failure.help(format!("the file is `{}`", path.display())),
+            None => failure,
+        }
     }
 
     /// How many requests may be in flight.
@@ -283,7 +305,7 @@ impl ConnectArgs {
             None => self.http_options(&endpoint.environment, in_flight)?,
         };
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
-            .map_err(|error| Failure::new(Exit::Usage, error))?;
+            .map_err(|error| self.not_set_up(error, &endpoint.environment))?;
         let deadline = self.deadline.map(Duration::from_secs);
         let settings = Settings {
             in_flight,
@@ -418,6 +440,10 @@ mod tests {
             panic!("a file that is not there was read")
         };
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names this file"));
+        let failure = ConnectArgs::default().not_set_up(SetupError::Authorities, &missing);
+        assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names the file: `/nowhere`"));
+        let failure = ConnectArgs::default().not_set_up(SetupError::Token, &missing);
+        assert_eq!(failure.help, None);
     }
 
     #[test]

@@ -99,8 +99,8 @@ struct Cli {
 
 /// What `--version` says: `.ci/release` also gives the commit.
 static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("UNDRIFT_COMMIT") {
-    Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
-    None => env!("CARGO_PKG_VERSION").to_owned(),
+    Some(commit) if !commit.is_empty() => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+    _ => env!("CARGO_PKG_VERSION").to_owned(),
 });
 
 /// Examples for a newcomer, and the exit codes.

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::Output;
 use crate::{
-    api::ReadClient,
+    api::{Counts, ReadClient},
     desired::Container,
     observe::Observer,
     text::{count, escape},
@@ -41,15 +41,15 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Rest {
     client: ReadClient,
-    /// The number of requests sent before.
-    before: u64,
+    /// The requests sent before.
+    before: Counts,
     total: usize,
 }
 
 impl Rest {
     /// `, about 5 minutes left`, if that is known and not less than one.
     fn after(&self, done: usize) -> String {
-        let left = self.client.minutes_left(self.before, done, self.total).unwrap_or_default();
+        let left = self.client.minutes_left(&self.before, done, self.total).unwrap_or_default();
         match usize::try_from(left).unwrap_or(usize::MAX) {
             0 => String::new(),
             left => format!(", about {} left", count(left, "minute")),
@@ -66,17 +66,14 @@ impl Progress {
         output: &Output,
     ) -> Self {
         let total = containers.len();
-        let requests = Observer::requests_for(containers);
-        if let Some(minutes @ 1..) = client.minutes_for(requests) {
-            let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
-            let minutes = count(number(minutes), "minute");
-            let a_minute = client.a_minute().unwrap_or_default();
-            let requests = count(number(requests), "request");
-            output.tell(&format!(
-                "reading takes about {minutes}: {requests} at {a_minute} a minute\n"
-            ));
-        }
+        foretell(Observer::requests_for(containers), client, output);
         Self::new("read", "groups and projects", total, client, output)
+    }
+
+    /// The progress of `total` requests that read. Says how long they take, too.
+    pub(super) fn asking(total: usize, client: &ReadClient, output: &Output) -> Self {
+        foretell(total as u64, client, output);
+        Self::new("read", "answers", total, client, output)
     }
 
     /// The progress of applying `total` changes.
@@ -91,7 +88,7 @@ impl Progress {
         client: &ReadClient,
         output: &Output,
     ) -> Self {
-        let rest = Rest { client: client.clone(), before: client.sent(), total };
+        let rest = Rest { client: client.clone(), before: client.counts(), total };
         if output.progress { bar(done, rest, output) } else { lines(done, what, rest, output) }
     }
 
@@ -118,6 +115,16 @@ fn bar(done: &'static str, rest: Rest, output: &Output) -> Progress {
     bar.set_prefix(done);
     bar.enable_steady_tick(TICK);
     Progress::Bar(bar, output.clone(), rest)
+}
+
+/// Says how long `requests` take, if the service limits them and that is a minute or more.
+fn foretell(requests: u64, client: &ReadClient, output: &Output) {
+    let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
+    let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    let minutes = count(number(minutes), "minute");
+    let a_minute = client.a_minute().unwrap_or_default();
+    let requests = count(number(requests), "request");
+    output.tell(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }
 
 fn lines(done: &'static str, what: &'static str, rest: Rest, output: &Output) -> Progress {

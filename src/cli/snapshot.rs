@@ -11,6 +11,7 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     input::Folder,
+    progress::Progress,
     reports::{Reports, cannot_write, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
@@ -88,9 +89,13 @@ async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<NewSnapsho
     session.plan(cx).await?;
     let incomplete = taking.incomplete();
     if args.all_sections {
-        taking.all_sections(&session.desired).await?;
+        for are_nested in [false, true] {
+            let requests = taking.sections(&session.desired, are_nested);
+            let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
+            taking.also(requests, || progress.step("")).await?;
+        }
     }
-    Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.calls(), incomplete })
+    Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.client().sent(), incomplete })
 }
 
 fn save(snapshot: &Snapshot, path: &Path) -> io::Result<()> {

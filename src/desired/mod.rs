@@ -20,7 +20,7 @@ use std::{
 };
 
 use crate::{
-    address::{Address, Glob, GlobIndex},
+    address::{Address, Glob, GlobIndex, Selector},
     field::{Named, Scope},
     kind::{Capability, Created, Effect, Facts, LiveEntry, Place, Section, Shape, forms},
     kinds,
@@ -160,6 +160,8 @@ pub struct Life {
     pub state: Option<Sourced<State>>,
     /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
+    /// Where that policy does not count, because the run excludes it.
+    pub excluded: Vec<Selector>,
     /// Whether a declared project directly in it may be created.
     pub gets_projects: bool,
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use crate::{kinds::operations, operation::AnyOp};
+use crate::{api::minutes, kinds::operations, operation::AnyOp};
 
 /// The estimated time of apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,9 +57,8 @@ impl Plan {
         requests += read_back.len() as u64;
         let own = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
         let estimates = own.chain([(None, requests, a_minute)]).map(|(operation, count, limit)| {
-            // One minute's budget is sent at once; each further one takes a minute.
-            let minutes = count.saturating_sub(1) / limit.max(1);
-            Estimate { requests, seconds: 60 * minutes, a_minute: limit, operation }
+            let seconds = 60 * minutes(count, limit);
+            Estimate { requests, seconds, a_minute: limit, operation }
         });
         // Among equals, all requests together come last and win.
         estimates.max_by_key(|estimate| estimate.seconds).filter(|estimate| estimate.seconds > 0)

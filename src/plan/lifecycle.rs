@@ -1,6 +1,8 @@
 //! Plans changes of a container as a whole: move, deletion, restoration; and notes undeclared
 //! projects in a group.
 
+use std::sync::Arc;
+
 use super::{
     ContainerPlan,
     container::{Planning, missing, missing_namespace},
@@ -106,8 +108,13 @@ impl Planning<'_> {
                 return;
             }
         };
-        let undeclared =
-            projects.iter().filter(|project| !self.settings.moves.declare_project(&project.path));
+        let excluded = |path: &Arc<str>| {
+            let address = Address::container(Arc::clone(path));
+            self.declared.life.excluded.iter().any(|selector| selector.matches(&address))
+        };
+        let undeclared = projects.iter().filter(|project| {
+            !self.settings.moves.declare_project(&project.path) && !excluded(&project.path)
+        });
         plan.findings.notes.extend(undeclared.map(|project| {
             let is_marked = project.facts.deleting.is_some();
             let state = match project.facts.archived {

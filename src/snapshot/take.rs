@@ -73,9 +73,9 @@ impl Recorder {
         Snapshot { head: self.head.clone(), contents: std::mem::take(&mut *self.contents()) }
     }
 
-    /// How many requests were sent.
-    pub fn calls(&self) -> u64 {
-        self.client.sent()
+    /// The client that asks the service.
+    pub const fn client(&self) -> &ReadClient {
+        &self.client
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -295,14 +295,21 @@ impl Recorder {
         self.look_for_all(namespaces).await
     }
 
-    /// Reads all sections of every declared group and project, because a branch may declare them. A
-    /// section that is refused here is not declared yet, so the snapshot is still complete.
+    /// Reads what [`Self::sections`] returned, and calls `each` after each answer. A section that is
+    /// refused here is not declared yet, so the snapshot is still complete.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn all_sections(&self, desired: &Desired) -> Result<(), ApiError> {
-        for is_nested in [false, true] {
-            self.look_for_all(self.sections(desired, is_nested)).await?;
+    pub async fn also(
+        &self,
+        requests: Vec<Request<Read>>,
+        each: impl Fn(),
+    ) -> Result<(), ApiError> {
+        let looks = requests.into_iter().map(|request| self.look_for(request));
+        let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
+        while let Some(looked) = looks.next().await {
+            looked?;
+            each();
         }
         Ok(())
     }
@@ -314,12 +321,7 @@ impl Recorder {
     }
 
     async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<(), ApiError> {
-        let looks = requests.into_iter().map(|request| self.look_for(request));
-        let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
-        while let Some(looked) = looks.next().await {
-            looked?;
-        }
-        Ok(())
+        self.also(requests, || {}).await
     }
 
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
@@ -415,9 +417,10 @@ impl Recorder {
         }
     }
 
-    /// Requests for the sections of declared containers: for those without parents, or for those
-    /// with parents, below each parent that was read.
-    fn sections(&self, desired: &Desired, are_nested: bool) -> Vec<Request<Read>> {
+    /// Requests for all sections of every declared group and project that were not read yet, because
+    /// a branch may declare them: for those without parents, or for those with parents, below each
+    /// parent that was read.
+    pub fn sections(&self, desired: &Desired, are_nested: bool) -> Vec<Request<Read>> {
         let contents = self.contents();
         let mut requests = Vec::new();
         for container in &desired.containers {
@@ -457,6 +460,10 @@ impl Recorder {
                 requests.extend(ids.map(|entry| request.clone().arg(parent.argument, entry)));
             }
         }
+        requests.retain(|request| {
+            let asked = Parsed::read(&request.target());
+            asked.is_some_and(|asked| matches!(contents.answer(&asked), Lookup::Unknown))
+        });
         requests
     }
 }

@@ -194,13 +194,13 @@ impl Limited {
         let plan = Mutex::new(Plan::default());
         let containers: Vec<_> = self.desired.containers.iter().skip(at).step_by(parts).collect();
         let (client, all) = (self.observer.client(), containers.len());
-        let before = client.sent();
+        let before = client.counts();
         let each = async |container: &Container, mut live| {
             let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
             let mut plan = plan.lock().unwrap();
             plan.add(container, planned, live);
             if plan.projects == all / 2 {
-                let left = client.minutes_left(before, plan.projects, all);
+                let left = client.minutes_left(&before, plan.projects, all);
                 *self.half.lock().unwrap() = Some((self.wire.start.elapsed(), left.unwrap()));
             }
             Ok(())
@@ -356,6 +356,9 @@ async fn a_plan_of_single_reads_uses_their_limit() {
     let limited = Limited::new(&[], &documents, LATENCY).await;
     let plan = limited.plan().await;
     assert_eq!((plan.counts().create, plan.problems.len()), (1_000, 0));
+    let now = limited.wire.start.elapsed();
+    let (half, left) = limited.half.lock().unwrap().unwrap();
+    assert!(left > 0 && ((now - half).as_secs_f64() / 60.0 - left as f64).abs() < 1.0, "{left}");
     let minutes = limited.minutes();
     assert!(minutes.len() >= 3, "{} minutes", minutes.len());
     check("plan of single projects", &minutes);

@@ -345,7 +345,7 @@ fn a_refused_token_ends_a_snapshot() {
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
         assert!(error.is_unauthorized(), "{error}");
-        assert_eq!(taking.calls(), 1);
+        assert_eq!(taking.client().sent(), 1);
     });
 }
 

@@ -104,7 +104,9 @@ impl Session {
 
     async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        let client = self.observer.client();
+        // Only the client that asks the service learns of its limits.
+        let taking = self.taking.as_ref().map(|taking| taking.client());
+        let client = taking.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
         let progress = Progress::reading(each, client, &cx.output);
         self.beside.apart.iter().for_each(|container| plan.also_brought_in(container));

@@ -1,7 +1,10 @@
 //! The plans of several jobs as one, from their JSON reports. Each job had its own guards and exit
 //! code; the first of these codes in order is that of the whole.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 
@@ -14,6 +17,7 @@ use crate::{
         input,
         reports::{Done, Reports},
     },
+    diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
     report::{
@@ -35,6 +39,27 @@ struct Head {
     format_version: u32,
     exit_code: Option<u8>,
     error: Option<String>,
+    #[serde(default)]
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// What is wrong with the manifests.
+#[derive(Deserialize)]
+struct Diagnostic {
+    severity: Severity,
+    message: String,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl Diagnostic {
+    fn sentence(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{} ({file}:{line})", self.message),
+            (Some(file), None) => format!("{} ({file})", self.message),
+            (None, _) => self.message.clone(),
+        }
+    }
 }
 
 /// What one about a plan or drift has if its run finished.
@@ -62,6 +87,9 @@ pub(super) fn show(
     cx: &Context,
 ) -> Result<Done, Failure> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    if let Some(why) = overlap(files, &parts) {
+        return Err(Failure::usage(why).help("each group and project must be in one part"));
+    }
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
     let all_drift = parts.iter().all(|part| part.sort == Sort::Drift);
@@ -72,6 +100,30 @@ pub(super) fn show(
     let text = |sink: Sink<'_>| terminal::plan_to(sink, &plan, &run, title, style, &secrets);
     let planned = Planned::new(&run, &plan);
     Ok(reports.finish(sort, exit, Content::Planned(&planned), text, None))
+}
+
+/// Why the parts are not those of one whole: two are of different services, or change the same
+/// object.
+fn overlap(files: &[PathBuf], parts: &[Part]) -> Option<String> {
+    let mut service: Option<(&Path, &str)> = None;
+    let mut changed: BTreeMap<&Address, &Path> = BTreeMap::new();
+    for (file, part) in files.iter().zip(parts) {
+        if let Some(run) = &part.run {
+            let (first, target) = *service.get_or_insert((file, &run.target));
+            if target != run.target {
+                let (first, file) = (first.display(), file.display());
+                return Some(format!("`{first}` is of {target}, and `{file}` of {}", run.target));
+            }
+        }
+        for step in &part.plan.findings.steps {
+            let other = *changed.entry(&step.address).or_insert(file);
+            if other != file {
+                let (other, file) = (other.display(), file.display());
+                return Some(format!("both `{other}` and `{file}` change {}", step.address));
+            }
+        }
+    }
+    None
 }
 
 /// The part in a report. That of a run that failed or was killed has nothing but the reason.
@@ -99,6 +151,10 @@ fn read(file: &Path) -> Result<Part, Failure> {
         return Ok(Part { sort: head.undrift, exit, run: Some(run), plan });
     }
     let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
+    let why = match head.diagnostics.iter().find(|what| what.severity == Severity::Error) {
+        Some(first) => format!("{why}: {}", first.sentence()),
+        None => why,
+    };
     let mut plan = Plan::default();
     plan.findings.incomplete.push(Incomplete {
         address: Address::container(file.to_string_lossy().into()),
@@ -110,6 +166,11 @@ fn read(file: &Path) -> Result<Part, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        desired::testing::origin,
+        diff::{Action, Step},
+        field::Scope,
+    };
 
     fn part(folder: &Path, text: &str) -> Result<Part, String> {
         let file = folder.join("part.json");
@@ -133,6 +194,47 @@ mod tests {
             let [unread] = &part.plan.incomplete[..] else { panic!("{state}") };
             assert_eq!((part.exit, &*unread.reason.message), (exit, why));
             assert!(unread.address.path.ends_with("part.json"));
+        }
+    }
+
+    #[test]
+    fn a_part_with_wrong_manifests_names_the_first_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let fault =
+            r#"{"severity": "error", "message": "unknown field", "file": "a.yaml", "line": 3}"#;
+        let text = format!(
+            r#"{{"undrift": "plan", "format_version": 0, "exit_code": 3, "error": "1 error", "diagnostics": [{fault}]}}"#
+        );
+        let part = part(folder.path(), &text).unwrap();
+        let [unread] = &part.plan.incomplete[..] else { panic!("{text}") };
+        assert_eq!(&*unread.reason.message, "failed: 1 error: unknown field (a.yaml:3)");
+    }
+
+    #[test]
+    fn parts_of_two_services_or_of_the_same_object_are_refused() {
+        let files = [PathBuf::from("a.json"), PathBuf::from("b.json")];
+        let part = |target: &str, section: &'static str| {
+            let address = Address::container("acme/shop".into()).section(section);
+            let (origin, action) = (origin(1), Action::Update);
+            let step = Step::new(Scope::Project, address, action, origin, Vec::new(), Vec::new());
+            let mut plan = Plan::default();
+            plan.findings.steps.push(step);
+            let run = Some(Run { target: target.to_owned(), ..Run::default() });
+            Part { sort: Sort::Plan, exit: Exit::Success, run, plan }
+        };
+        let first = || part("https://one", "settings");
+        for (second, why) in [
+            (part("https://one", "members"), None),
+            (
+                part("https://two", "members"),
+                Some("`a.json` is of https://one, and `b.json` of https://two"),
+            ),
+            (
+                part("https://one", "settings"),
+                Some("both `a.json` and `b.json` change acme/shop#settings"),
+            ),
+        ] {
+            assert_eq!(overlap(&files, &[first(), second]).as_deref(), why);
         }
     }
 

@@ -1045,6 +1045,11 @@ fn an_undeclared_project_is_noted_with_its_state() {
         });
         assert_eq!(found, expected);
     }
+    // What the run excludes counts neither as declared nor as undeclared.
+    declared.life.excluded = vec![Selector::parse("ACME/[bc]").unwrap()];
+    let plan = container(&declared, &live, &settings(&[]));
+    let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
+    assert_eq!(found, ["acme/a", "acme/d"]);
 }
 
 /// A change by somebody else takes a schedule over, which no field of it shows.

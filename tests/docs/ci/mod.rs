@@ -12,6 +12,8 @@ use crate::{file, is_current, shown::TOKEN};
 
 /// The pipeline's file.
 pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
+/// Its jobs in parts.
+pub(crate) const PARTS: &str = "examples/ci/parts.gitlab-ci.yml";
 /// The same as a component, in the folder where the service looks for components.
 const COMPONENT: &str = "templates/undrift.yml";
 /// The inputs of the component: name, description, default, and its line of the pipeline.
@@ -115,9 +117,9 @@ impl Event {
         }
         if self.branch == "main" && !self.fork {
             set("CI_COMMIT_REF_PROTECTED", "true");
-            for name in ["UNDRIFT_TOKEN", "UNDRIFT_TOKEN_FIRST", "UNDRIFT_TOKEN_SECOND"] {
-                set(name, TOKEN);
-            }
+            set("UNDRIFT_TOKEN", TOKEN);
+            set("UNDRIFT_TOKEN_first", run::FIRST_TOKEN);
+            set("UNDRIFT_TOKEN_rest", run::REST_TOKEN);
             set("UNDRIFT_SNAPSHOT_KEY", "a-key-for-snapshots-of-32-characters");
             set("UNDRIFT_PLAN_KEY", "a-key-for-saved-plans-of-32-characters");
         }

@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeMap, fs};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Event, artifacts, chosen, pipeline, read, texts, when};
+use super::{Event, PARTS, artifacts, chosen, pipeline, read, texts, when};
 use crate::shown::{Place, TOKEN};
 
 /// The URL of the snapshot's artifact, without the address of the service and the name of the job.
@@ -18,6 +18,9 @@ projects:
   - {path: acme/shop, settings: {visibility: internal, merge_method: merge}}
   - {path: acme/configuration, settings: {visibility: private}, merge_requests: [{title: Change}]}
 ";
+/// The tokens of the parts.
+pub(super) const FIRST_TOKEN: &str = "glpat-of-the-first-part";
+pub(super) const REST_TOKEN: &str = "glpat-of-the-other-part";
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings:\n  merge_method: merge\n  \
                     description: What we sell\n";
 
@@ -118,8 +121,12 @@ impl Ci {
             if has_failed && when(&job["rules"], &event.variables()) != Some("always") {
                 continue;
             }
-            let parts = job["parallel"]["matrix"].as_array().cloned();
-            for part in parts.unwrap_or_else(|| vec![Value::Null]) {
+            let parts = texts(&job["parallel"]["matrix"][0]["PART"]).into_iter();
+            let mut parts: Vec<_> = parts.map(|part| json!({"PART": part})).collect();
+            if parts.is_empty() {
+                parts.push(Value::Null);
+            }
+            for part in parts {
                 let how = self.job(&name, &job, &part, event);
                 let part = part["PART"].as_str().map(|part| format!(": {part}"));
                 let of_part = format!("{name}{}", part.unwrap_or_default());
@@ -276,8 +283,13 @@ fn merge(own: &mut Value, other: Value) {
 #[test]
 fn parts_of_an_organisation_have_jobs_of_their_own() {
     let more = "kind: Project\npath: acme/configuration\nsettings:\n  only_allow_merge_if_pipeline_succeeds: true\n";
-    let ci = Ci::of(SEED, &[("shop.yaml", SHOP), ("more.yaml", more)]);
-    let mut ci = ci.and("examples/ci/parts.gitlab-ci.yml");
+    let robot = |name: &str, token: &str| {
+        format!("{{username: {name}, administrator: true, token: {token}}}")
+    };
+    let robots = [robot("first-robot", FIRST_TOKEN), robot("other-robot", REST_TOKEN)].join(", ");
+    let seed = SEED.replace("users: [", &format!("users: [{robots}, "));
+    let ci = Ci::of(&seed, &[("shop.yaml", SHOP), ("more.yaml", more)]);
+    let mut ci = ci.and(PARTS);
     let well = |names: &[&str]| -> Vec<_> {
         names.iter().map(|name| ((*name).to_owned(), Ended::Well)).collect()
     };
@@ -286,22 +298,18 @@ fn parts_of_an_organisation_have_jobs_of_their_own() {
         String::from_utf8_lossy(page).into_owned()
     };
     // Each part has the changes of its own paths, and the page those of both.
-    let applied = [
-        "check",
-        "snapshot",
-        "plan: first",
-        "plan: second",
-        "page",
-        "apply: first",
-        "apply: second",
-    ];
+    let applied =
+        ["check", "snapshot", "plan: first", "plan: rest", "page", "apply: first", "apply: rest"];
     assert_eq!(ci.start(Event::PUSH), well(&applied));
+    for (job, robot) in [("plan: first", "first-robot"), ("apply: rest", "other-robot")] {
+        assert!(ci.printed(job).contains(robot), "{job}: {}", ci.printed(job));
+    }
     let both = page(&ci);
     for words in ["2 to change in 2 of 2 projects", "acme/configuration", "acme/shop"] {
         assert!(both.contains(words), "{words}: {both}");
     }
     let drift = ci.start(Event::SCHEDULE);
-    assert_eq!(drift, well(&["snapshot", "drift: first", "drift: second"]));
+    assert_eq!(drift, well(&["snapshot", "drift: first", "drift: rest"]));
 
     // A guard refuses one part: the page shows both, with the exit code of the guard.
     ci = ci.git(
