@@ -211,6 +211,26 @@ impl Collection {
             Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),
         }
     }
+
+    /// The entries as a list that the responses to writes update; `None` if the section was not
+    /// read.
+    pub fn written(&mut self) -> Option<&mut Vec<LiveEntry>> {
+        let entries = match std::mem::replace(self, Self::Fresh) {
+            Self::Complete(entries) => entries.into_vec(),
+            Self::Within(entries) | Self::Written(entries) => entries,
+            Self::One(entry) => entry.into_iter().map(|entry| *entry).collect(),
+            Self::Fresh => Vec::new(),
+            unread => {
+                *self = unread;
+                return None;
+            }
+        };
+        *self = Self::Written(entries);
+        match self {
+            Self::Written(entries) => Some(entries),
+            _ => None,
+        }
+    }
 }
 
 /// The ids of the entries of a section by their names: of those that are there, as `found`, and the

@@ -80,8 +80,11 @@ pub struct Weaker {
 
 /// All the ways in which the rules `after` protect less than those `before`.
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
-    let (before, after) = (&Rules::of(before), &Rules::of(after));
-    before.all.iter().flat_map(|was| BranchSet { was, before, after }.weaker()).collect()
+    let (rules, after) = (&Rules::of(before), &Rules::of(after));
+    // Each pair of rules needs these, and there may be many pairs.
+    let counted: Vec<_> = after.all.iter().map(|is| rules.about_all_of(is)).collect();
+    let sets = before.iter().map(|was| BranchSet { was, before: rules, after, counted: &counted });
+    sets.flat_map(|set| set.weaker()).collect()
 }
 
 /// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
@@ -104,16 +107,21 @@ impl<'r> Rules<'r> {
         Self { all, patterns, names }
     }
 
-    /// The rules that may apply to the same branch as one of `others`, in their order.
-    fn near(&self, others: &[&RefRule]) -> Vec<&'r RefRule> {
-        if others.iter().any(|other| other.is_pattern()) {
-            return self.all.iter().collect();
+    /// The positions of the rules that may apply to the same branch as `other`, in order.
+    fn near(&self, other: &RefRule) -> Vec<usize> {
+        if other.is_pattern() {
+            return (0..self.all.len()).collect();
         }
-        let named = others.iter().filter_map(|other| self.names.get(other.pattern.as_str()));
-        let mut near: Vec<_> = named.flatten().chain(&self.patterns).copied().collect();
+        let named = self.names.get(other.pattern.as_str());
+        let mut near: Vec<_> = named.into_iter().flatten().chain(&self.patterns).copied().collect();
         near.sort_unstable();
-        near.dedup();
-        near.into_iter().map(|at| &self.all[at]).collect()
+        near
+    }
+
+    /// The rules that apply to all branches of `other`.
+    fn about_all_of(&self, other: &RefRule) -> Vec<&'r RefRule> {
+        let near = self.near(other).into_iter().map(|at| &self.all[at]);
+        near.filter(|rule| rule.is_about_all_of(other)).collect()
     }
 }
 
@@ -122,25 +130,29 @@ struct BranchSet<'r> {
     was: &'r RefRule,
     before: &'r Rules<'r>,
     after: &'r Rules<'r>,
+    /// For each rule after, the rules before that apply to all of its branches.
+    counted: &'r [Vec<&'r RefRule>],
 }
 
 impl BranchSet<'_> {
     fn weaker(&self) -> Vec<Weaker> {
         let mut found = Vec::new();
-        let near = self.after.near(&[self.was]);
         // The rules that still apply to all of them.
-        let still: Vec<_> =
-            near.iter().copied().filter(|rule| rule.is_about_all_of(self.was)).collect();
+        let still = self.after.about_all_of(self.was);
         if still.is_empty() {
             found.push(self.own("take the protection away"));
         }
-        for is in near.into_iter().filter(|is| overlap(&is.pattern, &self.was.pattern)) {
-            self.lets_more(is, &mut found);
+        let counted = self.before.about_all_of(self.was);
+        for at in self.after.near(self.was) {
+            let is = &self.after.all[at];
+            if overlap(&is.pattern, &self.was.pattern) {
+                self.lets_more(is, counted.iter().chain(&self.counted[at]), &mut found);
+            }
         }
         if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
             found.push(self.own("no longer require the approval of code owners"));
         }
-        let holds = |rule: &&RefRule| !lets_more(&self.was.unprotect, &rule.unprotect);
+        let holds = |rule: &&RefRule| !lets_more(self.was.unprotect.iter(), &rule.unprotect);
         if !still.is_empty() && !still.iter().any(holds) {
             found.push(self.own("let more people unprotect"));
         }
@@ -151,10 +163,14 @@ impl BranchSet<'_> {
         Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
-    /// Finds permissions of the rule `is` that no rule before gave, for branches of both.
-    fn lets_more(&self, is: &RefRule, found: &mut Vec<Weaker>) {
-        let known = |rule: &&RefRule| rule.is_about_all_of(self.was) || rule.is_about_all_of(is);
-        let known: Vec<_> = self.before.near(&[self.was, is]).into_iter().filter(known).collect();
+    /// Finds permissions of the rule `is` that none of the rules before, `known` to apply to all
+    /// branches of one of the two, gave for branches of both.
+    fn lets_more<'k>(
+        &self,
+        is: &RefRule,
+        known: impl Iterator<Item = &'k &'k RefRule> + Clone,
+        found: &mut Vec<Weaker>,
+    ) {
         let (on, to) = if is.pattern == self.was.pattern {
             Default::default()
         } else {
@@ -163,31 +179,29 @@ impl BranchSet<'_> {
         };
         let mut add = |how| found.push(Weaker { by: is.pattern.clone(), how });
         for (does, rows) in &is.lets {
-            let was: Vec<_> = known.iter().flat_map(|rule| rule.lets(does)).cloned().collect();
-            if lets_more(&was, rows) {
+            if lets_more(known.clone().flat_map(|rule| rule.lets(does)), rows) {
                 add(format!("let more people {does}{on}"));
             }
         }
-        if is.force && !known.iter().any(|rule| rule.force) {
+        if is.force && !known.clone().any(|rule| rule.force) {
             add(format!("allow force pushes{to}"));
         }
     }
 }
 
 /// Whether the rows `after` allow somebody who is not allowed by those `before`.
-fn lets_more(before: &[Json], after: &[Json]) -> bool {
-    let lowest = |rows: &[Json]| {
-        let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+fn lets_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
+    fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
+        let levels = rows.filter_map(|row| Level::parse(row.get("access_level")?));
         levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
-    };
-    let named = |row: &Json| {
-        ["user_id", "group_id", "deploy_key_id"]
-            .iter()
-            .find_map(|name| Some((*name, row.get(*name)?.clone())))
-    };
+    }
+    fn named(row: &Json) -> Option<(&'static str, &Json)> {
+        let names = ["user_id", "group_id", "deploy_key_id"];
+        names.into_iter().find_map(|name| Some((name, row.get(name)?)))
+    }
     let mut new = after.iter().filter_map(named);
-    lowest(after) < lowest(before)
-        || new.any(|new| !before.iter().filter_map(named).any(|old| old == new))
+    lowest(after.iter()) < lowest(before.clone())
+        || new.any(|new| !before.clone().filter_map(named).any(|old| old == new))
 }
 
 /// Whether any text matches both patterns.
@@ -197,9 +211,8 @@ pub fn overlap(one: &str, other: &str) -> bool {
     let other: Vec<char> = other.chars().collect();
     // For each position in `one`: whether the rest of `one` overlaps the part of `other` that was
     // processed.
-    let mut next = vec![false; one.len() + 1];
+    let (mut next, mut row) = (vec![false; one.len() + 1], vec![false; one.len() + 1]);
     for at in (0..=other.len()).rev() {
-        let mut row = vec![false; one.len() + 1];
         for i in (0..=one.len()).rev() {
             row[i] = match (one.get(i), other.get(at)) {
                 (None, None) => true,
@@ -212,7 +225,7 @@ pub fn overlap(one: &str, other: &str) -> bool {
                 (Some(a), Some(b)) => a == b && next[i + 1],
             };
         }
-        next = row;
+        std::mem::swap(&mut next, &mut row);
     }
     next[0]
 }
@@ -284,6 +297,19 @@ mod tests {
                 names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
             };
             assert_eq!(weaker(&rules(false), &rules(true)).len(), n + 1);
+        });
+    }
+
+    /// Ten times as many pairs of patterns that overlap need ten times as many comparisons.
+    #[test]
+    fn patterns_are_compared_in_pairs() {
+        steps::grow_in_proportion("patterns for branches", |n| {
+            let side = n.isqrt();
+            let rules = |force: bool| -> Vec<_> {
+                let names = (0..side).map(|at| format!("*a{at}*"));
+                names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
+            };
+            assert!(weaker(&rules(false), &rules(true)).len() >= side);
         });
     }
 

@@ -192,17 +192,15 @@ impl Known {
             (Place::Object, _) => self.hear_object(container, body, own, None),
             (Place::List(_), Some(body)) => {
                 let entry = read(section, body);
-                match self.live.sections.get(name).map(Collection::entries) {
-                    Some(Ok(entries)) => {
-                        let mut entries = entries.to_vec();
+                match self.live.sections.get_mut(name).and_then(Collection::written) {
+                    Some(entries) => {
                         entries.retain(|other| {
                             other.handle != entry.handle && !Bug::TakeAnswerForList.is_planted()
                         });
                         entries.push(entry);
-                        self.live.sections.insert(name, Collection::Written(entries));
                         self.shown.insert(step.address.clone());
                     }
-                    _ => drop(self.stale.insert(name)),
+                    None => drop(self.stale.insert(name)),
                 }
             }
             (Place::Optional(_), Some(body)) => {

@@ -64,18 +64,19 @@ impl<F: FnMut(Event)> Run<'_, F> {
             .iter()
             .map(|scope| unread(scope.address.clone(), scope.reason.clone()))
             .collect();
-        for step in self.steps.iter().filter(|step| {
-            ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
-        }) {
+        let done = || {
+            self.steps.iter().copied().filter(|step| {
+                ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
+            })
+        };
+        // A closed container cannot be read any more; it was verified before.
+        let closed = done().any(closes);
+        for step in done() {
             let told = mismatches.iter().any(|known| {
                 known.address.section.is_none_or(|section| step.address.section == Some(section))
             });
-            // A closed container cannot be read any more; it was verified before. The section of a
-            // switch that was turned off was last seen in the answers to its own writes.
-            let closed = ended
-                .results
-                .values()
-                .any(|result| self.closes(&result.address) && result.outcome.is_success());
+            // The section of a switch that was turned off was last seen in the answers to its own
+            // writes.
             let shut = step.address.section.is_some_and(|section| left.is_shut(section));
             let is_seen = (!closed || closes(step)) && !shut;
             if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {

@@ -37,7 +37,7 @@ pub struct GroupSettings {
     pub subgroup_creation_level: Option<SubgroupCreation>,
     /// The name of the default branch of new projects. `null` means the default of the
     /// installation.
-    #[schemars(transform = field().nullable().since(16, 11).harmless(), length(max = 255), example = &"main")]
+    #[schemars(transform = field().nullable().trimmed().since(16, 11).harmless(), length(max = 255), example = &"main")]
     pub default_branch: Option<String>,
     /// The protection of the default branch of new projects: 0 none, 1 partial, 2 full, 3 against
     /// pushes, 4 full after the first push. Owners may set it only if the installation allows that.

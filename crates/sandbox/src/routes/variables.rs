@@ -16,8 +16,8 @@ pub(super) const OF_BOTH: &[Route] = &[
 ];
 
 /// The maximum number of variables of a project, and of a group.
-const MOST: usize = 8_000;
-const MOST_OF_GROUP: usize = 30_000;
+const MOST: i64 = 8_000;
+const MOST_OF_GROUP: i64 = 30_000;
 /// The maximum length of keys and descriptions.
 const LONGEST: usize = 255;
 /// The minimum length of a masked value.
@@ -141,11 +141,9 @@ fn save(variable: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
 
 /// Whether another variable has the key and the scope.
 fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
-    let is_same = |other: &Record| {
-        ["key", ENVIRONMENT].iter().all(|name| other.text(name) == variable.text(name))
-    };
-    let all = VARIABLES.all(call.db, scope.holder())?;
-    Ok(all.iter().any(|other| other.id != variable.id && is_same(other)))
+    let namesakes = VARIABLES.with(call.db, scope.holder(), "key", variable.text("key"))?;
+    let place = variable.text(ENVIRONMENT);
+    Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
 }
 
 /// Adds a variable as a call with these parameters would; an existing one stays unchanged.
@@ -199,11 +197,8 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key in the call, the least recently changed one first.
 fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.all(call.db, scope.holder())?;
-    all.retain(|variable| {
-        variable.text("key") == call.segment("key")
-            && filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter)
-    });
+    let mut all = VARIABLES.with(call.db, scope.holder(), "key", call.segment("key"))?;
+    all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
     Ok(all)
 }
@@ -248,7 +243,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut variable = named(call, &call.params)?;
     take(&mut variable, call, &call.params, is_scoped(call, scope))?;
     hide(&mut variable, call)?;
-    let count = VARIABLES.all(call.db, scope.holder())?.len();
+    let count = VARIABLES.count(call.db, scope.holder())?;
     let most = scope.either(MOST, MOST_OF_GROUP);
     if count >= most {
         return Err(Failure::model(

@@ -65,6 +65,26 @@ impl Records {
         db.prepare_cached(&sql)?.query_map(with, Record::from_row)?.collect()
     }
 
+    /// The rows of a project or group whose setting `name` is the text `value`.
+    pub(crate) fn with(
+        self,
+        db: &Connection,
+        of: Holder,
+        name: &str,
+        value: &str,
+    ) -> Result<Vec<Record>> {
+        let (column, holder) = of.key();
+        let which = format!("WHERE {column} = ?1 AND json_extract(settings, '$.' || ?2) = ?3");
+        self.select(db, &which, (holder, name, value))
+    }
+
+    /// The number of rows of a project or group.
+    pub(crate) fn count(self, db: &Connection, of: Holder) -> Result<i64> {
+        let (column, holder) = of.key();
+        let sql = format!("SELECT count(*) FROM {} WHERE {column} = ?1", self.0);
+        db.prepare_cached(&sql)?.query_row([holder], |row| row.get(0))
+    }
+
     /// The row of a holder that has at most one.
     pub(crate) fn one(self, db: &Connection, of: Holder) -> Result<Option<Record>> {
         Ok(self.all(db, of)?.pop())
