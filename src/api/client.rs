@@ -13,7 +13,7 @@ use super::{
     transport::Transport,
 };
 use crate::{
-    operation::{Again, Read, Request},
+    operation::{Again, Read, Request, minutes},
     page::{Complete, PageError, Pager, Rows, tells_apart},
     planted::Bug,
     secret::Secrets,
@@ -84,12 +84,6 @@ pub struct Count {
 
 /// How often each operation was sent, by its id.
 pub type Counts = BTreeMap<&'static str, Count>;
-
-/// How many minutes `requests` take at `a_minute` of them. One minute's requests are sent at once;
-/// each further one takes a minute.
-pub fn minutes(requests: u64, a_minute: u64) -> u64 {
-    requests.saturating_sub(1) / a_minute.max(1)
-}
 
 /// Sends requests that read, and no others. Clones share all state.
 ///

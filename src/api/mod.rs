@@ -41,7 +41,7 @@ mod write;
 mod tests;
 
 pub use call::Freshness;
-pub use client::{Answer, Count, Counts, ReadClient, Settings, minutes};
+pub use client::{Answer, Count, Counts, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::{ApiError, message_of_success};
 pub use pace::InFlight;

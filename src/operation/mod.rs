@@ -305,6 +305,12 @@ impl<E: Copy> Op<E> {
     }
 }
 
+/// How many minutes `requests` take at `a_minute` of them. One minute's requests are sent at once;
+/// each further one takes a minute.
+pub fn minutes(requests: u64, a_minute: u64) -> u64 {
+    requests.saturating_sub(1) / a_minute.max(1)
+}
+
 /// An operation of either effect.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyOp {

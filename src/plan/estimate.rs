@@ -9,7 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use crate::{api::minutes, kinds::operations, operation::AnyOp};
+use crate::{
+    kinds::operations,
+    operation::{AnyOp, minutes},
+};
 
 /// The estimated time of apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
