@@ -114,32 +114,20 @@ impl Plan {
         let valid: Vec<_> = acknowledgements.iter().filter(|known| !known.is_over(today)).collect();
         let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
+        let exceeded: Vec<_> = valid.iter().map(|known| exceeded(known, &refusals)).collect();
         for refusal in refusals {
-            let is_named = |known: &Acknowledgement| match &*refusal.address.path {
-                EVERYTHING => known.at.written() == EVERYTHING,
-                // A glob within a glob: `acme/*` differs from `acme/**`.
-                glob if refusal.guard == Guard::Reach => {
-                    let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
-                    at == EVERYTHING
-                        || at == glob
-                        || at
-                            .strip_suffix("**")
-                            .is_some_and(|start| is_literal(start) && glob.starts_with(start))
-                }
-                path if refusal.guard == Guard::Deletion => {
-                    known.at.written().to_lowercase() == path.to_lowercase()
-                }
-                _ => known.at.matches(&refusal.address),
-            };
-            let fits = |known: &Acknowledgement| known.guard == refusal.guard && is_named(known);
-            let fitting: Vec<_> =
-                valid.iter().copied().enumerate().filter(|(_, known)| fits(known)).collect();
             let mut letting = None;
-            for (at, known) in fitting {
-                used[at] = true;
-                match exceeded(known, &refusal).or_else(|| renamed(known, &refusal, moves)) {
-                    None => letting = letting.or(Some(known)),
-                    Some(why) => warnings.push(warning(known, &why)),
+            for (at, known) in valid.iter().copied().enumerate() {
+                if !fits(known, &refusal) {
+                    continue;
+                }
+                // What is exceeded is said once.
+                let is_new = !std::mem::replace(&mut used[at], true);
+                match (&exceeded[at], renamed(known, &refusal, moves)) {
+                    (Some(why), _) if is_new => warnings.push(warning(known, why)),
+                    (Some(_), _) => {}
+                    (None, Some(why)) => warnings.push(warning(known, &why)),
+                    (None, None) => letting = letting.or(Some(known)),
                 }
             }
             match letting {
@@ -250,13 +238,41 @@ impl Plan {
     }
 }
 
-/// Why an acknowledgement that matches a refusal does not cover it, if so.
-fn exceeded(known: &Acknowledgement, refusal: &Refusal) -> Option<String> {
-    let most = known.at_most.filter(|most| *most < refusal.objects)?;
-    Some(format!(
-        "the acknowledgement of `{known}` is for {most} at most, and `{}` is about {}",
-        refusal.address, refusal.objects
-    ))
+/// Whether an acknowledgement is about a refusal.
+fn fits(known: &Acknowledgement, refusal: &Refusal) -> bool {
+    let is_named = || match &*refusal.address.path {
+        EVERYTHING => known.at.written() == EVERYTHING,
+        // A glob within a glob: `acme/*` differs from `acme/**`.
+        glob if refusal.guard == Guard::Reach => {
+            let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
+            let is_above = |start: &str| is_literal(start) && glob.starts_with(start);
+            at == EVERYTHING || at == glob || at.strip_suffix("**").is_some_and(is_above)
+        }
+        path if refusal.guard == Guard::Deletion => {
+            known.at.written().to_lowercase() == path.to_lowercase()
+        }
+        _ => known.at.matches(&refusal.address),
+    };
+    known.guard == refusal.guard && is_named()
+}
+
+/// Why an acknowledgement covers none of the refusals that it is about, if these are about more
+/// objects together than it is for.
+fn exceeded(known: &Acknowledgement, refusals: &[Refusal]) -> Option<String> {
+    let most = known.at_most?;
+    let about: Vec<_> = refusals.iter().filter(|refusal| fits(known, refusal)).collect();
+    // Refusals of the whole run, and of rules, are about the same objects again.
+    let is_again =
+        |refusal: &&&Refusal| &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach;
+    let again = about.iter().filter(is_again).map(|refusal| refusal.objects).max();
+    let others = about.iter().filter(|refusal| !is_again(refusal));
+    let objects = others.map(|refusal| refusal.objects).sum::<usize>().max(again.unwrap_or(0));
+    let what = match about[..] {
+        [one] => format!("`{}` is about {objects}", one.address),
+        _ => format!("the {} refusals that it matches are about {objects} together", about.len()),
+    };
+    let is_over = objects > most;
+    is_over.then(|| format!("the acknowledgement of `{known}` is for {most} at most, and {what}"))
 }
 
 /// Why a glob that matches a refusal does not acknowledge it: otherwise a branch with a rename

@@ -3,11 +3,13 @@
 //! The kept fields are listed, never the excluded ones: the fields in the tables of kinds, and what
 //! their data names in addition. A sensitive value, or a URL that may contain a credential, is kept
 //! only if the manifests declare that very value in plain text, because every reader of the
-//! snapshot can read it there. Otherwise it is left out, as if the service did not return it, or
+//! snapshot can read it there. An address that contains a known secret is sensitive, too.
+//! Otherwise it is left out, as if the service did not return it, or
 //! kept as a digest ([`seal`](super::seal)). If leaving it out would mean something, its whole
 //! collection counts as not read.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -248,14 +250,15 @@ impl Keep {
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
         for name in extra.filter(|_| !matches!(home.place, Place::Container(_))) {
-            kept.extend(raw.get(name).map(|value| (name.to_owned(), self.shown(value))));
+            let value = raw.get(name).filter(|value| !self.holds_secret(value));
+            kept.extend(value.map(|value| (name.to_owned(), self.shown(value))));
         }
         for spec in section.table().specs() {
             let modern = spec.field.replaced_by.as_deref();
             let modern = modern.filter(|name| section.table().get(name).is_none());
-            kept.extend(
-                modern.and_then(|name| Some((name.to_owned(), self.shown(raw.get(name)?)))),
-            );
+            let modern = modern.and_then(|name| Some((name, raw.get(name)?)));
+            let modern = modern.filter(|(_, value)| !self.holds_secret(value));
+            kept.extend(modern.map(|(name, value)| (name.to_owned(), self.shown(value))));
             let Some(live) = spec.field.live_name(&spec.name) else { continue };
             let Some(value) = raw.get(live) else { continue };
             if !self.is_sensitive(section, spec, path, value, raw) {
@@ -294,7 +297,19 @@ impl Keep {
         value: &Json,
     ) -> Option<Json> {
         let is_alone = !section.is_in_object();
-        is_alone.then(|| sealed(self.key.as_ref(), section, path, spec, raw, value)).flatten()
+        let key = self.key.as_ref();
+        let shows_url = !self.holds_secret(value);
+        is_alone.then(|| sealed(key, section, path, spec, raw, value, shows_url)).flatten()
+    }
+
+    /// Whether a text in `value` contains a secret of this run.
+    fn holds_secret(&self, value: &Json) -> bool {
+        match value {
+            Json::String(text) => matches!(self.secrets.redacted(text), Cow::Owned(_)),
+            Json::Array(items) => items.iter().any(|item| self.holds_secret(item)),
+            Json::Object(object) => object.values().any(|value| self.holds_secret(value)),
+            _ => false,
+        }
     }
 
     /// Whether the live `value` of a field is secret, or may be.
@@ -307,6 +322,9 @@ impl Keep {
         raw: &Object,
     ) -> bool {
         let Field { secrecy, compare, .. } = &spec.field;
+        if *secrecy != Secrecy::Open && self.holds_secret(value) {
+            return true;
+        }
         let may_be = match (secrecy, value) {
             (Secrecy::Open, _) | (_, Json::Null) => false,
             (Secrecy::Address, Json::String(url)) => text::mask_url(url) != url.as_str(),

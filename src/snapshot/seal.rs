@@ -47,7 +47,8 @@ impl Declared {
 }
 
 /// The object that replaces the sensitive `value` of a field in the entry `raw` below `path`; `None`
-/// if there is nothing to keep. Equal values of two objects have different digests.
+/// if there is nothing to keep. Equal values of two objects have different digests. A URL that
+/// contains a known secret is not shown, not even in part.
 pub(super) fn sealed(
     key: Option<&Key>,
     section: Section,
@@ -55,9 +56,10 @@ pub(super) fn sealed(
     spec: &Spec,
     raw: &Object,
     value: &Json,
+    shows_url: bool,
 ) -> Option<Json> {
     let digest = key.map(|key| key.of(&subject(section, path, spec, raw, value)));
-    let url = value.as_str().filter(|_| is_url_of_identity(section, spec));
+    let url = value.as_str().filter(|_| shows_url && is_url_of_identity(section, spec));
     let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
     let parts = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
     let sealed: Object = parts.collect();

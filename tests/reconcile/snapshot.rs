@@ -331,6 +331,29 @@ fn a_hook_with_a_possible_credential_is_distinguished_by_its_host_and_path() {
     });
 }
 
+/// An address that contains a secret of the run is kept as a digest or not at all: what stands for
+/// the secret is no difference.
+#[test]
+fn an_address_with_a_known_secret_is_no_difference() {
+    runtime().block_on(async {
+        let url = "https://chat.example.org/hooks/the-chat-of-the-team";
+        let seed = seed(&[json!({"path": "acme/shop", "hooks": [{"url": url}]})]);
+        let mut world = World::new(Profile::default(), seed).await;
+        world.set("CHAT_URL", url);
+        let sections = json!({"hooks": [{"url": {"env": "CHAT_URL"}}]});
+        world.declare(&[project("acme/shop", sections)]);
+        assert_eq!(world.plan().await.steps.len(), 0);
+        for (key, unread) in [(None, vec!["acme/shop#hooks"]), (Some(key()), vec![])] {
+            let snapshot = world.snapshot_with(key.clone()).await;
+            assert!(!snapshot.contains("the-chat"), "{snapshot}");
+            let plan = world.plan_with_key(&snapshot, key).await;
+            assert_eq!(plan.steps.len(), 0, "{:#?}", plan.steps);
+            let incomplete = plan.incomplete.iter().map(|scope| &scope.address);
+            assert_eq!(addresses(incomplete), unread);
+        }
+    });
+}
+
 /// A refused token ends a snapshot as it ends a plan.
 #[test]
 fn a_refused_token_ends_a_snapshot() {

@@ -104,7 +104,7 @@ impl Request {
         must_work: bool,
         cx: &Context,
     ) -> Result<Found, Failure> {
-        let (content, trouble) = match self.content(named, around) {
+        let (content, trouble) = match self.content(named, around, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
             Err(trouble) => (None, Some((trouble, self.variable.is_none()))),
@@ -127,6 +127,7 @@ impl Request {
         &self,
         named: &Path,
         around: &Surroundings,
+        cx: &Context,
     ) -> Result<Result<Content, Error>, Error> {
         let repository = Repository::of(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
@@ -140,6 +141,11 @@ impl Request {
         // No `undrift.yaml` above counts.
         std::fs::create_dir(folder.path().join(".git")).map_err(failed)?;
         if repository.export(&commit, &root, folder.path())? == 0 {
+            cx.output.tell(&format!(
+                "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
+                escape(&self.revision),
+                if root.is_empty() { "." } else { root.as_str() },
+            ));
             return Ok(Ok(Content::default()));
         }
         let around = Surroundings { folder: folder.path().to_owned(), today: around.today };

@@ -186,7 +186,7 @@ impl SelectArgs {
         });
     }
 
-    fn selection(&self) -> Selection {
+    pub(super) fn selection(&self) -> Selection {
         Selection { only: self.only.clone(), exclude: self.exclude.clone() }
     }
 

@@ -72,9 +72,10 @@ impl<'a> Opening<'a> {
             loaded.against(&content.config.lints);
         }
         let manifests = usable(loaded, reports, cx)?;
+        let selection = self.args.select.selection();
         let session = self.with(manifests, around.today, reports, cx).await?;
         Ok(match base {
-            Some((found, used)) => session.against(found, used, cx),
+            Some((found, used)) => session.against(found, used, &selection, cx),
             None => session,
         })
     }

@@ -17,6 +17,7 @@ use crate::{
     live::Live,
     manifest::Config,
     plan::{Base, Comparison, Limits, Plan, Rest},
+    selection::Selection,
 };
 
 /// How a session uses a base.
@@ -42,7 +43,13 @@ pub(super) struct Compared {
 
 impl Session {
     /// The session with a base. The limits of both sides hold.
-    pub(in crate::cli) fn against(mut self, found: Found, used: Use, cx: &Context) -> Self {
+    pub(in crate::cli) fn against(
+        mut self,
+        found: Found,
+        used: Use,
+        selection: &Selection,
+        cx: &Context,
+    ) -> Self {
         let mut against = Comparison { revision: found.revision, ..Comparison::default() };
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
@@ -67,6 +74,8 @@ impl Session {
         let (removals, reach) = limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
+        let gone = base.gone(&self.desired).into_iter();
+        against.removed = gone.filter(|address| selection.holds(address)).collect();
         base.remember(&mut self.desired.containers);
         if used.only_changed {
             let all = self.desired.containers.len();

@@ -348,15 +348,20 @@ impl Rules {
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
         for (at, Known { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
-            // Only the service knows what it includes; and of two profiles with one name, it is
-            // unknown which one is used.
+            // Only the service knows what it, or another rule, includes; and of two profiles with one
+            // name, it is unknown which one is used.
+            let is_where = matches!(rule.holds, Holds::Where { .. });
             let is_second = match &rule.holds {
                 Holds::Whoever { name, .. } => {
                     self.profiles.get(&(rule.scope, name.clone())) != Some(&at)
                 }
                 Holds::Where { .. } => false,
             };
-            let may_match = is_second || rule.includes && !is_of_one_part(rule);
+            let includes = self
+                .rules
+                .iter()
+                .any(|known| known.rule.includes && known.rule.scope == rule.scope);
+            let may_match = is_second || is_where && includes && !is_of_one_part(rule);
             if may_match && !is_used.load(Ordering::Relaxed) {
                 continue;
             }

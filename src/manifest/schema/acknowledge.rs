@@ -23,7 +23,8 @@ pub(in crate::manifest) struct Acknowledge {
     #[schemars(length(min = 1), example = &"acme/shop#members")]
     #[expect(dead_code, reason = "read from the document, so that a fault in it has a place")]
     pub(in crate::manifest) at: String,
-    /// The maximum number of objects in the refusal. Default: any number.
+    /// The maximum number of objects in all refusals that it matches together. Default: any
+    /// number.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(in crate::manifest) at_most: Option<usize>,
     /// The last day on which it is valid, in UTC. Default: no end.

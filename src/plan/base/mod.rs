@@ -21,7 +21,7 @@ pub use rest::{Rest, left};
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
     address::Address,
-    desired::{Container, DeclaredSection, meaning},
+    desired::{Container, DeclaredSection, Desired, meaning},
     diff::{Label, Step},
     kind::forms,
     kinds,
@@ -58,8 +58,8 @@ pub struct Comparison {
     /// state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub already: Vec<Adopted>,
-    /// Live entries that the base lists and the branch does not, and that stay because no policy
-    /// removes them.
+    /// What the base declares and the branch does not, and what stays as it is: groups, projects
+    /// and sections, and live entries that no policy removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Address>,
     /// What apply excludes because the branch did not ask for it; not among the steps.
@@ -161,6 +161,27 @@ impl Base {
                 }
             }
         }
+    }
+
+    /// The groups, projects and sections that the base declares and `here` does not declare any more.
+    pub fn gone(&self, here: &Desired) -> Vec<Address> {
+        let Self::Known(base) = self else { return Vec::new() };
+        let own: BTreeMap<_, _> =
+            here.containers.iter().map(|own| (own.path.to_lowercase(), own)).collect();
+        let mut gone = Vec::new();
+        for (path, before) in &base.all {
+            let now = here.moves.home(path).to_lowercase();
+            match own.get(&now) {
+                None if here.moves.declares(path) || before.life.absent().is_some() => {}
+                None => gone.push(before.address()),
+                Some(own) => {
+                    let sections = before.sections.iter().map(|section| section.of.section);
+                    let lost = sections.filter(|section| own.section(section).is_none());
+                    gone.extend(lost.map(|section| own.address().section(section)));
+                }
+            }
+        }
+        gone
     }
 
     /// The containers of `all` whose declarations differ from the base, or below which a

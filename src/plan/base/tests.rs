@@ -1,10 +1,12 @@
 //! Tests of every combination of base, branch and live state.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
 use crate::{
-    desired::{Creation, Declared, Unlisted, testing::shop},
+    desired::{Creation, Declared, Life, Moves, Unlisted, testing::shop},
     diff::Action,
     kind::{Former, Target, Wanted},
     live::{
@@ -55,6 +57,36 @@ fn label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
         Some(base) if Some(base) == live => Label::Change,
         Some(_) => Label::Both,
     }
+}
+
+/// Groups, projects and sections that the branch no longer declares are named, unless it declares
+/// them elsewhere.
+#[test]
+fn what_the_branch_no_longer_declares_is_named() {
+    let at = |path: &str, sections: Json, previously: &[&str]| {
+        let previously = previously.iter().map(|path| Sourced {
+            value: Arc::from(*path),
+            origin: crate::desired::testing::origin(1),
+        });
+        let life = Life { previously: previously.collect(), ..Life::default() };
+        Container { path: path.into(), life, ..shop(&sections, Unlisted::Report) }
+    };
+    let both = json!({"settings": {"description": "a"}, "variables": []});
+    let base = Base::of(
+        [
+            at("acme/a", both.clone(), &[]),
+            at("acme/b", both.clone(), &[]),
+            at("acme/c", both.clone(), &[]),
+        ],
+        &[],
+    );
+    let settings = json!({"settings": {"description": "a"}});
+    let containers = vec![at("acme/b", settings, &[]), at("acme/cc", both, &["acme/c"])];
+    let moves = Arc::new(Moves::of(&containers));
+    let here = Desired { containers, moves, ..Desired::default() };
+    let gone: Vec<_> = base.gone(&here).iter().map(ToString::to_string).collect();
+    assert_eq!(gone, ["acme/a", "acme/b#variables"]);
+    assert_eq!(Base::Unknown.gone(&here), []);
 }
 
 #[test]

@@ -269,6 +269,18 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     assert_eq!(acknowledged(&over), (3, 0, vec![]), "the check of the manifests warns of it");
     // One valid acknowledgement is enough.
     assert_eq!(acknowledged(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
+    // The number counts for all that a glob matches, and not twice for the whole run.
+    let glob = |most| Acknowledgement { at_most: Some(most), ..ack("removals:acme/**") };
+    assert_eq!(acknowledged(&[glob(18)]), (0, 3, vec![]));
+    let exceeded = "the acknowledgement of `removals:acme/**` is for 17 at most, and the 3 refusals that it matches are about 18 together";
+    assert_eq!(acknowledged(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
+    let mut plan = plan(3);
+    let everything = Address::container("**".into());
+    let whole = Refusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
+    plan.refusals.extend((0..3).map(refusal).chain([whole]));
+    let known = Acknowledgement { at_most: Some(18), ..ack("removals:**") };
+    assert_eq!(plan.acknowledge(&[known], &Moves::default(), TODAY), []);
+    assert!(plan.refusals.is_empty());
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn listed(item: &Item<'_>, others: &[&Item<'_>], help: Option<&str>, ink: Ink<'_
 fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
     let all = acknowledgement(refusal, others.iter().copied());
     let at = all.split_once(':').map_or("", |(_, at)| at);
-    let objects = others.iter().map(|other| other.objects).fold(refusal.objects, usize::max);
+    let objects = refusal.objects + others.iter().map(|other| other.objects).sum::<usize>();
     let (guard, at) = (refusal.guard, Json::from(at));
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }

@@ -87,7 +87,9 @@ fn nothing(plan: &Plan, title: Title) -> Line {
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (title, is_whole) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
-            "no changes: everything is declared as at the base".to_owned()
+            let is_less = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
+            let what = if is_less { "what is declared here" } else { "everything" };
+            format!("no changes: {what} is declared as at the base")
         }
         (_, true) if unchanged > 0 => {
             let differ = if unchanged == 1 { "differs" } else { "differ" };

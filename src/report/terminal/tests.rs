@@ -559,7 +559,7 @@ fn alike_refusals_are_one_in_every_format() {
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
         assert_eq!(is_for_all, shown == 1, "{text}");
         let comment = world.written("plan", |report| markdown::report(report, &marker, &secrets));
-        let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 40}}");
+        let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 820}}");
         assert_eq!(comment.matches("{kind: Acknowledge").count(), shown, "{comment}");
         assert_eq!(comment.contains(&all), shown == 1, "{comment}");
         let page = world.written("plan", |report| html::report(report, &secrets));
