@@ -68,6 +68,9 @@ use truth::Truth;
 const SEEDS: usize = 100;
 /// The default number of scenarios, smallest first, in which every fault is tried at every request.
 const EXHAUSTIVE: usize = 1;
+/// The scenarios in which faults of the connection are tried at every request: by default every
+/// other one.
+const CONNECTIONS: [&str; 3] = ["create-all", "change-all", "project-rename-and-move"];
 /// The default number of scenarios in which paths pass to others between any two requests.
 const PATHS: usize = 1;
 
@@ -406,9 +409,14 @@ fn every_single_fault_at_every_request_is_survived() {
     let courses = simulator.courses();
     let scenarios = scenarios.min(courses.len());
     let mut schedules = Vec::new();
-    for course in &courses[..scenarios] {
+    for (place, course) in courses.iter().enumerate() {
+        let is_broken = CONNECTIONS.contains(&&*course.scenario);
         for at in 0..course.requests {
             for (number, fault) in faults.iter().enumerate() {
+                let is_next = all || (at + number / 2).is_multiple_of(2);
+                if place >= scenarios && !(is_broken && fault.is_of_connection() && is_next) {
+                    continue;
+                }
                 for trusts in trusting(all, at + number) {
                     let faults = vec![(at, fault.clone())];
                     schedules.push(Schedule { faults, trusts, ..simulator.calm(&course.scenario) });
@@ -418,7 +426,7 @@ fn every_single_fault_at_every_request_is_survived() {
     }
     let played = simulator.all_hold(schedules.into_iter());
     println!(
-        "{played} runs: each of {} faults at each request of {scenarios} scenarios",
+        "{played} runs: each of {} faults at each request of {scenarios} scenarios, and more",
         faults.len()
     );
 }

@@ -322,6 +322,25 @@ impl Fault {
         all
     }
 
+    /// Whether the request or its answer is lost or damaged on its way, or the run is killed there.
+    pub(crate) const fn is_of_connection(&self) -> bool {
+        use Fault::*;
+        matches!(
+            self,
+            DropBefore
+                | DropAfter
+                | StatusBefore(502)
+                | StatusAfter(503)
+                | Truncated
+                | Empty
+                | Html
+                | HtmlAfter
+                | Redirect
+                | KillBefore
+                | KillAfter
+        )
+    }
+
     /// A short name for counting.
     pub(crate) fn name(&self) -> String {
         let json = serde_json::to_value(self).unwrap();
