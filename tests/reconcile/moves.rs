@@ -400,37 +400,6 @@ async fn a_project_at_none_of_its_paths_is_created_only_if_allowed() {
     world.converge("created").await;
 }
 
-/// Each call of a rename and a move loses its answer, before or after it was carried out, or is
-/// refused once; the next run finishes the rest.
-#[tokio::test]
-async fn a_move_with_a_lost_answer_is_finished_by_the_next_run() {
-    for (path, nth) in [("/projects/", 1), ("/transfer", 1)] {
-        let misfortunes = [
-            Misfortune::DropBefore,
-            Misfortune::CommitThenDrop,
-            Misfortune::StatusBefore(500),
-            Misfortune::StatusAfter(502),
-            Misfortune::EmptyBody,
-        ];
-        for what in misfortunes {
-            let fault = Fault {
-                method: Some("PUT".parse().unwrap()),
-                path_contains: path.to_owned(),
-                nth,
-                what: what.clone(),
-            };
-            let profile = Profile { faults: vec![fault], ..Profile::default() };
-            let mut world = World::new(profile, two_groups(&[old("acme/shop")])).await;
-            world.acknowledged = vec!["transfer:**"];
-            let id = id_at(&world, "acme/shop").await;
-            world.declare(&[moved("other/store", "acme/shop")]);
-            world.apply().await;
-            world.converge(&format!("{path} {what:?}")).await;
-            assert_eq!(id_at(&world, "other/store").await, id);
-        }
-    }
-}
-
 /// A tree below `base`, a group with the former paths in `former`.
 fn tree(base: &str, former: &[&str]) -> Vec<Json> {
     let rule = json!({"name": "main", "allowed_to_merge": [{"group": format!("{base}/leads")}]});
@@ -647,33 +616,6 @@ async fn visibility_is_narrowed_before_a_move_to_a_less_visible_group() {
     shown(&mut documents, "public");
     world.declare(&documents);
     world.converge("public again").await;
-}
-
-/// The same as for a project.
-#[tokio::test]
-async fn a_group_move_with_a_lost_answer_is_finished_by_the_next_run() {
-    for (path, call) in [("renamed", "/groups/"), ("acme/start", "/transfer")] {
-        for what in
-            [Misfortune::DropBefore, Misfortune::CommitThenDrop, Misfortune::StatusAfter(502)]
-        {
-            let mut world = World::new(Profile::default(), seed(&[])).await;
-            world.acknowledged = vec!["transfer:**"];
-            world.declare(&tree("start", &[]));
-            world.converge("created").await;
-            let before = ids(&world, "start").await;
-            world.declare(&tree(path, &["start"]));
-            let method = if call == "/transfer" { "POST" } else { "PUT" };
-            world.sandbox.add_fault(Fault {
-                method: Some(method.parse().unwrap()),
-                path_contains: call.to_owned(),
-                nth: 1,
-                what: what.clone(),
-            });
-            world.apply().await;
-            world.converge(&format!("{path} {what:?}")).await;
-            assert_eq!(ids(&world, path).await, before);
-        }
-    }
 }
 
 /// A watched group is not moved; what is below it is found there, and changed.
