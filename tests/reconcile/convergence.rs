@@ -717,48 +717,6 @@ async fn a_default_branch_is_set_with_the_readme() {
 }
 
 #[tokio::test]
-async fn entries_come_and_go() {
-    let mut world = World::new(
-        Profile::default(),
-        seed(&[json!({
-            "path": "acme/shop",
-            "variables": [{"key": "OLD", "value": "x"}, {"key": "OLD", "environment_scope": "prod", "value": "y"}, {"key": "KEEP", "value": "z"}],
-            "members": [{"user": "bob", "access_level": 30}],
-            "hooks": [{"url": "https://a.example.org"}, {"url": "https://b.example.org"}],
-            "push_rule": {"member_check": true},
-        })]),
-    )
-    .await;
-    world.acknowledged = vec!["protection:**"];
-    world.declare(&[project(
-        "acme/shop",
-        json!({
-            "variables": [{"key": "OLD", "environment_scope": "prod", "state": "absent"}, {"key": "NEW", "value": "n"}],
-            "hooks": [{"url": "https://a.example.org", "push_events": false}],
-            "push_rule": null,
-            "unlisted": {"hooks": "delete"},
-        }),
-    )]);
-    world.converge("coming and going").await;
-    let keys = |list: Json, name: &str| {
-        list.as_array()
-            .unwrap()
-            .iter()
-            .map(|e| e[name].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    let mut variables = keys(world.get("/projects/acme%2Fshop/variables").await, "key");
-    variables.sort();
-    assert_eq!(variables, ["KEEP", "NEW", "OLD"]);
-    assert_eq!(
-        keys(world.get("/projects/acme%2Fshop/hooks").await, "url"),
-        ["https://a.example.org"]
-    );
-    assert_eq!(keys(world.get("/projects/acme%2Fshop/members").await, "username"), ["bob"]);
-    assert_eq!(world.get("/projects/acme%2Fshop/push_rule").await, Json::Null);
-}
-
-#[tokio::test]
 async fn archived_projects_are_skipped_unarchived_and_archived() {
     for release in [REFERENCE, LATER] {
         archived_projects(Profile::default().at(release)).await;
