@@ -87,16 +87,12 @@ type Outgoing =
 struct Dropped;
 
 /// Serves until `stop` changes, then lets requests in flight finish.
-pub(crate) async fn serve(listener: TcpListener, front: Arc<Shared>, stop: watch::Receiver<bool>) {
-    serve_in(Places::new(MOST_CONNECTIONS), listener, front, stop).await;
-}
-
-async fn serve_in(
-    places: Arc<Places>,
+pub(crate) async fn serve(
     listener: TcpListener,
     front: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let places = Places::new(MOST_CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -332,54 +328,7 @@ fn without_secrets(method: &Method, target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-    use super::super::Conditions;
-    use super::super::attributes::Tier;
-    use super::super::store::{Data, Store};
     use super::*;
-
-    #[tokio::test]
-    async fn slow_clients_leave_a_place_for_quick_ones() {
-        let store = Store::open(&Data::Memory, false).expect("memory");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let front = Shared {
-            service: Arc::new(Service::new(store, Tier::Free, Conditions::default())),
-            turns: CallLimiter::default(),
-            faults: Arc::default(),
-            latency: Duration::ZERO,
-            log: None,
-            hosts: Hosts::new(address, Vec::new()),
-            intake: Intake::default(),
-        };
-        let (_stop, stopped) = watch::channel(false);
-        tokio::spawn(serve_in(Places::new(4), listener, Arc::new(front), stopped));
-        let withheld =
-            b"POST /api/v4/projects HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-                .as_slice();
-        let mut slow = Vec::new();
-        for sent in [b"", b"GET /api".as_slice(), withheld, b""] {
-            let mut stream = TcpStream::connect(address).await.expect("a connection");
-            stream.write_all(sent).await.expect("sent");
-            slow.push(stream);
-        }
-        let mut quick = TcpStream::connect(address).await.expect("a connection");
-        quick
-            .write_all(
-                b"GET /api/v4/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-            )
-            .await
-            .expect("sent");
-        let mut text = String::new();
-        quick.read_to_string(&mut text).await.expect("an answer");
-        assert!(text.starts_with("HTTP/1.1 401 "), "{text}");
-        assert_eq!(
-            slow[0].read(&mut [0; 1]).await.ok(),
-            Some(0),
-            "who has waited longest is sent away"
-        );
-    }
 
     #[test]
     fn the_log_has_no_secrets() {

@@ -54,7 +54,7 @@ async fn a_body_that_is_withheld_is_refused() {
 async fn slow_clients_hold_nobody_up() {
     let running = sandbox().await;
     let mut slow = Vec::new();
-    for _ in 0..100 {
+    for _ in 0..300 {
         let mut stream = TcpStream::connect(running.addr()).await.expect("a connection");
         stream
             .write_all(
@@ -66,6 +66,8 @@ async fn slow_clients_hold_nobody_up() {
     }
     let text = answer(&running, &head("GET /api/v4/projects/1", "\r\n")).await;
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    let read = slow[0].read(&mut [0; 1]).await.ok();
+    assert_eq!(read, Some(0), "who has waited longest is sent away");
 }
 
 /// The announced bodies are larger than the memory for all bodies.
