@@ -783,16 +783,18 @@ async fn imports_go_by_the_real_names_of_the_hosts_too() {
 
 #[tokio::test]
 async fn imports_can_be_canceled_while_they_run() {
-    let world = World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile {
-            import_delay: Duration::from_secs(3600),
-            housekeeping_lease: Duration::from_secs(3600),
-            gists: true,
-            ..Profile::default()
+    let world = World::seeded(
+        usual_seed(),
+        Config {
+            profile: Profile {
+                import_delay: Duration::from_secs(3600),
+                housekeeping_lease: Duration::from_secs(3600),
+                gists: true,
+                ..Profile::default()
+            },
+            ..Config::default()
         },
-        ..Config::default()
-    })
+    )
     .await;
     let wanted = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme", "new_name": "in"});
     let blank = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": ""});

@@ -17,13 +17,8 @@ const RITA: i64 = 5;
 const STRANGER: i64 = 7;
 const ACME: i64 = 9;
 
-async fn on(tier: Tier) -> World {
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    World::start(Config { seed, tier: Some(tier), ..Config::default() }).await
-}
-
 async fn world() -> World {
-    on(Tier::Premium).await
+    World::on(Tier::Premium).await
 }
 
 /// Creates a private group of the administrator; returns its id.
@@ -35,7 +30,7 @@ async fn hidden(world: &World) -> i64 {
 
 #[tokio::test]
 async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
-    let free = on(Tier::Free).await;
+    let free = World::on(Tier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
     for (method, path) in
         [("GET", SETTINGS), ("POST", SETTINGS), ("GET", RULES), ("POST", RULES), ("PUT", FIRST)]
@@ -43,9 +38,8 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
         let got = free.call("mia", method, path, &NO).await;
         assert_eq!((got.status, &got.body), (404, &unlicensed), "{}", fact("approval-tier"));
     }
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let (release, tier) = (Some(OBSERVED), Some(Tier::Free));
-    let later = World::start(Config { seed, release, tier, ..Config::default() }).await;
+    let later = World::seeded(usual_seed(), Config { release, tier, ..Config::default() }).await;
     for (body, status) in [(json!({"merge_requests_author_approval": true}), 201), (json!({}), 400)]
     {
         let got = later.call("mia", "POST", SETTINGS, &body).await;

@@ -10,12 +10,7 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 
 async fn at(release: Release) -> World {
-    World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        release: Some(release),
-        ..Config::default()
-    })
-    .await
+    World::seeded(usual_seed(), Config { release: Some(release), ..Config::default() }).await
 }
 
 #[tokio::test]

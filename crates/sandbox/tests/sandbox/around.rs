@@ -719,12 +719,8 @@ async fn a_group_keeps_its_settings_and_its_avatar() {
     assert_eq!(answer.body["avatar_url"], address, "{}", fact("group-settings"));
     let answer = world.call("olive", "PUT", "/groups/acme", &json!({"avatar": ""})).await;
     assert_eq!(answer.body["avatar_url"], NO, "{}", fact("group-settings"));
-    let free = World::start(Config {
-        tier: Some(Tier::Free),
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        ..Config::default()
-    })
-    .await;
+    let free =
+        World::seeded(usual_seed(), Config { tier: Some(Tier::Free), ..Config::default() }).await;
     let answer = free.call("olive", "PUT", "/groups/acme", &json!({"membership_lock": true})).await;
     assert_eq!(
         (answer.status, answer.body.get("membership_lock")),

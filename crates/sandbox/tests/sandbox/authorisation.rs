@@ -101,12 +101,14 @@ async fn world() -> World {
             {"path": "open/thing", "settings": {"visibility": "public"}},
         ],
     });
-    World::start(Config {
-        seed: Some(Seed::from_json(seed).expect("a seed")),
-        // A deleted project still exists for the next call.
-        profile: Profile { deletion_delay: Some(7), ..Profile::default() },
-        ..Config::default()
-    })
+    World::seeded(
+        seed,
+        Config {
+            // A deleted project still exists for the next call.
+            profile: Profile { deletion_delay: Some(7), ..Profile::default() },
+            ..Config::default()
+        },
+    )
     .await
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, Running, Seed, start};
+use undrift_sandbox::{Clock, Config, Running, Seed, Tier, start};
 
 use super::facts::Fact;
 
@@ -63,8 +63,24 @@ impl World {
             jiff::Timestamp::from_millisecond(asked.fetch_add(1, Ordering::Relaxed))
                 .expect("a time")
         });
+        Self::seeded(seed, Config { clock, ..Config::default() }).await
+    }
+
+    pub(crate) async fn seeded(seed: Value, config: Config) -> Self {
         let seed = Some(Seed::from_json(seed).expect("a seed"));
-        Self::start(Config { seed, clock, ..Config::default() }).await
+        Self::start(Config { seed, ..config }).await
+    }
+
+    /// The usual world on this tier.
+    pub(crate) async fn on(tier: Tier) -> Self {
+        Self::seeded(usual_seed(), Config { tier: Some(tier), ..Config::default() }).await
+    }
+
+    /// The usual world with this release in its seed.
+    pub(crate) async fn at(release: &str) -> Self {
+        let mut seed = usual_seed();
+        seed["release"] = release.into();
+        Self::with(seed).await
     }
 
     /// The usual world: one group with a project, and a user for each role. Their tokens are their
@@ -93,6 +109,11 @@ impl World {
 
     pub(crate) async fn get(&self, token: &str, path: &str) -> Got {
         self.call(token, "GET", path, &Value::Null).await
+    }
+
+    pub(crate) async fn group_id(&self, group: &str) -> i64 {
+        let path = format!("/groups/{}", group.replace('/', "%2F"));
+        self.get(ROOT, &path).await.body["id"].as_i64().expect("a group")
     }
 
     /// Makes the calls of a table in order, and compares status and body. A null body is not

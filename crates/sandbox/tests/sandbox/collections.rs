@@ -11,9 +11,8 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 async fn at(release: Release) -> World {
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let tier = Some(Tier::Ultimate);
-    World::start(Config { seed, release: Some(release), tier, ..Config::default() }).await
+    World::seeded(usual_seed(), Config { release: Some(release), tier, ..Config::default() }).await
 }
 
 fn below(path: &str) -> &'static str {
@@ -525,10 +524,9 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
 #[tokio::test]
 async fn a_project_that_no_longer_exists_is_in_no_list() {
     // Nothing delays a deletion there.
-    let (seed, release, tier) = (Seed::from_json(usual_seed()), Release::new(17, 0), Tier::Free);
-    let config =
-        Config { seed: seed.ok(), release: Some(release), tier: Some(tier), ..Config::default() };
-    let world = World::start(config).await;
+    let (release, tier) = (Some(Release::new(17, 0)), Some(Tier::Free));
+    let config = Config { release, tier, ..Config::default() };
+    let world = World::seeded(usual_seed(), config).await;
     let new = world.call("mia", "POST", "/projects", &json!({"path": "gone"})).await.body;
     let list = "/projects/1/job_token_scope/allowlist";
     let entry = json!({"target_project_id": new["id"]});
@@ -576,9 +574,9 @@ async fn a_described_collection_is_served() {
     // The sandbox has this one itself.
     let known = Collection::new("/projects/{id}/milestones");
     let collections = vec![toys, named, known];
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let tier = Some(Tier::Premium);
-    let world = World::start(Config { seed, tier, collections, ..Config::default() }).await;
+    let world =
+        World::seeded(usual_seed(), Config { tier, collections, ..Config::default() }).await;
     let toy = json!({"name": " ball ", "loud": true, "note": "x", "late": "x", "dear": "x"});
     let shown =
         json!({"code": "1", "name": "ball", "toy_size": 3, "loud": true, "owner": "project"});
@@ -765,9 +763,9 @@ async fn jobs_alone_make_resource_groups() {
     for (release, expected) in
         [(Release::new(18, 3), "unordered"), (Release::new(18, 4), "oldest_first")]
     {
-        let seed = Some(Seed::from_json(seed.clone()).expect("a seed"));
         let world =
-            World::start(Config { seed, release: Some(release), ..Config::default() }).await;
+            World::seeded(seed.clone(), Config { release: Some(release), ..Config::default() })
+                .await;
         let got = world.get("dan", one).await.body;
         assert_eq!(got["process_mode"], expected, "{rule} {release}");
     }

@@ -12,13 +12,10 @@ const ONE: &str = "/projects/1";
 const RESTORE: &str = "/projects/1/restore";
 
 async fn at(release: Release, tier: Tier, profile: Profile) -> World {
-    World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        release: Some(release),
-        tier: Some(tier),
-        profile,
-        ..Config::default()
-    })
+    World::seeded(
+        usual_seed(),
+        Config { release: Some(release), tier: Some(tier), profile, ..Config::default() },
+    )
     .await
 }
 

@@ -399,9 +399,9 @@ async fn every_dialect_answers_differently() {
         let mut profile = Profile::default();
         turn_on(&mut profile);
         let tier = if switch == "unlicensed_forbidden" { Tier::Free } else { Tier::Ultimate };
-        let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
         let world =
-            World::start(Config { seed, profile, tier: Some(tier), ..Config::default() }).await;
+            World::seeded(usual_seed(), Config { profile, tier: Some(tier), ..Config::default() })
+                .await;
         world.check(calls(switch)).await;
     }
 }
@@ -409,8 +409,7 @@ async fn every_dialect_answers_differently() {
 #[tokio::test]
 async fn a_dialect_hides_unlisted_attributes() {
     let profile = Profile { unlisted_attributes_hidden: true, ..Profile::default() };
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    let world = World::start(Config { seed, profile, ..Config::default() }).await;
+    let world = World::seeded(usual_seed(), Config { profile, ..Config::default() }).await;
     let project = world
         .call("mia", "PUT", SHOP, &json!({"monitor_access_level": "private", "lfs_enabled": false}))
         .await
@@ -459,8 +458,7 @@ async fn the_default_profile_answers_as_documented() {
 #[tokio::test]
 async fn the_owner_has_three_fields_in_a_dialect() {
     let profile = Profile { owner_in_brief: true, ..Profile::default() };
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    let world = World::start(Config { seed, profile, ..Config::default() }).await;
+    let world = World::seeded(usual_seed(), Config { profile, ..Config::default() }).await;
     let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();
     let project = world.call("dan", "POST", "/projects", &json!({"path": "mine"})).await.body;
     assert_eq!(

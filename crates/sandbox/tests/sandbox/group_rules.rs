@@ -21,12 +21,14 @@ async fn world() -> World {
         ],
         "projects": [{"path": "acme/thing"}],
     });
-    World::start(Config {
-        seed: Some(Seed::from_json(seed).expect("a seed")),
-        profile: Profile::default().at(OBSERVED),
-        tier: Some(Tier::Ultimate),
-        ..Config::default()
-    })
+    World::seeded(
+        seed,
+        Config {
+            profile: Profile::default().at(OBSERVED),
+            tier: Some(Tier::Ultimate),
+            ..Config::default()
+        },
+    )
     .await
 }
 

@@ -47,17 +47,11 @@ fn seed() -> Value {
 }
 
 async fn on(tier: Tier) -> World {
-    let seed = Some(Seed::from_json(seed()).expect("a seed"));
-    World::start(Config { seed, tier: Some(tier), ..Config::default() }).await
+    World::seeded(seed(), Config { tier: Some(tier), ..Config::default() }).await
 }
 
 async fn world() -> World {
     on(Tier::Premium).await
-}
-
-async fn id(world: &World, group: &str) -> i64 {
-    let path = format!("/groups/{}", group.replace('/', "%2F"));
-    world.get(ROOT, &path).await.body["id"].as_i64().expect("a group")
 }
 
 fn keys(body: &Value) -> BTreeSet<&str> {
@@ -101,7 +95,7 @@ async fn lists_show_groups_in_a_short_form() {
         let made =
             world.call("eve", "POST", NEW, &json!({"name": "new", "path": "new"})).await.body;
         assert_eq!(keys(&made), whole, "{rule}: who makes one is no owner yet");
-        let to = json!({"group_id": id(&world, "open").await});
+        let to = json!({"group_id": world.group_id("open").await});
         let moved = world.call("eve", "POST", "/groups/new/transfer", &to).await.body;
         let mut expected = whole.clone();
         expected.remove("prevent_sharing_groups_outside_hierarchy");
@@ -127,10 +121,9 @@ const LATER_TOP_OWNED: &str = "auto_ban_user_on_excessive_projects_download duo_
 #[tokio::test]
 async fn a_group_of_a_later_release_shows_more_to_its_owners() {
     let rule = fact("group-keys");
-    let seed = Some(Seed::from_json(seed()).expect("a seed"));
     let profile = Profile::default().at(OBSERVED);
-    let config = Config { seed, profile, tier: Some(Tier::Ultimate), ..Config::default() };
-    let world = World::start(config).await;
+    let config = Config { profile, tier: Some(Tier::Ultimate), ..Config::default() };
+    let world = World::seeded(seed(), config).await;
     let listed = words(&[LISTED, LISTED_LICENSED, LATER]);
     let mut alone = words(&[LATER_ALONE, "shared_with_groups", ALONE_LICENSED]);
     alone.extend(listed.clone());
@@ -181,7 +174,7 @@ async fn administrators_ask_for_more() {
 #[tokio::test]
 async fn lists_of_groups_are_those_of_the_caller() {
     let world = world().await;
-    let deep = id(&world, "acme/deep").await;
+    let deep = world.group_id("acme/deep").await;
     world
         .call(
             ROOT,
@@ -241,7 +234,7 @@ async fn lists_of_groups_are_those_of_the_caller() {
 #[tokio::test]
 async fn groups_are_made_by_those_who_may() {
     let world = world().await;
-    let (acme, deep) = (id(&world, "acme").await, id(&world, "acme/deep").await);
+    let (acme, deep) = (world.group_id("acme").await, world.group_id("acme/deep").await);
     let group = |path: &str, parent: i64| json!({"name": path, "path": path, "parent_id": parent});
     let post =
         |rule, token, body, status, answer| (rule, token, "POST", "/groups", body, status, answer);
@@ -317,7 +310,7 @@ async fn groups_are_made_by_those_who_may() {
 #[tokio::test]
 async fn faults_of_a_new_group_are_one_text() {
     let world = world().await;
-    let (acme, open) = (id(&world, "acme").await, id(&world, "open").await);
+    let (acme, open) = (world.group_id("acme").await, world.group_id("open").await);
     let path_rule = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
     let name_rule = "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. It must start with letter, digit, emoji or '_'.";
     let new = |name: &str, path: &str| json!({"name": name, "path": path});
@@ -416,7 +409,7 @@ async fn faults_of_a_new_group_are_one_text() {
 #[tokio::test]
 async fn groups_are_nested_to_a_depth() {
     let world = world().await;
-    let mut parent = id(&world, "acme").await;
+    let mut parent = world.group_id("acme").await;
     let mut made = Vec::new();
     for number in 0..25 {
         let body = json!({"name": format!("g{number}"), "path": format!("g{number}"), "parent_id": parent});
@@ -764,7 +757,7 @@ async fn a_group_moves_only_where_it_may() {
     };
     let public = json!({"visibility": "public"});
     let team = group("ann", "team", "team", public.clone()).await;
-    let acme = id(&world, "acme").await;
+    let acme = world.group_id("acme").await;
     group("ann", "inner", "inner", json!({"parent_id": team, "visibility": "public"})).await;
     world
         .call(
@@ -776,8 +769,8 @@ async fn a_group_moves_only_where_it_may() {
         .await;
     let deep = group("ann", "deep", "deep", public).await;
     let to = |group: &Value| json!({"group_id": group});
-    let (acme, open) = (Value::from(acme), Value::from(id(&world, "open").await));
-    let inner = id(&world, "team/inner").await.into();
+    let (acme, open) = (Value::from(acme), Value::from(world.group_id("open").await));
+    let inner = world.group_id("team/inner").await.into();
     let refused = |path: &'static str, body: Value, why: &str| {
         let answer = json!({"message": format!("Transfer failed: {why}")});
         (fact("group-transfer"), "ann", "POST", path, body, 400, answer)
@@ -857,18 +850,20 @@ async fn a_group_may_wait_to_be_deleted() {
     let clock = Clock::new(move || {
         jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
     });
-    let world = World::start(Config {
-        seed: Some(Seed::from_json(seed()).expect("a seed")),
-        profile: Profile { deletion_delay: Some(7), ..Profile::default() },
-        clock,
-        ..Config::default()
-    })
+    let world = World::seeded(
+        seed(),
+        Config {
+            profile: Profile { deletion_delay: Some(7), ..Profile::default() },
+            clock,
+            ..Config::default()
+        },
+    )
     .await;
     let refused = |rule, method, path, body, text: &str| {
         (rule, "ann", method, path, body, 400, json!({"message": text}))
     };
     let marked = json!({"marked_for_deletion_on": "2030-03-17"});
-    let acme = id(&world, "acme").await;
+    let acme = world.group_id("acme").await;
     let taken = json!({"name": "again", "path": "deep", "parent_id": acme});
     let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
     let permanently = fact("group-delete-permanently");

@@ -11,12 +11,6 @@ const HOOK: &str = "/projects/acme%2Fshop/hooks/1";
 const GROUP: &str = "/groups/acme/hooks";
 const URL: &str = "https://ci.example.org/x";
 
-async fn at(release: &str) -> World {
-    let mut seed = usual_seed();
-    seed["release"] = release.into();
-    World::with(seed).await
-}
-
 /// The status of creating a hook with this URL.
 async fn made(world: &World, url: &Value) -> u16 {
     world.call("mia", "POST", HOOKS, &json!({"url": url})).await.status
@@ -56,7 +50,7 @@ async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
 
 #[tokio::test]
 async fn hooks_keep_what_was_sent() {
-    let world = at("18.9").await;
+    let world = World::at("18.9").await;
     let blank =
         json!({"url": URL, "name": "", "description": " d ", "push_events_branch_filter": ""});
     let unset = json!({
@@ -140,7 +134,7 @@ async fn hooks_keep_what_was_sent() {
 
 #[tokio::test]
 async fn branches_are_filtered_by_name_or_expression() {
-    let world = at("18.9").await;
+    let world = World::at("18.9").await;
     let rule = fact("hook-branch-filter");
     let filter = |filter: &str, strategy: &str| json!({"url": URL, "push_events_branch_filter": filter, "branch_filter_strategy": strategy});
     for (body, status, kept) in [
@@ -164,7 +158,7 @@ async fn branches_are_filtered_by_name_or_expression() {
 async fn secrets_of_hooks_are_shown_by_key() {
     const HEADER: &str = "/projects/acme%2Fshop/hooks/1/custom_headers/X-B";
     const VARIABLE: &str = "/projects/acme%2Fshop/hooks/1/url_variables/b";
-    let world = at("18.9").await;
+    let world = World::at("18.9").await;
     let (shape, routes) = (fact("hook-secrets"), fact("hook-secret-routes"));
     let url = "https://ci.example.org/{a}";
     let one = |key: &str| json!([{"key": key, "value": "v"}]);

@@ -116,14 +116,16 @@ async fn a_taken_name_is_told_as_errors() {
 
 #[tokio::test]
 async fn a_canceled_import_shows_its_source() {
-    let world = World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile {
-            import_delay: std::time::Duration::from_secs(3_600),
-            ..Profile::default()
+    let world = World::seeded(
+        usual_seed(),
+        Config {
+            profile: Profile {
+                import_delay: std::time::Duration::from_secs(3_600),
+                ..Profile::default()
+            },
+            ..Config::default()
         },
-        ..Config::default()
-    })
+    )
     .await;
     for (path, body, source) in [(EXTGIT, extgit(), "extgit/7"), (EXTSERVER, extserver(), "K/repo")]
     {
@@ -163,11 +165,10 @@ async fn a_canceled_import_shows_its_source() {
 
 #[tokio::test]
 async fn gists_fail_with_the_error_of_the_external_host() {
-    let world = World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile { gists: true, ..Profile::default() },
-        ..Config::default()
-    })
+    let world = World::seeded(
+        usual_seed(),
+        Config { profile: Profile { gists: true, ..Profile::default() }, ..Config::default() },
+    )
     .await;
     let gists = |token: &str, status: u16| {
         (

@@ -8,12 +8,6 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 const SETTINGS: &str = "/application/settings";
 
-async fn at(release: &str) -> World {
-    let mut seed = usual_seed();
-    seed["release"] = release.into();
-    World::with(seed).await
-}
-
 /// Creates a user with these fields, and returns the answer.
 async fn user(world: &World, name: &str, more: &Value) -> Value {
     let mut body = json!({
@@ -28,7 +22,7 @@ async fn user(world: &World, name: &str, more: &Value) -> Value {
 
 #[tokio::test]
 async fn settings_are_checked() {
-    let world = at("18.9").await;
+    let world = World::at("18.9").await;
     let rule = fact("application-settings-refused");
     let put = |body: Value, status| (rule, ROOT, "PUT", SETTINGS, body, status, NO);
     let must = |name: &str, text: &str| json!({"message": {name: [text]}});
@@ -161,7 +155,7 @@ async fn external_users_own_nothing() {
 
 #[tokio::test]
 async fn the_protection_of_default_branches_is_an_object() {
-    let world = at("18.9").await;
+    let world = World::at("18.9").await;
     let rule = fact("group-protection-acts");
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let levels = |push: i64, merge: i64| {

@@ -17,8 +17,7 @@ const OF_GROUP: &str = "/groups/acme/integrations/slack";
 const HOOK: &str = "https://chat.example/hook";
 
 async fn at(release: Release) -> World {
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    World::start(Config { seed, release: Some(release), ..Config::default() }).await
+    World::seeded(usual_seed(), Config { release: Some(release), ..Config::default() }).await
 }
 
 async fn world() -> World {

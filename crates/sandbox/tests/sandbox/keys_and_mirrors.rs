@@ -33,10 +33,12 @@ fn not_found() -> Value {
 }
 
 async fn at(release: &str, tier: Tier) -> World {
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let release: Release = release.parse().expect("a release");
-    World::start(Config { seed, release: Some(release), tier: Some(tier), ..Config::default() })
-        .await
+    World::seeded(
+        usual_seed(),
+        Config { release: Some(release), tier: Some(tier), ..Config::default() },
+    )
+    .await
 }
 
 #[tokio::test]
@@ -404,9 +406,9 @@ async fn a_pull_mirror_is_started() {
     let profile = Profile { import_failure: Some("no access".into()), ..Profile::default() };
     for profile in [Profile::default(), profile] {
         let is_paused = profile.import_failure.is_some();
-        let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
         let release = Some(Release::new(18, 9));
-        let world = World::start(Config { seed, release, profile, ..Config::default() }).await;
+        let world =
+            World::seeded(usual_seed(), Config { release, profile, ..Config::default() }).await;
         let own = format!("{}/acme/site.git", world.running.url());
         let on = json!({"enabled": true, "url": own});
         let mut rows = vec![

@@ -12,9 +12,8 @@ const ROLES: &str = "/member_roles";
 const FITS: &str = "the custom role's base access level does not match the current access level";
 
 async fn at(release: Release, tier: Tier) -> World {
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let tier = Some(tier);
-    World::start(Config { seed, release: Some(release), tier, ..Config::default() }).await
+    World::seeded(usual_seed(), Config { release: Some(release), tier, ..Config::default() }).await
 }
 
 /// A service with the roles 1 and 2, both with the level of a maintainer.

@@ -237,11 +237,10 @@ pub(crate) fn below_an_id() -> usize {
 
 #[tokio::test]
 async fn every_operation_of_the_reference_is_there() {
-    let world = World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile { gists: true, ..Profile::default() },
-        ..Config::default()
-    })
+    let world = World::seeded(
+        usual_seed(),
+        Config { profile: Profile { gists: true, ..Profile::default() }, ..Config::default() },
+    )
     .await;
     let operations = operations();
     assert_eq!(operations.len(), 70 + BEYOND.trim().lines().count());

@@ -279,12 +279,8 @@ async fn a_custom_template_is_a_project_or_any_name() {
         (json!({"template_name": "ours"}), 400, unknown("ours")),
     ];
     for (tier, rows) in [(Tier::Premium, premium.to_vec()), (Tier::Free, free.to_vec())] {
-        let world = World::start(Config {
-            seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-            tier: Some(tier),
-            ..Config::default()
-        })
-        .await;
+        let world =
+            World::seeded(usual_seed(), Config { tier: Some(tier), ..Config::default() }).await;
         let rows = rows.into_iter().enumerate().map(|(number, (mut body, status, expected))| {
             body["path"] = format!("t{number}").into();
             body["use_custom_template"] = true.into();
@@ -517,12 +513,8 @@ async fn parameters_come_in_every_form() {
 
 #[tokio::test]
 async fn a_free_tier_drops_what_it_does_not_have() {
-    let world = World::start(Config {
-        tier: Some(Tier::Free),
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        ..Config::default()
-    })
-    .await;
+    let world =
+        World::seeded(usual_seed(), Config { tier: Some(Tier::Free), ..Config::default() }).await;
     world
         .check(vec![(
             fact("tier-attributes"),

@@ -19,11 +19,6 @@ const DAN: i64 = 4;
 const RITA: i64 = 5;
 const STRANGER: i64 = 7;
 
-async fn on(tier: Tier) -> World {
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    World::start(Config { seed, tier: Some(tier), ..Config::default() }).await
-}
-
 /// Invites a group to the shop at a level; returns its id.
 async fn invited(world: &World, name: &str, level: i64) -> i64 {
     let made = world.call(ROOT, "POST", "/groups", &json!({"name": name, "path": name})).await;
@@ -49,7 +44,7 @@ fn ids(protection: &Value) -> Vec<i64> {
 
 #[tokio::test]
 async fn the_licensed_build_shows_grants_of_users_groups_and_code_owners() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let protection = protect(
         &world,
@@ -85,7 +80,7 @@ async fn the_licensed_build_shows_grants_of_users_groups_and_code_owners() {
 
 #[tokio::test]
 async fn the_free_build_knows_levels_only() {
-    let world = on(Tier::Free).await;
+    let world = World::on(Tier::Free).await;
     let body = json!({
         "name": "main", "allowed_to_push": [{"user_id": DAN}], "allowed_to_merge": "nonsense",
         "unprotect_access_level": 0, "code_owner_approval_required": true,
@@ -106,7 +101,7 @@ async fn the_free_build_knows_levels_only() {
 
 #[tokio::test]
 async fn omitted_grants_are_for_maintainers() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let maintainers = json!([{"access_level": 40, "access_level_description": "Maintainers"}]);
     let developers = json!([{"access_level": 30}]);
     let post = |rule, body, answer| (rule, "mia", "POST", BRANCHES, body, 201, answer);
@@ -147,7 +142,7 @@ async fn omitted_grants_are_for_maintainers() {
 
 #[tokio::test]
 async fn invalid_protections_are_refused() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let (reporters, elsewhere) = (
         invited(&world, "reporters", 20).await,
         world.get(ROOT, "/groups/acme").await.body["id"].clone(),
@@ -251,7 +246,7 @@ async fn invalid_protections_are_refused() {
 
 #[tokio::test]
 async fn protected_branches_are_listed_and_found() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     for name in ["main", "release/*", "Release-1"] {
         protect(&world, json!({ "name": name })).await;
     }
@@ -278,7 +273,7 @@ async fn protected_branches_are_listed_and_found() {
 
 #[tokio::test]
 async fn a_change_of_grants_is_a_difference() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let made = protect(&world, json!({"name": "main", "push_access_level": 30})).await;
     let first = ids(&made)[0];
     let patch = |rule, body, status, answer| (rule, "mia", "PATCH", MAIN, body, status, answer);
@@ -353,7 +348,7 @@ async fn a_change_of_grants_is_a_difference() {
 
 #[tokio::test]
 async fn a_change_without_code_owners_turns_them_off() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     protect(&world, json!({"name": "main", "code_owner_approval_required": true})).await;
     let patch = |rule, body, status, answer| (rule, "mia", "PATCH", MAIN, body, status, answer);
     let required = |on: bool| json!({"code_owner_approval_required": on});
@@ -391,7 +386,7 @@ async fn a_change_without_code_owners_turns_them_off() {
 
 #[tokio::test]
 async fn grants_can_be_sent_as_a_form() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     // A repeated key begins another element.
     let form = format!(
@@ -410,7 +405,7 @@ async fn grants_can_be_sent_as_a_form() {
 
 #[tokio::test]
 async fn grants_say_who_may_unprotect() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let body = |grant: Value| json!({"name": "main", "allowed_to_unprotect": [grant]});
     let row = |token, method, path, body, status| {
         (fact("protected-branch-unprotect"), token, method, path, body, status, NO)
@@ -440,7 +435,7 @@ async fn grants_say_who_may_unprotect() {
 
 #[tokio::test]
 async fn the_grantee_and_the_level_change_separately() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     let patch = |element: Value, answer: Value| {
         let body = json!({"allowed_to_push": [element]});
@@ -502,7 +497,7 @@ async fn later_releases_order_the_checks_in_another_way() {
 
 #[tokio::test]
 async fn a_member_who_leaves_loses_the_grants() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let add = json!({"user_id": STRANGER, "access_level": 30});
     assert_eq!(world.call("mia", "POST", "/projects/acme%2Fshop/members", &add).await.status, 201);
@@ -545,7 +540,7 @@ async fn levels(world: &World, project: &str) -> Value {
 
 #[tokio::test]
 async fn the_first_branch_is_protected_as_its_group_says() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     for (level, expected) in [
         (0, NO),
         (1, json!(["trunk", 30, 40, []])),
@@ -572,7 +567,7 @@ async fn the_first_branch_is_protected_as_its_group_says() {
 
 #[tokio::test]
 async fn the_first_branch_is_protected_however_it_comes() {
-    let world = on(Tier::Premium).await;
+    let world = World::on(Tier::Premium).await;
     let main = json!(["main", 40, 40, []]);
     let file = json!({"branch": "start", "content": "x", "commit_message": "m"});
     let path = "/projects/1/repository/files/a.txt";
@@ -622,8 +617,7 @@ async fn world_with_a_clock(profile: Profile) -> (World, Arc<AtomicI64>) {
     let clock = Clock::new(move || {
         jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
     });
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    (World::start(Config { seed, profile, clock, ..Config::default() }).await, second)
+    (World::seeded(usual_seed(), Config { profile, clock, ..Config::default() }).await, second)
 }
 
 #[tokio::test]

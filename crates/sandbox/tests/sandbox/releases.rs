@@ -20,9 +20,8 @@ pub(crate) async fn at(release: &str) -> World {
     let mut seed = usual_seed();
     seed["groups"].as_array_mut().expect("groups").push(json!({"path": "acme/sub"}));
     seed["release"] = "15.8".into();
-    let seed = Some(Seed::from_json(seed).expect("a seed"));
     let release: Release = release.parse().expect("a release");
-    World::start(Config { seed, release: Some(release), ..Config::default() }).await
+    World::seeded(seed, Config { release: Some(release), ..Config::default() }).await
 }
 
 /// Those of `names` that the answer at `path` has.

@@ -17,12 +17,10 @@ const VARIABLE: &str = "/projects/acme%2Fshop/pipeline_schedules/1/variables/K";
 async fn at(release: &str) -> World {
     let time = "2030-01-01T12:30:00Z".parse().expect("a time");
     let release: Release = release.parse().expect("a release");
-    World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        release: Some(release),
-        clock: Clock::new(move || time),
-        ..Config::default()
-    })
+    World::seeded(
+        usual_seed(),
+        Config { release: Some(release), clock: Clock::new(move || time), ..Config::default() },
+    )
     .await
 }
 

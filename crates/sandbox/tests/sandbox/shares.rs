@@ -13,9 +13,9 @@ const NO: Value = Value::Null;
 const THING: &str = "/projects/acme%2Fdeep%2Fthing";
 const SHARE: &str = "/projects/acme%2Fdeep%2Fthing/share";
 
-fn seed() -> Seed {
+fn seed() -> Value {
     let owner = |user: &str| json!({"user": user, "access_level": "owner"});
-    Seed::from_json(json!({
+    json!({
         "users": [
             {"username": "ann", "token": "ann"}, {"username": "max", "token": "max"}, {"username": "eve", "token": "eve"},
             {"username": "gil", "token": "gil"},
@@ -28,17 +28,11 @@ fn seed() -> Seed {
             {"path": "hidden", "members": [owner("ann")]},
         ],
         "projects": [{"path": "acme/deep/thing"}],
-    }))
-    .expect("a seed")
+    })
 }
 
 async fn world() -> World {
-    World::start(Config { seed: Some(seed()), ..Config::default() }).await
-}
-
-async fn id(world: &World, group: &str) -> i64 {
-    let path = format!("/groups/{}", group.replace('/', "%2F"));
-    world.get(ROOT, &path).await.body["id"].as_i64().expect("a group")
+    World::seeded(seed(), Config::default()).await
 }
 
 fn with(group: i64, level: i64) -> Value {
@@ -48,9 +42,12 @@ fn with(group: i64, level: i64) -> Value {
 #[tokio::test]
 async fn impossible_shares_are_refused() {
     let world = world().await;
-    let (acme, deep, ops) =
-        (id(&world, "acme").await, id(&world, "acme/deep").await, id(&world, "ops").await);
-    let hidden = id(&world, "hidden").await;
+    let (acme, deep, ops) = (
+        world.group_id("acme").await,
+        world.group_id("acme/deep").await,
+        world.group_id("ops").await,
+    );
+    let hidden = world.group_id("hidden").await;
     let unknown = json!({"message": "Not Found"});
     let own = json!({"message": "Project cannot be shared with the group it is in or one of its ancestors."});
     let link = kept(format!("{SHARE}/{ops}"));
@@ -101,7 +98,7 @@ async fn impossible_shares_are_refused() {
 #[tokio::test]
 async fn invited_groups_are_listed_to_who_sees_them() {
     let world = world().await;
-    let (ops, hidden) = (id(&world, "ops").await, id(&world, "hidden").await);
+    let (ops, hidden) = (world.group_id("ops").await, world.group_id("hidden").await);
     let until = json!({"group_id": hidden, "group_access": 20, "expires_at": "2999-01-31"});
     for body in [with(ops, 30), until] {
         assert_eq!(world.call("ann", "POST", SHARE, &body).await.status, 201);
@@ -130,10 +127,10 @@ async fn invited_groups_are_listed_to_who_sees_them() {
 #[tokio::test]
 async fn a_lock_keeps_projects_from_being_shared() {
     let world = world().await;
-    let ops = id(&world, "ops").await;
+    let ops = world.group_id("ops").await;
     let lock = |on: bool| json!({"share_with_group_lock": on});
     let deep = "/groups/acme%2Fdeep";
-    let low = json!({"name": "low", "path": "low", "parent_id": id(&world, "acme/deep").await});
+    let low = json!({"name": "low", "path": "low", "parent_id": world.group_id("acme/deep").await});
     let text = "cannot be disabled when the parent group \"Share with group lock\" is enabled, except by the owner \
                 of the parent group";
     let eve = id_of(&world, "eve").await;
@@ -183,7 +180,7 @@ async fn id_of(world: &World, user: &str) -> i64 {
 #[tokio::test]
 async fn a_group_may_forbid_shares_outside_its_hierarchy() {
     let world = world().await;
-    let (ops, side) = (id(&world, "ops").await, id(&world, "acme/side").await);
+    let (ops, side) = (world.group_id("ops").await, world.group_id("acme/side").await);
     let closed = json!({"prevent_sharing_groups_outside_hierarchy": true});
     let unknown = json!({"message": "Not Found"});
     let group = "/groups/acme%2Fdeep/share";
@@ -213,7 +210,7 @@ async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
             ("/groups/acme/share", format!("{THING}/labels")),
         ] {
             let world = world().await;
-            let ops = id(&world, "ops").await;
+            let ops = world.group_id("ops").await;
             assert_eq!(world.call("ann", "POST", share, &with(ops, cap)).await.status, 201);
             for (user, may) in [("eve", may_label), ("gil", false)] {
                 let status = world.call(user, "POST", &labels, &new).await.status;
@@ -226,7 +223,7 @@ async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
 #[tokio::test]
 async fn only_owners_invite_to_a_group() {
     let world = world().await;
-    let ops = id(&world, "ops").await;
+    let ops = world.group_id("ops").await;
     let share = "/groups/acme/share";
     let link = kept(format!("{share}/{ops}"));
     let invited = json!({"shared_with_groups": [{"group_id": ops, "group_access_level": 30}]});
@@ -282,7 +279,7 @@ async fn an_invitation_that_has_ended_is_gone() {
         jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
     });
     let world = World::start(Config { seed: Some(seed()), clock, ..Config::default() }).await;
-    let ops = id(&world, "ops").await;
+    let ops = world.group_id("ops").await;
     let until = json!({"group_id": ops, "group_access": 30, "expires_at": "2030-03-19"});
     let listed = |groups: Value| json!({"shared_with_groups": groups});
     let link = kept(format!("{SHARE}/{ops}"));

@@ -1444,17 +1444,19 @@ async fn each_operation_does_what_the_reference_says() {
     assert_eq!(covered, expected, "each operation has one row");
 
     let time = "2030-01-01T00:00:00Z".parse().expect("a time");
-    let world = World::start(Config {
-        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
-        profile: Profile {
-            gists: true,
-            deletion_delay: Some(7),
-            import_delay: Duration::from_secs(60),
-            ..Profile::default()
+    let world = World::seeded(
+        usual_seed(),
+        Config {
+            profile: Profile {
+                gists: true,
+                deletion_delay: Some(7),
+                import_delay: Duration::from_secs(60),
+                ..Profile::default()
+            },
+            clock: undrift_sandbox::Clock::new(move || time),
+            ..Config::default()
         },
-        clock: undrift_sandbox::Clock::new(move || time),
-        ..Config::default()
-    })
+    )
     .await;
     for (operation, path, body, status, keys, part, (shown, shown_status, effect)) in steps {
         let answer = call(&world, operation, path, &body).await;
