@@ -202,12 +202,4 @@ mod tests {
         let lines = lines(&path);
         assert_eq!((lines.len(), &lines[1]["exit_code"]), (2, &0.into()));
     }
-
-    #[test]
-    fn a_file_that_cannot_be_opened_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        for path in [folder.path().to_owned(), folder.path().join("missing/record.jsonl")] {
-            assert_eq!(begin(&path).unwrap_err().exit, Exit::Usage);
-        }
-    }
 }

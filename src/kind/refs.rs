@@ -378,10 +378,6 @@ mod tests {
         }
     }
 
-    fn matches(pattern: &str, text: &str) -> bool {
-        overlap(pattern, text)
-    }
-
     /// All names of up to four letters.
     fn names() -> Vec<String> {
         let mut all = vec![String::new()];
@@ -405,7 +401,7 @@ mod tests {
     /// What developers (30) and maintainers (40) may do to the branch `name`, whether code owners
     /// must approve, and who may unprotect it.
     fn holds(rules: &[RefRule], name: &str) -> Option<Holds> {
-        let own: Vec<_> = rules.iter().filter(|rule| matches(&rule.pattern, name)).collect();
+        let own: Vec<_> = rules.iter().filter(|rule| overlap(&rule.pattern, name)).collect();
         let level = |rows: &[Json]| {
             let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
             levels.map(|l| l.number).filter(|l| *l > 0).min().unwrap_or(u8::MAX)

@@ -73,17 +73,6 @@ fn every_value_knows_its_layer() {
 }
 
 #[test]
-fn a_mapping_has_the_origin_of_the_highest_layer_that_sets_a_key() {
-    let rules = defaults("acme/**", "settings: {container_expiration_policy: {keep_n: 5}}");
-    let own = "settings:\n  container_expiration_policy:\n    cadence: 7d\n    older_than: 7d\n";
-    let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{own}");
-    let shop = &containers(&text)[0];
-    let fields = &shop.section("settings").unwrap().entries[0].fields;
-    let origin = fields.origin("container_expiration_policy").unwrap();
-    assert_eq!((origin.layer, origin.line), (Layer::Project, 9));
-}
-
-#[test]
 fn an_unmanaged_entry_is_not_declared() {
     let alone = merged("", "variables: [{key: A, state: unmanaged}, {key: B, value: b}]\n");
     assert_eq!(entries(&alone, "variables"), ["B@* Present"]);

@@ -119,18 +119,6 @@ fn a_run_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_same_calls_give_the_same_state() {
-    let mut model = usual(1_900_000_000);
-    let image = model.image().expect("an image");
-    let [one, other] = [1, 2].map(|_| {
-        model.reset(&image, conditions(1_900_000_000)).expect("reset");
-        change(&model);
-        model.dump().expect("a dump")
-    });
-    assert!(one == other);
-}
-
-#[test]
 fn each_run_has_conditions_of_its_own() {
     let mut model = usual(1_900_000_000);
     let image = model.image().expect("an image");

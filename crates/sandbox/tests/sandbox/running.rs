@@ -199,17 +199,6 @@ async fn a_foreign_host_is_refused() {
 }
 
 #[tokio::test]
-async fn bodies_have_limits() {
-    let world = World::usual().await;
-    let long = json!({"description": "x".repeat(1024 * 1024)});
-    assert_eq!(world.call("mia", "PUT", SHOP, &long).await.status, 413);
-    let deep = format!("{{\"topics\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
-    let request =
-        world.request("mia", "PUT", SHOP).header("content-type", "application/json").body(deep);
-    assert_eq!(request.send().await.expect("an answer").status(), 400);
-}
-
-#[tokio::test]
 async fn the_log_has_a_line_for_each_request_and_no_secret() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("requests.jsonl");
