@@ -24,6 +24,8 @@ mod life;
 mod limits;
 mod moves;
 mod nested;
+#[path = "../numbers/mod.rs"]
+mod numbers;
 mod observe;
 mod quirks;
 mod random;

@@ -29,6 +29,8 @@
 mod anew;
 mod identity;
 mod kept;
+#[path = "../numbers/mod.rs"]
+mod numbers;
 mod oracle;
 mod organisation;
 mod people;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::{scenario::Scenario, schedule::Numbers};
+use crate::{numbers::Numbers, scenario::Scenario};
 
 /// The start of their names; the rest is the seed.
 pub(crate) const PREFIX: &str = "organisation-";

@@ -23,9 +23,10 @@ use undrift::{
 
 use crate::{
     identity::{self, Shown},
+    numbers::Numbers,
     people::Deed,
     scenario::Prepared,
-    schedule::{Damage, Fault, Missing, Numbers, Schedule, Surprise, Throttle},
+    schedule::{Damage, Fault, Missing, Schedule, Surprise, Throttle},
 };
 
 /// The start of a simulation, in seconds of the Unix epoch.
@@ -695,6 +696,6 @@ pub(crate) struct SimulatedChance(pub(crate) Mutex<Numbers>);
 
 impl Random for SimulatedChance {
     fn unit(&self) -> f64 {
-        self.0.lock().unwrap().unit()
+        (self.0.lock().unwrap().next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

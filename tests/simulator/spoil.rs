@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::schedule::Numbers;
+use crate::numbers::Numbers;
 
 /// The damage of an answer. Its place and details are random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -23,8 +23,8 @@ use undrift::{
 };
 
 use crate::{
+    numbers::Numbers,
     scenario::Prepared,
-    schedule::Numbers,
     service::{ADDRESS, SimulatedChance, SimulatedClock, Who, Wire, World},
 };
 

@@ -41,12 +41,12 @@ fn arguments_are_read_or_refused() {
         let text = match chance.below(4) {
             0 => chance.noise(),
             1 => {
-                let (one, other) = (chance.one(&SAMPLES), chance.one(&SAMPLES));
+                let (one, other) = (chance.pick(&SAMPLES), chance.pick(&SAMPLES));
                 let bytes = chance.splice(one.as_bytes(), other.as_bytes());
                 String::from_utf8_lossy(&bytes).into_owned()
             }
             _ => {
-                let sample = chance.one(&SAMPLES);
+                let sample = chance.pick(&SAMPLES);
                 chance.text(sample)
             }
         };

@@ -20,7 +20,8 @@ use undrift::{
     schema, yaml,
 };
 
-use super::{CANARY, Chance, each};
+use super::{CANARY, each};
+use crate::numbers::Numbers;
 use crate::random;
 
 fn repository() -> &'static Path {
@@ -106,8 +107,8 @@ impl Corpus {
         Self { texts, documents: with_secrets(), configs: vec![config, other.to_owned()] }
     }
 
-    fn text(&self, chance: &mut Chance) -> Vec<u8> {
-        let (one, other) = (chance.one(&self.texts), chance.one(&self.texts));
+    fn text(&self, chance: &mut Numbers) -> Vec<u8> {
+        let (one, other) = (chance.pick(&self.texts), chance.pick(&self.texts));
         match chance.below(5) {
             0 => chance.bytes(format!("{one}\n---\n{other}").as_bytes()),
             1 => chance.noise().into_bytes(),
@@ -118,13 +119,13 @@ impl Corpus {
     }
 
     /// The files of a folder. No secret text moves to a place where it may be shown.
-    fn files(&self, chance: &mut Chance) -> BTreeMap<&'static str, Vec<u8>> {
+    fn files(&self, chance: &mut Numbers) -> BTreeMap<&'static str, Vec<u8>> {
         let mut files = BTreeMap::new();
         let others = chance.below(4);
         if others < 3 {
             let mut texts = Vec::new();
             for _ in 0..=chance.below(6) / 3 {
-                let mut document = chance.one(&self.documents).clone();
+                let mut document = chance.pick(&self.documents).clone();
                 (0..chance.below(4)).for_each(|_| chance.spoil(&mut document));
                 texts.push(document.to_string());
             }
@@ -137,7 +138,7 @@ impl Corpus {
             files.insert("b/c.yml", self.text(chance));
         }
         if chance.once_in(4) {
-            let config = chance.one(&self.configs);
+            let config = chance.pick(&self.configs);
             files.insert("undrift.yaml", chance.bytes(config.as_bytes()));
         }
         files
@@ -280,15 +281,15 @@ fn descriptions_of_kinds_are_read_or_refused() {
         samples.iter().map(|sample| yaml::parse(sample).documents[0].to_json()).collect();
     let mut accepted = 0;
     let is_usual = each("descriptions", 300, |chance| {
-        let sample = chance.one(&samples);
+        let sample = chance.pick(&samples);
         let text = match chance.below(4) {
             0 => chance.bytes(sample.as_bytes()),
             1 => {
-                let other = chance.one(&samples);
+                let other = chance.pick(&samples);
                 chance.splice(sample.as_bytes(), other.as_bytes())
             }
             _ => {
-                let mut document = chance.one(&documents).clone();
+                let mut document = chance.pick(&documents).clone();
                 (0..=chance.below(3)).for_each(|_| chance.spoil(&mut document));
                 document.to_string().into_bytes()
             }

@@ -8,7 +8,7 @@
 
 use std::{env, ops::Range};
 
-use mutate::Chance;
+use crate::numbers::Numbers;
 
 mod arguments;
 mod files;
@@ -32,14 +32,14 @@ impl Drop for Input<'_> {
 
 /// Runs `inputs` inputs for one reader, unless the environment sets another number. Returns whether
 /// these were all.
-fn each(name: &str, inputs: u64, mut read: impl FnMut(&mut Chance)) -> bool {
+fn each(name: &str, inputs: u64, mut read: impl FnMut(&mut Numbers)) -> bool {
     let (numbers, is_usual) = match env::var("UNDRIFT_INPUTS") {
         Ok(said) => (numbers(&said), false),
         Err(_) => (0..inputs, true),
     };
     for number in numbers {
         let _input = Input(name, number);
-        read(&mut Chance::of(number.wrapping_mul(0x5851_f42d_4c95_7f2d)));
+        read(&mut Numbers::new(number.wrapping_mul(0x5851_f42d_4c95_7f2d)));
     }
     is_usual
 }

@@ -3,6 +3,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value as Json, json};
 
+use crate::numbers::Numbers;
+
 /// Texts that are difficult for readers.
 const TOKENS: [&str; 60] = [
     "{",
@@ -67,35 +69,10 @@ const TOKENS: [&str; 60] = [
     "𝒳",
 ];
 
-/// Reproducible randomness from a number (SplitMix64).
-#[derive(Debug)]
-pub(super) struct Chance(u64);
-
-impl Chance {
-    pub(super) const fn of(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`; zero if `end` is zero.
-    pub(super) fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { usize::try_from(self.next() % end as u64).unwrap() }
-    }
-
+impl Numbers {
     /// True once in `times` calls, on average.
     pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
-    }
-
-    pub(super) fn one<'t, T>(&mut self, of: &'t [T]) -> &'t T {
-        &of[self.below(of.len())]
     }
 
     /// `sample` with a few parts inserted, removed, doubled or changed.
@@ -112,7 +89,7 @@ impl Chance {
                     bytes.splice(from..from, part);
                 }
                 3 => {
-                    let token = self.one(&TOKENS).repeat(1 + self.below(3) * self.below(200));
+                    let token = self.pick(&TOKENS).repeat(1 + self.below(3) * self.below(200));
                     bytes.splice(from..to, token.into_bytes());
                 }
                 4 => {
@@ -129,7 +106,7 @@ impl Chance {
                     let digits = self.number();
                     bytes.splice(from..from, digits.into_bytes());
                 }
-                _ => bytes.splice(from..to, self.one(&TOKENS).bytes()).for_each(drop),
+                _ => bytes.splice(from..to, self.pick(&TOKENS).bytes()).for_each(drop),
             }
         }
         bytes
@@ -160,7 +137,7 @@ impl Chance {
     /// A text of tokens and letters only.
     pub(super) fn noise(&mut self) -> String {
         if self.once_in(8) {
-            let (open, close) = *self.one(&[
+            let (open, close) = *self.pick(&[
                 ("{a,", "}"),
                 ("[", "]"),
                 ("{a: ", "}"),
@@ -176,7 +153,7 @@ impl Chance {
         (0..length)
             .map(|_| match self.below(3) {
                 0 => char::from(b'a' + u8::try_from(self.below(26)).unwrap()).to_string(),
-                _ => (*self.one(&TOKENS)).to_owned(),
+                _ => (*self.pick(&TOKENS)).to_owned(),
             })
             .collect()
     }
@@ -295,7 +272,7 @@ impl Chance {
         ];
         for _ in 0..=self.below(3) {
             let name = HeaderName::from_static(NAMES[self.below(NAMES.len())]);
-            let value = self.one(&VALUES).as_bytes();
+            let value = self.pick(&VALUES).as_bytes();
             let value = if self.once_in(3) { self.bytes(value) } else { value.to_vec() };
             let Ok(value) = HeaderValue::from_bytes(&value) else { continue };
             if self.once_in(2) {

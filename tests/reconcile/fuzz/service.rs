@@ -32,7 +32,8 @@ use undrift::{
     value::Object,
 };
 
-use super::{CANARY, Chance, each};
+use super::{CANARY, each};
+use crate::numbers::Numbers;
 use crate::{
     random,
     saved::Run,
@@ -45,7 +46,7 @@ fn headers_are_read_or_ignored() {
         let mut headers = HeaderMap::new();
         chance.headers(&mut headers);
         let wall = SystemTime::UNIX_EPOCH
-            + Duration::from_secs(*chance.one(&[0, 4_000_000_000, 253_402_300_799]));
+            + Duration::from_secs(*chance.pick(&[0, 4_000_000_000, 253_402_300_799]));
         for status in [200, 429, 503] {
             let _ = asked_wait(status, &headers, wall);
         }
@@ -139,7 +140,7 @@ impl Transport for Recorded {
 #[derive(Debug)]
 struct Spoiled {
     answers: Arc<BTreeMap<String, WireResponse>>,
-    chance: Mutex<Chance>,
+    chance: Mutex<Numbers>,
     /// One in this many answers is damaged.
     rarely: usize,
     requests: AtomicUsize,
@@ -162,7 +163,7 @@ impl Transport for Spoiled {
             chance.headers(&mut response.headers);
         }
         if chance.once_in(10 * self.rarely) {
-            response.status = *chance.one(&[0, 204, 301, 401, 403, 404, 412, 429, 500, 999]);
+            response.status = *chance.pick(&[0, 204, 301, 401, 403, 404, 412, 429, 500, 999]);
         }
         if chance.once_in(20 * self.rarely) {
             // The answer to another question.
@@ -223,16 +224,16 @@ fn answers_are_read_or_refused() {
     let recorded = Arc::new(Recorded { inner, answers: Mutex::default() });
     let clean = planner.plan(recorded.clone()).unwrap();
     let answers = Arc::new(std::mem::take(&mut *recorded.answers.lock().unwrap()));
-    let replay = |chance: Chance, rarely| {
+    let replay = |chance: Numbers, rarely| {
         let (chance, requests) = (Mutex::new(chance), AtomicUsize::new(0));
         Arc::new(Spoiled { answers: Arc::clone(&answers), chance, rarely, requests })
     };
-    let same = planner.plan(replay(Chance::of(0), usize::MAX / 100)).unwrap();
+    let same = planner.plan(replay(Numbers::new(0), usize::MAX / 100)).unwrap();
     assert_eq!(same, clean, "what was recorded is all that it takes");
     let mut plans = 0;
     let is_usual = each("answers", 300, |chance| {
-        let rarely = *chance.one(&[3, 10, answers.len()]);
-        let spoiled = replay(Chance::of(chance.next()), rarely);
+        let rarely = *chance.pick(&[3, 10, answers.len()]);
+        let spoiled = replay(Numbers::new(chance.next()), rarely);
         let plan = planner.plan(spoiled.clone());
         plans += usize::from(plan.is_ok());
         let told = plan.unwrap_or_else(|why| why);
@@ -256,7 +257,7 @@ fn snapshots_are_read_or_refused() {
             chance.bytes(text.as_bytes())
         } else {
             let mut json = good.clone();
-            let part = *chance.one(&["answers", "answers", "objects", "rosters", ""]);
+            let part = *chance.pick(&["answers", "answers", "objects", "rosters", ""]);
             let part = if part.is_empty() { &mut json } else { &mut json[part] };
             (0..=chance.below(3)).for_each(|_| chance.spoil(part));
             json.to_string().into_bytes()
@@ -293,7 +294,7 @@ fn saved_plans_are_read_or_refused() {
             chance.bytes(text.as_bytes())
         } else {
             let mut json = good.clone();
-            let part = *chance.one(&["steps", "steps", "containers", "target", "selected"]);
+            let part = *chance.pick(&["steps", "steps", "containers", "target", "selected"]);
             (0..=chance.below(3)).for_each(|_| chance.spoil(&mut json[part]));
             // An attacker can compute the id anew.
             let fields = json.as_object_mut().unwrap();
