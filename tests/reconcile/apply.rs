@@ -12,7 +12,7 @@ use undrift::{
     value::Json,
 };
 
-use crate::world::{World, project, seed};
+use crate::world::{World, group, project, seed};
 
 fn ends(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
     outcome
@@ -369,9 +369,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     let mut world =
         World::new(Profile::default(), seed(&[json!({"path": "acme/shop", "branches": ["main"]})]))
             .await;
-    let mut group = project("acme", of_group.clone());
-    group["kind"] = "Group".into();
-    world.declare(&[project("acme/shop", of_project.clone()), group]);
+    world.declare(&[project("acme/shop", of_project.clone()), group("acme", of_group.clone())]);
     world.trusts = Duration::from_secs(60);
     let count = async |world: &World, (scope, name): (Scope, &str)| {
         let container =

@@ -19,7 +19,7 @@ use crate::{
     hostile::hostile,
     reached::{Reach, reach},
     switches::{halves, switches},
-    world::{LATER, World, project, seed},
+    world::{LATER, World, group, project, seed},
 };
 
 /// Fields that are tested elsewhere or cannot be tested alone, with the reason.
@@ -533,8 +533,7 @@ async fn described_objects_are_created_and_removed() {
             };
             described.map(entry).collect::<serde_json::Map<_, _>>()
         };
-        let mut team = project("acme/team", document(Scope::Group).into());
-        team["kind"] = "Group".into();
+        let team = group("acme/team", document(Scope::Group).into());
         world.declare(&[project("acme/shop", document(Scope::Project).into()), team]);
         let plan = world.converge(&format!("absent: {is_absent}")).await;
         let all = document(Scope::Project).len() + document(Scope::Group).len();

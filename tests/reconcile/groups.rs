@@ -9,13 +9,7 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::world::{LATER, World, project, seed};
-
-fn group(path: &str, body: Json) -> Json {
-    let mut document = project(path, body);
-    document["kind"] = "Group".into();
-    document
-}
+use crate::world::{LATER, World, group, project, seed};
 
 /// A tree of groups with projects, a share with one of them and a rule that names it; none of them
 /// exists.

@@ -6,7 +6,7 @@ use undrift::{diff::Reason, export::Values, plan::Plan, sandbox::Profile, secret
 
 use crate::{
     export::text,
-    world::{LATER, World, project, seed},
+    world::{LATER, World, group, project, seed},
 };
 
 const SHOP: &str = "/projects/acme%2Fshop/integrations";
@@ -162,11 +162,7 @@ async fn only_declared_ones_are_read() {
 #[tokio::test]
 async fn a_plan_says_what_a_group_changes_below() {
     let world = world().await;
-    let group = |entry: Json| {
-        let mut document = project("acme", json!({"integrations": [entry]}));
-        document["kind"] = "Group".into();
-        world.declare(&[document]);
-    };
+    let group = |entry: Json| world.declare(&[group("acme", json!({"integrations": [entry]}))]);
     group(slack(json!({"channel": "#all"})));
     let plan = world.converge("of the group").await;
     assert!(notes(&plan)[0].contains("all groups and projects below"), "{:?}", plan.notes);

@@ -14,13 +14,7 @@ use undrift::{
     sandbox::{Fault, Misfortune, Profile},
 };
 
-use crate::world::{LATER, World, project, seed};
-
-fn group(path: &str, body: Json) -> Json {
-    let mut document = project(path, body);
-    document["kind"] = "Group".into();
-    document
-}
+use crate::world::{LATER, World, group, project, seed};
 
 /// Groups `acme` and `other`, the latter with a member of its own, and `projects`.
 fn two_groups(projects: &[Json]) -> Json {

@@ -5,7 +5,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value as Json, json};
 use undrift::sandbox::Profile;
 
-use crate::world::{World, project, seed};
+use crate::world::{self, World, project, seed};
 
 const USERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 pub(crate) const GROUPS: [&str; 2] = ["acme/leads", "acme/security"];
@@ -314,9 +314,8 @@ pub(crate) fn declared() -> impl Strategy<Value = Json> {
 }
 
 /// The documents of a group with a project in it, and of another project.
-pub(crate) fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Json> {
-    let mut group = project("acme/team", group);
-    group["kind"] = "Group".into();
+pub(crate) fn documents((of_group, inner): (Json, &str), sections: Json) -> Vec<Json> {
+    let group = world::group("acme/team", of_group);
     let site = project("acme/team/site", json!({"settings": {"visibility": inner}}));
     let mut all = vec![site, group, project("acme/shop", sections)];
     for document in &mut all {

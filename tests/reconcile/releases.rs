@@ -12,13 +12,7 @@ use undrift::{
     sandbox::{Fault, Misfortune, Profile},
 };
 
-use crate::world::{LATER, World, project, seed};
-
-fn group(path: &str, body: Json) -> Json {
-    let mut document = project(path, body);
-    document["kind"] = "Group".into();
-    document
-}
+use crate::world::{LATER, World, group, project, seed};
 
 async fn at(release: Release) -> World {
     World::new(Profile::default().at(release), seed(&[json!({"path": "acme/shop"})])).await

@@ -16,7 +16,7 @@ use undrift::{
 
 use crate::{
     random,
-    world::{World, hasty, project, seed},
+    world::{World, group, hasty, project, seed},
 };
 
 impl World {
@@ -164,8 +164,7 @@ fn additions_of_a_merge_request_can_be_planned() {
             "shares": [{"group": "acme/leads", "group_access": "reporter"}],
         }));
         let create = json!({"create": true, "settings": {"visibility": "private"}, "members": [{"user": "bob", "access_level": "developer"}]});
-        let mut group = project("acme/neo", json!({"create": true}));
-        group["kind"] = "Group".into();
+        let group = group("acme/neo", json!({"create": true}));
         world.declare(&[
             edited,
             project("acme/team/fresh", create.clone()),

@@ -10,19 +10,13 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::world::{World, project, seed};
+use crate::world::{World, group, project, seed};
 
 const TOKEN: &str = "credential-canary-123";
 
 /// A project with a readme and the visibility of its group.
 fn upstream(path: &str) -> Json {
     json!({"path": path, "settings": {"visibility": "public"}})
-}
-
-fn group(path: &str, body: Json) -> Json {
-    let mut document = project(path, body);
-    document["kind"] = "Group".into();
-    document
 }
 
 fn extgit() -> Json {

@@ -469,6 +469,13 @@ pub(crate) fn seed(projects: &[Json]) -> Json {
     })
 }
 
+/// A declared group.
+pub(crate) fn group(path: &str, sections: Json) -> Json {
+    let mut document = project(path, sections);
+    document["kind"] = "Group".into();
+    document
+}
+
 /// A declared project.
 pub(crate) fn project(path: &str, sections: Json) -> Json {
     let mut document = json!({"kind": "Project", "path": path});
