@@ -114,20 +114,17 @@ impl Reports {
     /// If a file would be read as a manifest. Nothing was written then.
     pub(super) fn spare_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
         let manifests = place(Path::new(&self.manifests));
-        let is_manifest = |path: &Path| {
+        let is_read = |path: &Path| {
             let place = place(path);
             // What stands behind `/dev/stdout` is the shell's choice.
             let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
             (place == manifests && place.is_file())
                 || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
         };
-        let refuse = |path: &Path| {
-            let message = format!("`{}` would be read as a manifest", path.display());
-            Err(Failure::usage(message).help("write to a file with another name"))
-        };
-        let mut spared = other.filter(|path| is_manifest(path)).map_or(Ok(()), refuse);
+        let refuse = |path: &Path| Err(is_manifest(path, "write to a file with another name"));
+        let mut spared = other.filter(|path| is_read(path)).map_or(Ok(()), refuse);
         self.targets.retain(|target| {
-            let Some(path) = target.file.as_deref().filter(|path| is_manifest(path)) else {
+            let Some(path) = target.file.as_deref().filter(|path| is_read(path)) else {
                 return true;
             };
             spared = refuse(path);
@@ -324,6 +321,11 @@ impl Reports {
 
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+}
+
+/// The refusal to write a file that a later run would read.
+pub(super) fn is_manifest(path: &Path, help: &'static str) -> Failure {
+    Failure::usage(format!("`{}` would be read as a manifest", path.display())).help(help)
 }
 
 /// Identifies the file at `path`, however it is named.

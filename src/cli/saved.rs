@@ -103,8 +103,7 @@ impl Target {
     /// removed.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
         if is_yaml(path) {
-            let message = format!("`{}` would be read as a manifest", path.display());
-            return Err(Failure::usage(message).help("call it otherwise: a saved plan is JSON"));
+            return Err(is_manifest(path, "call it otherwise: a saved plan is JSON"));
         }
         let key = key(env)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
