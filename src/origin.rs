@@ -24,6 +24,9 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// The kinds of the documents that are rules for others.
+    pub const RULES: [&str; 2] = ["Defaults", "Profile"];
+
     /// Every layer, in their order.
     pub const ALL: [Self; 4] = [Self::Defaults, Self::Profile, Self::Group, Self::Project];
 }

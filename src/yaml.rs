@@ -671,6 +671,12 @@ impl Node {
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
+    /// Where an entry begins, which its origin records: at its first key, or its alias.
+    pub fn beginning(&self) -> usize {
+        let first = self.entries().first().map(|(key, _)| key.span.start);
+        first.filter(|at| self.span.contains(at)).unwrap_or(self.span.start)
+    }
+
     /// The entries of a mapping; empty for other values.
     pub fn entries(&self) -> &[(Key, Self)] {
         if let Data::Map(entries) = &self.data { entries } else { &[] }

@@ -98,7 +98,7 @@ impl Locator<'_> {
                 let offset = source.offset(entry.origin.line, entry.origin.column);
                 let list = root.get(self.of.section)?.1;
                 let mut items = list.items().iter();
-                items.position(|item| beginning(item) == offset)
+                items.position(|item| item.beginning() == offset)
             });
             self.in_list(at, root, item, covered)
         } else {
@@ -318,12 +318,6 @@ fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
     }
 }
 
-/// Where an entry begins, as its origin records it.
-fn beginning(node: &Node) -> usize {
-    let first = node.entries().first().map(|(key, _)| key.span.start);
-    first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
-}
-
 /// The mapping with the found key, and the key.
 fn key_in(found: &Found) -> Option<(Pointer, String)> {
     let mut documents = found.parsed.documents.iter().enumerate();
@@ -353,7 +347,7 @@ fn item_in(found: &Found) -> Option<(usize, String, usize)> {
     let mut documents = found.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {
         own_entries(root).find_map(|(key, list)| {
-            let item = list.items().iter().position(|item| beginning(item) == found.offset)?;
+            let item = list.items().iter().position(|item| item.beginning() == found.offset)?;
             Some((document, key.name.clone(), item))
         })
     })

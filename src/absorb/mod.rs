@@ -23,7 +23,7 @@ use crate::{
     address::Address,
     desired::{Container, Desired},
     diagnostic::FileName,
-    origin::Origin,
+    origin::{Layer, Origin},
     value::Json,
     yaml::{self, Node, Parsed},
 };
@@ -150,7 +150,7 @@ pub fn absorb(
 fn rules(text: &str) -> Vec<Json> {
     let is_rule = |node: &Node| {
         let kind = node.get("kind").and_then(|(_, kind)| kind.text());
-        kind.is_some_and(|kind| ["Defaults", "Profile"].contains(&kind))
+        kind.is_some_and(|kind| Layer::RULES.contains(&kind))
     };
     let documents = yaml::parse(text).documents;
     documents.iter().filter(|node| is_rule(node)).map(Node::to_json).collect()

@@ -10,7 +10,7 @@ use super::{
     environment::Environment,
     exit::{Exit, Failure},
     input::{self, cannot_read},
-    reports::{cannot_write, write},
+    reports::{cannot_write, is_manifest, write},
     session::{ChangeArgs, Session, SessionArgs},
 };
 use crate::{

@@ -142,7 +142,7 @@ impl Reader<'_, '_> {
                 Some("unmanaged") => State::Unmanaged,
                 _ => State::Present,
             };
-            let origin = self.source.origin(beginning(node), layer);
+            let origin = self.source.origin(node.beginning(), layer);
             let (mut fields, is_open) = self.fields(of, node, layer);
             let sound = refused.sound(of, || format!("/{}/{index}", of.section));
             if sound != Sound::Whole {
@@ -288,12 +288,6 @@ impl Reader<'_, '_> {
 
 /// What makes braces something else than those of a template.
 const BEFORE: [char; 4] = ['%', '{', '$', '#'];
-
-/// The start of an entry: its first key, or its alias.
-fn beginning(node: &Node) -> usize {
-    let first = node.entries().first().map(|(key, _)| key.span.start);
-    first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
-}
 
 /// The policy for undeclared entries.
 fn policy(node: &Node) -> Unlisted {

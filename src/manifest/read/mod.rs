@@ -23,6 +23,7 @@ use crate::{
         self,
         words::{self, Meaning},
     },
+    origin::Layer,
     steps,
     text::{alternatives, nearest, snake_case},
     yaml::{self, Data, Node, Parsed},
@@ -94,11 +95,7 @@ pub(super) fn text(file: &File, text: &str) -> Read {
 /// The number of rules that a text begins, also where its syntax is broken.
 fn rules(text: &str) -> usize {
     let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
-    kinds
-        .filter(|kind| {
-            ["Defaults", "Profile"].iter().any(|rule| kind.trim_start().starts_with(rule))
-        })
-        .count()
+    kinds.filter(|kind| Layer::RULES.iter().any(|rule| kind.trim_start().starts_with(rule))).count()
 }
 
 /// Marks the parts of a manifest that must not be shown.
