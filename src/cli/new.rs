@@ -16,7 +16,7 @@ use crate::{
     desired::Desired,
     diagnostic::FileName,
     field::Scope,
-    manifest::{self, Loaded, Options, Surroundings},
+    manifest::{self, Loaded, Options, Surroundings, is_manifest_name},
     text::escape,
     value::{Json, Object},
     yaml::write::{self as yaml, Item, Node},
@@ -138,8 +138,7 @@ fn check_file(file: &Path, loaded: &Loaded) -> Result<(), Failure> {
         Failure::usage(format!("cannot write `{name}`: {error}")).help("make its folder first")
     })?;
     let root = loaded.root.canonicalize().unwrap_or_else(|_| loaded.root.clone());
-    let is_manifest = file.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if !is_manifest || !folder.starts_with(root) {
+    if !is_manifest_name(file) || !folder.starts_with(root) {
         let message = format!("`{name}` would not be a manifest");
         return Err(
             Failure::usage(message).help("name a file `*.yaml` in the folder of the manifests")

@@ -34,7 +34,9 @@ pub use config::{Config, Manages};
 pub use include::Includes;
 pub use layer::{Content, Effect, Layer, Link, Setting, Trace};
 pub use lints::{Lint, Warnings};
-pub(crate) use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of};
+pub(crate) use read::files::{
+    MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of, is_manifest_name,
+};
 pub use report::counted;
 pub use surroundings::Surroundings;
 

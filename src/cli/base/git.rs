@@ -15,7 +15,7 @@ use std::{
 
 use super::repository::{Folder, root_of};
 use crate::{
-    manifest::{MAX_FILES, MAX_TOTAL, RESERVED},
+    manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
     text::escape,
 };
 
@@ -330,8 +330,7 @@ fn is_tracked(path: &Path) -> Result<bool, Error> {
 
 /// Whether a file may be a manifest or `undrift.yaml`; hidden files are neither.
 fn is_manifest(path: &Path) -> bool {
-    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    is_yaml && !is_hidden(path)
+    is_manifest_name(path) && !is_hidden(path)
 }
 
 /// Whether a segment of the path starts with a dot.

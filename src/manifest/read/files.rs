@@ -97,6 +97,11 @@ pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'st
     })
 }
 
+/// Whether a file with this name is a manifest, unless it is hidden or reserved.
+pub(crate) fn is_manifest_name(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
 /// `named` if it is a folder, otherwise the folder that contains it.
 pub(crate) fn folder_of(named: &Path) -> &Path {
     let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -213,12 +218,14 @@ impl Search<'_> {
             let entry = entry?;
             let own = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type()?;
-            let is_manifest = own.ends_with(".yaml") || own.ends_with(".yml");
             if own.starts_with('.') || self.files.len() > MAX_FILES {
                 continue;
             } else if kind.is_dir() {
                 self.folder(&entry.path(), &[], depth + 1);
-            } else if kind.is_file() && is_manifest && !reserved.contains(&own.as_str()) {
+            } else if kind.is_file()
+                && is_manifest_name(own.as_ref())
+                && !reserved.contains(&own.as_str())
+            {
                 self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
                 let path = entry.path();
                 let name = self.root.name(&path).into();
