@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Seed};
+use undrift_sandbox::{Config, Profile};
 
 use super::client::{ROOT, World, got, kept, usual_seed};
 use super::facts::fact;

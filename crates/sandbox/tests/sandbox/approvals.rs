@@ -1,7 +1,7 @@
 //! Approval settings and rules.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, OBSERVED, Seed, Tier};
+use undrift_sandbox::{Config, OBSERVED, Tier};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, OBSERVED, Seed};
+use undrift_sandbox::{Config, OBSERVED};
 
 use super::client::{World, usual_seed};
 use super::facts::fact;

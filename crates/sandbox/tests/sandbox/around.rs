@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use undrift_sandbox::{Config, Seed, Tier};
+use undrift_sandbox::{Config, Tier};
 
 use super::client::{ROOT, World, client, got, kept, usual_seed};
 use super::facts::fact;

@@ -1,7 +1,7 @@
 //! Every operation, by every kind of caller, in their own, a foreign and a public project or group.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Seed};
+use undrift_sandbox::{Config, Profile};
 
 use super::client::{Got, ROOT, World};
 use super::facts::fact;

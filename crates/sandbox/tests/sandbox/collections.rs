@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Collection, Config, Field, Form, OBSERVED, Seed, Tier, serves};
+use undrift_sandbox::{Collection, Config, Field, Form, OBSERVED, Tier, serves};
 
 use super::client::{ROOT, World, contains, kept, usual_seed};
 use super::facts::fact;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, OBSERVED, Profile, Seed, Tier};
+use undrift_sandbox::{Config, OBSERVED, Profile, Tier};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;

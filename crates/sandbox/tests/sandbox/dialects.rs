@@ -2,7 +2,7 @@
 //! according to its rule.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Seed, Tier};
+use undrift_sandbox::{Config, Profile, Tier};
 
 use super::client::{ROOT, Row, World, usual_seed};
 use super::facts::fact;

@@ -1,7 +1,7 @@
 //! Groups at 18.9, as in the service's own code.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Fact, OBSERVED, Profile, Seed, Tier};
+use undrift_sandbox::{Config, Fact, OBSERVED, Profile, Tier};
 
 use super::client::{ROOT, Row, World};
 use super::facts::fact;

@@ -1,9 +1,9 @@
 //! Parts of a group: variables, invitations.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Seed, Tier};
+use undrift_sandbox::Tier;
 
-use super::client::{ROOT, World, usual_seed};
+use super::client::{ROOT, World};
 use super::facts::fact;
 
 const NO: Value = Value::Null;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, OBSERVED, Profile, Seed, Tier};
+use undrift_sandbox::{Clock, Config, OBSERVED, Profile, Tier};
 
 use super::client::{ROOT, World, kept};
 use super::facts::fact;

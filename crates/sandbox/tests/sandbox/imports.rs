@@ -1,7 +1,7 @@
 //! Imports from external hosts: parameters, targets, and failures.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Seed};
+use undrift_sandbox::{Config, Profile};
 
 use super::client::{World, usual_seed};
 use super::facts::fact;

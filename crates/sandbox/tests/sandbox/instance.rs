@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, usual_seed};
+use super::client::{ROOT, World};
 use super::facts::fact;
 
 const NO: Value = Value::Null;

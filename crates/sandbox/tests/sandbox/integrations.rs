@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, Seed};
+use undrift_sandbox::Config;
 
 use super::client::{ROOT, World, kept, usual_seed};
 use super::facts::fact;

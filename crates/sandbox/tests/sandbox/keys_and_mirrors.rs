@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, Profile, Seed, Tier};
+use undrift_sandbox::{Config, Profile, Tier};
 
 use super::client::{ROOT, Row, World, kept, usual_seed};
 use super::facts::{Fact, fact};

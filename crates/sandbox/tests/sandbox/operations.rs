@@ -1,9 +1,8 @@
 //! Rules that hold for all operations of the reference.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Seed};
 
-use super::client::{ROOT, World, usual_seed};
+use super::client::{ROOT, World};
 use super::facts::fact;
 
 const NO: Value = Value::Null;

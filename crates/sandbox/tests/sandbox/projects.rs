@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{ROOT, World, got, usual_seed};
 use super::facts::fact;
-use undrift_sandbox::{Clock, Config, Seed, Tier};
+use undrift_sandbox::{Clock, Config, Tier};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";

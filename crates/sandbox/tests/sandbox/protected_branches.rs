@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, Profile, Seed, Tier};
+use undrift_sandbox::{Clock, Config, Profile, Tier};
 
 use super::client::{ROOT, World, contains, got, kept, usual_seed};
 use super::facts::fact;

@@ -1,9 +1,9 @@
 //! Protected tags.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Seed, Tier};
+use undrift_sandbox::Tier;
 
-use super::client::{ROOT, World, usual_seed};
+use super::client::{ROOT, World};
 use super::facts::fact;
 
 const NO: Value = Value::Null;

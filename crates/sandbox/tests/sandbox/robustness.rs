@@ -118,7 +118,13 @@ async fn too_long_and_too_deep_requests_are_refused() {
         (head("PUT /api/v4/projects/1", &nested(65)), "400"),
         (head("PUT /api/v4/projects/1", &nested(100_000)), "400"),
         (head(&format!("GET /api/v4/projects?{}", &parameters[..16_000]), "\r\n"), "400"),
-        (head("PUT /api/v4/projects/1", "Content-Type: application/json\r\nContent-Length: 1048577\r\n\r\n"), "413"),
+        (
+            head(
+                "PUT /api/v4/projects/1",
+                "Content-Type: application/json\r\nContent-Length: 1048577\r\n\r\n",
+            ),
+            "413",
+        ),
         (head("PUT /api/v4/projects/1", "Content-Length: -1\r\n\r\n"), "400"),
         (head("GET /api/v4/projects/1", "\r\n"), "200"),
     ];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Clock, Config, Seed};
+use undrift_sandbox::{Clock, Config};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, Profile, Seed};
+use undrift_sandbox::{Config, Profile};
 
 use super::client::{Got, ROOT, World, contains, got, kept, usual_seed};
 use super::operations::operations;
