@@ -13,6 +13,7 @@ pub(crate) mod custom_attributes;
 mod deletion;
 mod deploy_keys;
 mod empty;
+mod environments;
 mod files;
 pub(crate) mod forks;
 mod freeze_periods;
@@ -214,6 +215,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         custom_attributes::ROUTES,
         deletion::ROUTES,
         empty::ROUTES,
+        environments::ROUTES,
         deploy_keys::ROUTES,
         files::ROUTES,
         forks::ROUTES,

@@ -14,16 +14,17 @@ use matchit::Router;
 use rusqlite::Connection;
 
 use super::super::store::record::Records;
-use super::collections::{changed, next_grant};
+use super::environments::{changed, next_grant};
 use super::prelude::*;
 use super::{
-    Handler, Operation, badges, collections, freeze_periods, hooks, ldap_links, remote_mirrors,
-    saml_links, variables,
+    Handler, Operation, badges, collections, environments, freeze_periods, hooks, ldap_links,
+    remote_mirrors, saml_links, variables,
 };
 
 /// Every collection that the sandbox has.
-const COLLECTIONS: [&[Collection]; 5] = [
+const COLLECTIONS: [&[Collection]; 6] = [
     collections::COLLECTIONS,
+    environments::COLLECTIONS,
     &[freeze_periods::PERIODS],
     &[remote_mirrors::MIRRORS],
     &[saml_links::LINKS],
