@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 
-use crate::harness::Place;
+use crate::harness::{Place, ended};
 
 const SEED: &str = "users: [{username: alice}]
 groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}]}]
@@ -73,14 +73,10 @@ fn place() -> Place {
     place
 }
 
-fn exit_code(place: &Place, arguments: &str) -> i32 {
-    place.output(arguments).status.code().unwrap()
-}
-
 /// The place after apply; `None` without Git.
 fn applied() -> Option<Place> {
     let place = has_git().then(place)?;
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     Some(place)
 }
 
@@ -93,7 +89,7 @@ fn drift(place: &Place) {
         "project-edit id=acme/site description=by-hand",
     ] {
         let call = format!("call {call} --sandbox --yes");
-        assert_eq!(exit_code(place, &call), 0, "{call}: {}", place.run(&call));
+        assert_eq!(place.exit_code(&call), 0, "{call}: {}", place.run(&call));
     }
 }
 
@@ -123,16 +119,16 @@ fn a_branch_writes_its_changes_and_no_drift() {
 fn a_report_labels_each_difference() {
     let Some(place) = applied() else { return };
     drift(&place);
-    let code = |base| exit_code(&place, &format!("plan --sandbox --exit-code --base {base}"));
+    let code = |base| place.exit_code(&format!("plan --sandbox --exit-code --base {base}"));
     assert_eq!(["HEAD", "none"].map(code), [0, 2], "drift is not the branch's");
     place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
     assert_eq!(["HEAD", "none"].map(code), [2, 2]);
-    assert_eq!(exit_code(&place, "plan --sandbox --base HEAD --out json=plan.json"), 0);
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD --out json=plan.json"), 0);
     let text = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["labels"], serde_json::json!({"change": 1, "drift": 3}), "{text}");
     assert_eq!(report["base"]["revision"], "HEAD");
-    assert_eq!(exit_code(&place, "plan --sandbox --out json=plan.json"), 0);
+    assert_eq!(place.exit_code("plan --sandbox --out json=plan.json"), 0);
     let text = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
     assert!(!text.contains("\"label") && !text.contains("\"base\""), "{text}");
 }
@@ -169,8 +165,7 @@ fn a_base_that_cannot_be_read_is_explained() {
 #[test]
 fn without_git_or_a_repository_an_explicit_base_is_an_error() {
     let bare = Place::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP);
-    let outside = bare.run("plan --sandbox --base main");
-    assert!(outside.ends_with("---- exit code 3\n"), "{outside}");
+    ended(3, bare.run("plan --sandbox --base main"));
     let without = Place::new()
         .file(".git/HEAD", "ref: refs/heads/main\n")
         .file("sandbox.yaml", SEED)
@@ -178,8 +173,8 @@ fn without_git_or_a_repository_an_explicit_base_is_an_error() {
         .env("PATH", "/nonexistent");
     let told = without.run("plan --sandbox --base main");
     assert!(told.contains("cannot run `git`") && told.ends_with("---- exit code 3\n"), "{told}");
-    assert_eq!(exit_code(&without, "plan --sandbox"), 0, "without a base nothing needs Git");
-    assert_eq!(exit_code(&without, "plan --sandbox --base none"), 0);
+    assert_eq!(without.exit_code("plan --sandbox"), 0, "without a base nothing needs Git");
+    assert_eq!(without.exit_code("plan --sandbox --base none"), 0);
 }
 
 /// Wrong variables of a job do not prevent a plan, which reports what is missing.
@@ -257,7 +252,7 @@ fn a_branch_cannot_lift_its_own_limits() {
     place.write("undrift.yaml", &limits(1));
     git(&place, "add -A");
     git(&place, "commit -qm limits");
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("shop.yaml", &labels(&["a"]));
     place.write("undrift.yaml", &limits(9).replace("acme/shop", "acme/**"));
     place.write("site.yaml", SITE);
@@ -269,8 +264,8 @@ fn a_branch_cannot_lift_its_own_limits() {
         ["plan --sandbox --base HEAD", "plan --sandbox"].map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
     std::fs::remove_file(place.path().join("ack.yaml")).unwrap();
-    assert_eq!(exit_code(&place, "plan --sandbox --base HEAD"), 4);
-    assert_eq!(exit_code(&place, "plan --sandbox --base none"), 0);
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
+    assert_eq!(place.exit_code("plan --sandbox --base none"), 0);
 }
 
 #[test]
@@ -300,8 +295,8 @@ fn a_branch_cannot_silence_a_warning() {
     git(&place, "commit -qm lints");
     place.write("undrift.yaml", &lints("warn"));
     place.write("shop.yaml", &old);
-    assert_eq!(exit_code(&place, "plan --sandbox --base none"), 0);
-    assert_eq!(exit_code(&place, "plan --sandbox --base HEAD"), 3);
+    assert_eq!(place.exit_code("plan --sandbox --base none"), 0);
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 3);
     // What the base denies is told once, not as a warning besides.
     let told = plan("HEAD");
     assert!(told.contains("error[deprecated]") && !told.contains("warning[deprecated]"), "{told}");
@@ -341,7 +336,7 @@ fn the_base_has_its_own_root_of_manifests() {
     git(&place, "init -q");
     git(&place, "add .");
     git(&place, "commit -qm base");
-    assert_eq!(exit_code(&place, "apply infra --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply infra --sandbox --yes"), 0);
     place.write("infra/deep/shop.yaml", &SHOP.replace("from Git", "new"));
     let told =
         place.run("plan infra/deep --sandbox=infra/.undrift/sandbox.db --base HEAD --changed");
@@ -358,7 +353,7 @@ fn a_base_is_found_in_a_second_working_tree_and_in_a_clone_in_a_clone() {
         return;
     }
     let place = place();
-    assert_eq!(exit_code(&place, "apply --sandbox=state.db --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox=state.db --yes"), 0);
     git(&place, "checkout -qb change");
     place.write("shop.yaml", &SHOP.replace("from Git", "of the branch"));
     git(&place, "commit -qam change");
@@ -367,7 +362,7 @@ fn a_base_is_found_in_a_second_working_tree_and_in_a_clone_in_a_clone() {
     git(&place, "clone -q -b change . inner");
     for (folder, base) in [("tree", "main"), ("inner", "origin/main")] {
         let plan = format!("plan {folder} --sandbox=state.db --base {base} --out json=plan.json");
-        assert_eq!(exit_code(&place, &plan), 0, "{}", place.run(&plan));
+        assert_eq!(place.exit_code(&plan), 0, "{}", place.run(&plan));
         let plan = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
         let plan: Json = serde_json::from_str(&plan).unwrap();
         let labels: Vec<_> =
@@ -393,17 +388,17 @@ settings: {description: by rule}
     git(&place, "init -q");
     git(&place, "add .");
     git(&place, "commit -qm base");
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     let drift = "call project-edit id=acme/shop description=by-hand --sandbox --yes";
-    assert_eq!(exit_code(&place, drift), 0);
-    assert_eq!(exit_code(&place, "snapshot --sandbox -o live.json"), 0);
+    assert_eq!(place.exit_code(drift), 0);
+    assert_eq!(place.exit_code("snapshot --sandbox -o live.json"), 0);
     place.write("rule.yaml", &RULE.replace("by rule", "by rule, merge_method: ff"));
     let against = place.run("plan --sandbox --base HEAD");
     insta::assert_snapshot!(against);
     let from = place.run("plan --live live.json --base HEAD");
     let body = |text: &str| text[text.find("acme/").unwrap()..].to_owned();
     assert_eq!(body(&from), body(&against));
-    assert_eq!(exit_code(&place, "apply --sandbox --base HEAD --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --base HEAD --yes"), 0);
     let text = place.run("call project-get id=acme/shop --sandbox");
     assert!(text.contains("by-hand"), "drift is left alone: {text}");
     assert!(text.contains("\"merge_method\": \"ff\""), "{text}");
@@ -433,9 +428,9 @@ fn limited() -> Place {
     git(&place, "init -q");
     git(&place, "add m");
     git(&place, "commit -qm limits");
-    assert_eq!(exit_code(&place, "apply m --sandbox=state.db --yes"), 3, "no group to start with");
+    assert_eq!(place.exit_code("apply m --sandbox=state.db --yes"), 3, "no group to start with");
     std::fs::copy(place.path().join("sandbox.yaml"), place.path().join("m/sandbox.yaml")).unwrap();
-    assert_eq!(exit_code(&place, "apply m --sandbox=state.db --yes"), 0);
+    assert_eq!(place.exit_code("apply m --sandbox=state.db --yes"), 0);
     git(&place, "checkout -qb branch");
     place.write("m/undrift.yaml", &limits(9));
     place.write("m/shop.yaml", &labels(&["a"]));
@@ -452,7 +447,7 @@ fn a_branch_is_never_its_own_base() {
     }
     const PLAN: &str = "plan m --sandbox=state.db --base main";
     let place = limited();
-    assert_eq!(exit_code(&place, PLAN), 4, "{}", place.run(PLAN));
+    assert_eq!(place.exit_code(PLAN), 4, "{}", place.run(PLAN));
 
     // Files that form a repository, in the folder or above it.
     let evil = place.path().join("evil");
@@ -466,7 +461,7 @@ fn a_branch_is_never_its_own_base() {
             assert!(copied.success());
         }
         git(&place, &format!("add {folder}/HEAD {folder}/config {folder}/objects {folder}/refs"));
-        assert_eq!(exit_code(&place, PLAN), 4, "{folder}: {}", place.run(PLAN));
+        assert_eq!(place.exit_code(PLAN), 4, "{folder}: {}", place.run(PLAN));
     }
 
     // Variables that lead git elsewhere, and another commit in place of the base.
@@ -481,14 +476,14 @@ fn a_branch_is_never_its_own_base() {
     let mut command = place.command(PLAN);
     assert_eq!(command.envs(led).output().unwrap().status.code(), Some(4));
     git(&place, "replace main branch");
-    assert_eq!(exit_code(&place, PLAN), 4, "{}", place.run(PLAN));
+    assert_eq!(place.exit_code(PLAN), 4, "{}", place.run(PLAN));
     git(&place, "replace -d main");
 
     // A tag with the name of the base.
     git(&place, "tag main branch");
     let told = place.run(PLAN);
     assert!(told.contains("several") && told.ends_with("exit code 3\n"), "{told}");
-    assert_eq!(exit_code(&place, &PLAN.replace("main", "refs/heads/main")), 4);
+    assert_eq!(place.exit_code(&PLAN.replace("main", "refs/heads/main")), 4);
 }
 
 /// The branch makes the folder that the job names a link or a submodule.
@@ -514,9 +509,8 @@ fn a_branch_does_not_choose_the_repository_of_its_base() {
         }
         git(&place, "add m");
         git(&place, "commit -qm swap");
-        let told = place.run("plan m --sandbox=state.db --base main");
+        let told = ended(3, place.run("plan m --sandbox=state.db --base main"));
         assert!(told.contains(swap.trim_start_matches("a ")), "{told}");
-        assert!(told.ends_with("---- exit code 3\n"), "{told}");
         let inside = Command::new("sh")
             .args(["-c", "cd m && exec \"$0\" plan --sandbox=../state.db --base main"])
             .arg(env!("CARGO_BIN_EXE_undrift"))
@@ -555,8 +549,7 @@ fn manifests_outside_the_repository_have_no_base() {
         assert!(told.contains("warning[base]") && told.contains(what), "{told}");
     };
     let accepted = || {
-        let told = place.run("plan m --sandbox=state.db --base HEAD");
-        assert!(told.ends_with("---- exit code 0\n"), "{told}");
+        ended(0, place.run("plan m --sandbox=state.db --base HEAD"));
     };
     accepted();
     git(&place, "clone -q ./shared m/shared");

@@ -24,10 +24,6 @@ fn shop() -> Place {
         .file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
 }
 
-fn exit_code(place: &Place, arguments: &str) -> i32 {
-    place.output(arguments).status.code().unwrap()
-}
-
 #[test]
 fn a_change_is_planned_applied_and_verified() {
     let place = shop();
@@ -50,22 +46,22 @@ fn a_change_is_planned_applied_and_verified() {
 #[test]
 fn drift_and_problems_have_different_exit_codes() {
     let place = shop();
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("shop.yaml", &SHOP.replace("What we sell", "What we sold"));
-    assert_eq!(exit_code(&place, "drift --sandbox"), 2);
+    assert_eq!(place.exit_code("drift --sandbox"), 2);
     place.write("other.yaml", "kind: Project\npath: acme/other\n");
-    assert_eq!(exit_code(&place, "drift --sandbox"), 2, "a project is missing, which differs too");
-    assert_eq!(exit_code(&place, "drift --sandbox --only acme/other"), 2, "and alone");
-    assert_eq!(exit_code(&place, "plan --sandbox --only acme/other"), 3, "nobody may create it");
-    assert_eq!(exit_code(&place, "drift --sandbox --only acme/shop"), 2);
-    assert_eq!(exit_code(&place, "drift --sandbox --exclude acme/*#settings --only acme/shop"), 0);
+    assert_eq!(place.exit_code("drift --sandbox"), 2, "a project is missing, which differs too");
+    assert_eq!(place.exit_code("drift --sandbox --only acme/other"), 2, "and alone");
+    assert_eq!(place.exit_code("plan --sandbox --only acme/other"), 3, "nobody may create it");
+    assert_eq!(place.exit_code("drift --sandbox --only acme/shop"), 2);
+    assert_eq!(place.exit_code("drift --sandbox --exclude acme/*#settings --only acme/shop"), 0);
 }
 
 #[test]
 fn a_guard_refuses_until_the_refusal_is_acknowledged() {
     let place = shop();
     place.write("sandbox.yaml", "groups: [{path: acme, visibility: public}]\n");
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("shop.yaml", &SHOP.replace("visibility: private", "visibility: public"));
     place.write("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n");
     let story = [
@@ -101,7 +97,7 @@ fn warnings_are_about_selected_projects() {
         assert_eq!(warned(arguments), lines, "{arguments}");
     }
     place.write("old.yaml", &old("old").replace("wiki_enabled", "wikki"));
-    assert_eq!(exit_code(&place, "plan --sandbox --only acme/shop"), 3, "errors count always");
+    assert_eq!(place.exit_code("plan --sandbox --only acme/shop"), 3, "errors count always");
 }
 
 /// Its line is that of the secret, not of another field beside it.
@@ -129,10 +125,10 @@ fn a_missing_secret_stops_apply_before_it_starts() {
     place.write("sandbox.env", "");
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
     // Its reports say why, too.
-    assert_eq!(exit_code(&place, "apply --sandbox --yes --out concise=found.txt"), 3);
+    assert_eq!(place.exit_code("apply --sandbox --yes --out concise=found.txt"), 3);
     let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
     assert!(found.contains(": missing-secret: "), "{found}");
-    assert_eq!(exit_code(&place, "plan --sandbox"), 0, "a plan works without");
+    assert_eq!(place.exit_code("plan --sandbox"), 0, "a plan works without");
     // A new project is created as a whole, with its secrets.
     let unselected = place.run("apply --sandbox --yes --only acme/shop#settings");
     assert!(
@@ -142,18 +138,18 @@ fn a_missing_secret_stops_apply_before_it_starts() {
         "{unselected}"
     );
     place.write("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n");
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("sandbox.env", "");
     place.write("shop.yaml", &SHOP.replace("What we sell", "What we sold"));
     assert_eq!(
-        exit_code(&place, "apply --sandbox --yes --only acme/shop#settings"),
+        place.exit_code("apply --sandbox --yes --only acme/shop#settings"),
         0,
         "a part that needs none works without"
     );
     place.write("shop.yaml", &SHOP.replace("What we sell", "What we lent"));
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0, "and so does a run that sends none");
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0, "and so does a run that sends none");
     place.write("shop.yaml", &SHOP.replace("masked: true", "masked: true, protected: true"));
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 3, "an edit has to carry the value");
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 3, "an edit has to carry the value");
 }
 
 #[test]
@@ -177,7 +173,7 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
     let story = commands.map(|arguments| place.run(arguments)).join("\n");
     assert!(!story.contains("canary"), "{story}");
     insta::assert_snapshot!(story);
-    assert!(commands.iter().all(|arguments| exit_code(&place, arguments) == 3));
+    assert!(commands.iter().all(|arguments| place.exit_code(arguments) == 3));
 }
 
 #[test]
@@ -198,9 +194,9 @@ fn the_log_is_on_stderr_and_holds_no_secret() {
 #[test]
 fn values_for_the_sandbox_win_over_the_environment() {
     let place = shop().env("SHOP_TOKEN", "another-value-0123456789");
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("sandbox.env", "");
-    assert_eq!(exit_code(&place, "drift --sandbox"), 2, "now it is the other value");
+    assert_eq!(place.exit_code("drift --sandbox"), 2, "now it is the other value");
 }
 
 #[test]
@@ -209,7 +205,7 @@ fn the_manifests_cannot_choose_the_service() {
         .file("undrift.yaml", "version: 1\nservice: {url: 'https://gitlab.example.org'}\n")
         .env("UNDRIFT_TOKEN", "x");
     insta::assert_snapshot!(place.run("plan --url https://elsewhere.example.org"));
-    assert_eq!(exit_code(&place, "plan"), 3, "nor does it supply the address");
+    assert_eq!(place.exit_code("plan"), 3, "nor does it supply the address");
 }
 
 #[test]
@@ -246,21 +242,21 @@ fn a_report_that_cannot_be_written_is_found_before_the_first_write() {
         story.contains("cannot write `nowhere/report.json`") && story.ends_with("exit code 3\n"),
         "{story}"
     );
-    assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2, "nothing was applied");
+    assert_eq!(place.exit_code("plan --sandbox --exit-code"), 2, "nothing was applied");
 }
 
 #[test]
 fn every_schema_is_written_and_compared() {
     let place = Place::new();
-    assert_eq!(exit_code(&place, "schema --write schemas"), 0);
-    assert_eq!(exit_code(&place, "schema --check schemas"), 0);
+    assert_eq!(place.exit_code("schema --write schemas"), 0);
+    assert_eq!(place.exit_code("schema --check schemas"), 0);
     for entry in std::fs::read_dir(place.path().join("schemas")).unwrap() {
         let schema: Value =
             serde_json::from_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap()).unwrap();
         jsonschema::validator_for(&schema).unwrap();
     }
     place.write("schemas/plan.schema.json", "{}\n");
-    assert_eq!(exit_code(&place, "schema --check schemas"), 2);
+    assert_eq!(place.exit_code("schema --check schemas"), 2);
 }
 
 #[test]
@@ -286,7 +282,7 @@ fn help_and_pages_are_no_errors() {
         "completions bash",
         "completions zsh",
     ] {
-        assert_eq!(exit_code(&place, arguments), 0, "{arguments}");
+        assert_eq!(place.exit_code(arguments), 0, "{arguments}");
     }
     assert!(place.path().join("man/undrift-plan.1").exists());
     for shell in ["bash", "zsh"] {

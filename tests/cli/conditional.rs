@@ -1,6 +1,10 @@
 //! An object that changed after it was read, according to the service, is not removed.
 
-use crate::{front, harness::Place, sandbox::Server};
+use crate::{
+    front,
+    harness::{Place, ended},
+    sandbox::Server,
+};
 
 const SEED: &str = "users: [{username: bob}]\ngroups: [{path: acme}]\n\
                     projects: [{path: acme/shop, members: [{user: bob, access_level: developer}]}]\n";
@@ -19,12 +23,10 @@ fn a_delete_that_the_service_refuses_because_of_a_change_is_reported_as_that() {
         let acknowledged = "--ack removals:acme/shop#members";
         place.run(&format!("apply m --yes {acknowledged} --url {url}"))
     };
-    let refused = run(&url);
+    let refused = ended(6, run(&url));
     assert!(refused.contains("members/bob  changed meanwhile"), "{refused}");
     assert!(refused.contains("it changed after it was read"), "{refused}");
-    assert!(refused.ends_with("---- exit code 6\n"), "{refused}");
     // An unchanged object is removed.
-    let removed = run(&server.url);
-    assert!(removed.ends_with("---- exit code 0\n"), "{removed}");
+    ended(0, run(&server.url));
     server.end("-TERM");
 }

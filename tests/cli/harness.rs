@@ -74,6 +74,10 @@ impl Place {
         )
     }
 
+    pub(crate) fn exit_code(&self, arguments: &str) -> i32 {
+        self.output(arguments).status.code().unwrap()
+    }
+
     fn normalised(&self, bytes: &[u8]) -> String {
         let text = std::str::from_utf8(bytes).expect("the output is UTF-8");
         let text = text
@@ -82,6 +86,13 @@ impl Place {
         let text = replaced_after(&text, "127.0.0.1:", "[PORT]", |c| c.is_ascii_digit());
         replaced_after(&text, "sandbox-", "[TOKEN]", |c| c.is_ascii_hexdigit())
     }
+}
+
+/// The output of a run, which must have ended with this code.
+#[track_caller]
+pub(crate) fn ended(code: i32, run: String) -> String {
+    assert!(run.ends_with(&format!("---- exit code {code}\n")), "{run}");
+    run
 }
 
 /// Replaces the `variable` characters after `prefix` in `text` by `name`.

@@ -7,7 +7,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{front, harness::Place, sandbox::Server};
+use crate::{
+    front,
+    harness::{Place, ended},
+    sandbox::Server,
+};
 
 const DESCRIPTION: &str = "section: goals
 noun: goal
@@ -97,23 +101,21 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
 
     insta::assert_snapshot!(run("plan m --exit-code").replace(&service.url, "[URL]"));
     assert_eq!(service.writes(), [] as [String; 0], "planning writes nothing");
-    let applied = run("apply m --yes");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    ended(0, run("apply m --yes"));
     assert_eq!(service.writes(), ["POST /api/v4/projects/1/goals"]);
     assert_eq!(goal(1).unwrap()["due_date"], "2099-01-31");
-    assert!(run("drift m").ends_with("---- exit code 0\n"));
+    ended(0, run("drift m"));
 
     service.goals.lock().unwrap().get_mut(&1).unwrap()["due_date"] = "2098-01-31".into();
-    assert!(run("drift m").ends_with("---- exit code 2\n"));
-    assert!(run("apply m --yes").ends_with("---- exit code 0\n"));
+    ended(2, run("drift m"));
+    ended(0, run("apply m --yes"));
     assert_eq!(service.writes(), ["PUT /api/v4/projects/1/goals/1"]);
     assert_eq!(goal(1).unwrap()["due_date"], "2099-01-31");
 
-    let exported = run("export acme -d out");
-    assert!(exported.ends_with("---- exit code 0\n"), "{exported}");
+    ended(0, run("export acme -d out"));
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(written.contains("goals:") && written.contains("2099-01-31"), "{written}");
-    assert!(run("plan out --exit-code").ends_with("---- exit code 0\n"));
+    ended(0, run("plan out --exit-code"));
     let unknown = place.run("check out");
     assert!(unknown.contains("goals") && unknown.ends_with("---- exit code 3\n"));
 
@@ -127,8 +129,7 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
     let refused = run("apply m --yes");
     assert!(refused.contains("removals:acme/shop#goals"), "{refused}");
     assert!(refused.ends_with("---- exit code 4\n") && goal(1).is_some(), "{refused}");
-    let removed = run("apply m --yes --ack removals:acme/shop#goals");
-    assert!(removed.ends_with("---- exit code 0\n"), "{removed}");
+    ended(0, run("apply m --yes --ack removals:acme/shop#goals"));
     assert_eq!(service.writes(), ["DELETE /api/v4/projects/1/goals/1"]);
     let listed = run("call goal-list id=acme/shop");
     assert!(listed.contains("---- stdout\n[]\n"), "{listed}");
@@ -185,9 +186,8 @@ homes:
 fn a_description_in_the_folder_of_the_manifests_is_not_read() {
     let place = Place::new().file("m/shop.yaml", RELEASE).file("m/kind.txt", DESCRIPTION);
     for arguments in ["check m --kinds m/kind.txt", "check m/shop.yaml --kinds m/kind.txt"] {
-        let refused = place.run(arguments);
+        let refused = ended(3, place.run(arguments));
         assert!(refused.contains("error[kind-description-place]"), "{refused}");
-        assert!(refused.ends_with("---- exit code 3\n"), "{refused}");
     }
     place.write("undrift.yaml", "version: 1\nkinds: [kind.txt]\n");
     place.write("kind.txt", DESCRIPTION);
@@ -260,10 +260,8 @@ gates: [{name: south, height: 1}]
     {
         let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
         place.write("m/all.yaml", &text.replace(from, to));
-        let applied = run("apply m --yes --ack removals:** --ack protection:**");
-        assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-        let after = run("drift m");
-        assert!(after.ends_with("---- exit code 0\n"), "{after}");
+        ended(0, run("apply m --yes --ack removals:** --ack protection:**"));
+        ended(0, run("drift m"));
     }
     let exported = run("export acme -d out");
     assert!(exported.contains(told) && exported.contains("exit code 0"), "{exported}");
@@ -309,14 +307,12 @@ homes: [{path: '/projects/:id/town'}]
         .file("m/all.yaml", "kind: Project\npath: acme/shop\ntown: {walls: stone, mayor: Ada}\n");
     let run =
         |arguments: &str| place.run(&format!("{arguments} --kinds kinds/town.yaml --sandbox=s.db"));
-    let applied = run("apply m --yes");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-    assert!(run("drift m").ends_with("---- exit code 0\n"));
+    ended(0, run("apply m --yes"));
+    ended(0, run("drift m"));
     place.write("m/all.yaml", "kind: Project\npath: acme/shop\ntown: {walls: wood}\n");
     let refused = run("apply m --yes");
     assert!(refused.contains("would lower `walls` from stone to wood"), "{refused}");
-    let applied = run("apply m --yes --ack protection:**");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    ended(0, run("apply m --yes --ack protection:**"));
     let exported = run("export acme -d out");
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(
@@ -389,21 +385,17 @@ bridges: [{name: north, to: acme/Tool}]
             "--kinds kinds/attributes.yaml --kinds kinds/bridges.yaml --kinds kinds/ways.yaml";
         place.run(&format!("{arguments} {kinds} --sandbox=s.db"))
     };
-    let applied = run("apply m --yes --record run.jsonl");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-    let again = run("drift m");
-    assert!(again.ends_with("---- exit code 0\n"), "{again}");
+    ended(0, run("apply m --yes --record run.jsonl"));
+    ended(0, run("drift m"));
     for (from, to) in [
         ("value: a", "value: b"),
         ("north, to: acme/Tool", "north, to: acme/other"),
         ("length: 3", "length: 4"),
     ] {
         place.write("m/all.yaml", &manifest.replace(from, to));
-        let drift = run("drift m");
-        assert!(drift.ends_with("---- exit code 2\n"), "{drift}");
-        let applied = run("apply m --yes");
-        assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-        assert!(run("drift m").ends_with("---- exit code 0\n"), "{to}");
+        let drift = ended(2, run("drift m"));
+        ended(0, run("apply m --yes"));
+        ended(0, run("drift m"));
     }
     let listed = run("call attribute-list id=acme/shop") + &run("call bridge-list id=acme/shop");
     assert!(listed.contains("cost centre/7") && listed.contains("\"to_id\": 2"), "{listed}");
@@ -414,8 +406,7 @@ bridges: [{name: north, to: acme/Tool}]
         .replace("north, to: acme/Tool", "north, state: absent")
         .replace("length: 3", "state: absent");
     place.write("m/all.yaml", &removed);
-    let applied = run("apply m --yes --ack removals:**");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    ended(0, run("apply m --yes --ack removals:**"));
     place.write("m/all.yaml", &manifest.replacen("acme/Tool", "acme/gone", 1));
     let unknown = run("plan m");
     assert!(unknown.contains("the service has no project `acme/gone`"), "{unknown}");
@@ -458,31 +449,25 @@ town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
     let run = |arguments: &str| {
         place.run(&format!("{arguments} --kinds kinds/gates.yaml --sandbox=s.db"))
     };
-    let applied = run("apply m --yes");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-    let again = run("drift m");
-    assert!(again.ends_with("---- exit code 0\n"), "{again}");
+    ended(0, run("apply m --yes"));
+    ended(0, run("drift m"));
     place.write("m/all.yaml", &manifest(first));
     let refused = run("apply m --yes");
     assert!(refused.contains("would let more people open"), "{refused}");
-    let applied = run("apply m --yes --ack protection:**");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    ended(0, run("apply m --yes --ack protection:**"));
 
     let wider = "{access_level: developer}, {user: alice}";
     place.write("m/all.yaml", &manifest(wider));
-    let refused = run("apply m --yes");
+    let refused = ended(4, run("apply m --yes"));
     assert!(refused.contains("would let more people open"), "{refused}");
-    assert!(refused.ends_with("---- exit code 4\n"), "{refused}");
-    let applied = run("apply m --yes --ack protection:**");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    ended(0, run("apply m --yes --ack protection:**"));
     let listed = run("call town-gate-list id=acme/shop");
     let rows: Vec<_> = listed.lines().filter(|line| line.contains("_level\":")).collect();
     assert_eq!(rows.len(), 2, "{listed}");
-    assert!(run("drift m").ends_with("---- exit code 0\n"));
+    ended(0, run("drift m"));
 
     let edit = "call town-gate-edit id=acme/shop town_gate_id=north --yes";
-    let edited = run(&format!("{edit} allowed_to_open=[{{\"id\":3,\"access_level\":40}}]"));
-    assert!(edited.ends_with("---- exit code 0\n"), "{edited}");
+    ended(0, run(&format!("{edit} allowed_to_open=[{{\"id\":3,\"access_level\":40}}]")));
     let absorbed = run("absorb acme/shop -d m --write");
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
     assert!(text.contains("maintainer") && text.contains("alice"), "{absorbed}\n{text}");
@@ -549,23 +534,19 @@ unlisted: {guards: delete}
     };
     let alone = place.run("check m --kinds kinds/guards.yaml");
     assert!(alone.contains("must start with that of the section"), "{alone}");
-    let applied = run("apply m --yes --full");
+    let applied = ended(0, run("apply m --yes --full"));
     assert!(applied.contains("guards/east@Ada"), "{applied}");
-    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-    let same = run("plan m --exit-code");
-    assert!(same.ends_with("---- exit code 0\n"), "{same}");
+    ended(0, run("plan m --exit-code"));
     let other = declared.replace("small", "smaller").replace("heavy", "light");
     place.write("m/all.yaml", &other.replace("{gate: east, name: Ada, note: tall}, ", ""));
     let changed = run("apply m --yes --full");
     assert!(changed.contains("guards/west@Ada"), "{changed}");
     assert!(changed.contains("keys/east@golden"), "{changed}");
     assert!(!changed.contains("guards/east@Ada"), "that gate is not named any more: {changed}");
-    let exported = run("export acme -d out");
-    assert!(exported.ends_with("---- exit code 0\n"), "{exported}");
+    ended(0, run("export acme -d out"));
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     for line in ["note: tall", "note: smaller", "note: light"] {
         assert!(written.contains(line), "{line}: {written}");
     }
-    let none = run("plan out --exit-code");
-    assert!(none.ends_with("---- exit code 0\n"), "{none}");
+    ended(0, run("plan out --exit-code"));
 }

@@ -1,6 +1,6 @@
 //! Which part of a plan runs, what guards refuse, and what counts as a difference.
 
-use crate::harness::Place;
+use crate::harness::{Place, ended};
 
 const SEED: &str = "users: [{username: alice}, {username: bob}]
 groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}, {user: bob, access_level: guest}]}]
@@ -17,10 +17,6 @@ fn place() -> Place {
 /// A project that would become public.
 fn public(path: &str) -> String {
     format!("kind: Project\npath: {path}\nsettings: {{visibility: public, description: new}}\n")
-}
-
-fn exit_code(place: &Place, arguments: &str) -> i32 {
-    place.output(arguments).status.code().unwrap()
 }
 
 #[test]
@@ -47,13 +43,13 @@ fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
     .map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
     let place = place.env("UNDRIFT_ACK", "visibility:acme/shop, visibility:acme/[st]i*#settings");
-    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    assert_eq!(place.exit_code("plan --sandbox"), 0);
     assert_eq!(
-        exit_code(&place, "plan --sandbox --ack visibility:acme/shop"),
+        place.exit_code("plan --sandbox --ack visibility:acme/shop"),
         4,
         "the option is instead of the variable"
     );
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     let again = place.run("plan --sandbox");
     assert!(
         again.contains("warning[acknowledgement]")
@@ -68,21 +64,20 @@ fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
 #[test]
 fn unlisted_entries_are_counted_and_are_differences_on_request() {
     let place = place().file("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\n");
-    let drift = place.run("drift --sandbox");
+    let drift = ended(0, place.run("drift --sandbox"));
     assert!(drift.contains("; 1 object not in any manifest\n"), "{drift}");
-    assert!(drift.ends_with("---- exit code 0\n"), "{drift}");
-    assert_eq!(exit_code(&place, "drift --sandbox --strict"), 2);
+    assert_eq!(place.exit_code("drift --sandbox --strict"), 2);
     place.write("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\nunlisted: {hooks: fail}\n");
-    assert_eq!(exit_code(&place, "drift --sandbox"), 2);
-    assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2);
-    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    assert_eq!(place.exit_code("drift --sandbox"), 2);
+    assert_eq!(place.exit_code("plan --sandbox --exit-code"), 2);
+    assert_eq!(place.exit_code("plan --sandbox"), 0);
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
     // Excluded objects do not count as unlisted.
     let part = "drift --sandbox --strict --exclude acme/shop#hooks/other";
     let hooks = "hooks: [{name: other, url: 'https://b.example.org', state: absent}]";
     place.write("a.yaml", &format!("kind: Project\npath: acme/shop\n{hooks}\n"));
-    assert_eq!(exit_code(&place, "drift --sandbox --strict"), 2);
-    assert_eq!(exit_code(&place, part), 0);
+    assert_eq!(place.exit_code("drift --sandbox --strict"), 2);
+    assert_eq!(place.exit_code(part), 0);
 }
 
 #[test]
@@ -99,8 +94,8 @@ fn a_project_archived_by_hand_is_a_difference_and_is_skipped() {
         "a.yaml",
         "kind: Project\npath: acme/shop\nsettings: {description: new}\narchived: true\n",
     );
-    assert_eq!(exit_code(&place, "drift --sandbox"), 0);
-    assert_eq!(exit_code(&place, "drift --sandbox --strict"), 0);
+    assert_eq!(place.exit_code("drift --sandbox"), 0);
+    assert_eq!(place.exit_code("drift --sandbox --strict"), 0);
 }
 
 #[test]
@@ -162,16 +157,16 @@ fn undeclared_projects_are_included_and_changed_in_several_runs() {
 #[test]
 fn the_reach_of_rules_is_configured_and_acknowledged_in_git() {
     let place = undeclared();
-    assert_eq!(exit_code(&place, "plan --sandbox"), 4);
+    assert_eq!(place.exit_code("plan --sandbox"), 4);
     place.write("ack.yaml", "kind: Acknowledge\nguard: reach\nat: acme/**\nat_most: 5\n");
     assert!(place.run("plan --sandbox").contains("is for 5 at most"));
     place.write("ack.yaml", "kind: Acknowledge\nguard: reach\nat: acme/**\nat_most: 6\n");
-    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    assert_eq!(place.exit_code("plan --sandbox"), 0);
     place.write("ack.yaml", "");
     place.write("undrift.yaml", "version: 1\nguards: {reach: {count: 6, share: 1}}\n");
-    assert_eq!(exit_code(&place, "plan --sandbox"), 0);
+    assert_eq!(place.exit_code("plan --sandbox"), 0);
     place.write("undrift.yaml", "version: 1\nguards: {reach: {count: 5, share: 1}}\n");
-    assert_eq!(exit_code(&place, "plan --sandbox"), 4);
+    assert_eq!(place.exit_code("plan --sandbox"), 4);
 }
 
 #[test]

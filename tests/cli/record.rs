@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     front,
-    harness::Place,
+    harness::{Place, ended},
     sandbox::{Server, send},
 };
 
@@ -77,9 +77,8 @@ fn each_run_adds_one_line_whatever_its_result() {
 #[test]
 fn a_file_that_cannot_be_opened_is_refused_before_anything_is_done() {
     let place = place();
-    let run = place.run("apply m --sandbox --yes --record nowhere/record.jsonl");
+    let run = ended(3, place.run("apply m --sandbox --yes --record nowhere/record.jsonl"));
     assert!(run.contains("error: cannot write the record `nowhere/record.jsonl`: "), "{run}");
-    assert!(run.ends_with("---- exit code 3\n"), "{run}");
     assert!(!place.path().join("m/.undrift").exists(), "the service was not even started");
 }
 

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{harness::Place, sandbox::Server};
+use crate::{
+    harness::{Place, ended},
+    sandbox::Server,
+};
 
 const SHOP: &str =
     "kind: Project\npath: acme/shop\nsettings: {description: What we sell, visibility: public}\n";
@@ -163,17 +166,15 @@ fn contradictory_reports_are_refused() {
         ),
     ] {
         let place = shop();
-        let run = place.run(arguments);
+        let run = ended(3, place.run(arguments));
         assert!(run.contains(&format!("error: {message}\n")), "{run}");
-        assert!(run.ends_with("---- exit code 3\n"), "{run}");
         let report = report(&place, "report.json");
         assert_eq!((&report["status"], &report["error"]), (&"failed".into(), &message.into()));
         assert!(!place.path().join(".undrift").exists(), "the service was not even started");
     }
     // Two reports may both be discarded.
     let place = shop();
-    let run = place.run("drift --sandbox --out json=/dev/null --out html=/dev/null");
-    assert!(run.ends_with("---- exit code 2\n"), "{run}");
+    let run = ended(2, place.run("drift --sandbox --out json=/dev/null --out html=/dev/null"));
     let wrong = place.run("plan --sandbox --out pdf=a");
     assert!(wrong.contains("no format `pdf`; available: `json`, `markdown`,"), "{wrong}");
 }
