@@ -393,7 +393,7 @@ bridges: [{name: north, to: acme/Tool}]
         ("length: 3", "length: 4"),
     ] {
         place.write("m/all.yaml", &manifest.replace(from, to));
-        let drift = ended(2, run("drift m"));
+        ended(2, run("drift m"));
         ended(0, run("apply m --yes"));
         ended(0, run("drift m"));
     }

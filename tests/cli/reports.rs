@@ -174,7 +174,7 @@ fn contradictory_reports_are_refused() {
     }
     // Two reports may both be discarded.
     let place = shop();
-    let run = ended(2, place.run("drift --sandbox --out json=/dev/null --out html=/dev/null"));
+    ended(2, place.run("drift --sandbox --out json=/dev/null --out html=/dev/null"));
     let wrong = place.run("plan --sandbox --out pdf=a");
     assert!(wrong.contains("no format `pdf`; available: `json`, `markdown`,"), "{wrong}");
 }
