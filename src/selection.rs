@@ -91,7 +91,7 @@ impl Selection {
 
     /// The same for containers that may have moved. A rename neither removes a container from the
     /// selection nor brings an excluded one into it.
-    fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
+    pub fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
         let is_so = |selector: &Selector| {
             selector.matches(address)
                 || moves.was(address, |known| selector.matches(known)).unwrap_or(false)

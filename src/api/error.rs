@@ -507,7 +507,9 @@ pub(super) fn message(
             let text = String::from_utf8_lossy(body);
             match text.trim_start().chars().next() {
                 // The one of nginx that asks for a client certificate.
-                Some('<') if text.contains("SSL certificate") => NO_CERTIFICATE.into(),
+                Some('<') if text.contains("No required SSL certificate was sent") => {
+                    NO_CERTIFICATE.into()
+                }
                 Some('<') => HTML.into(),
                 Some('{' | '[') => "incomplete JSON".into(),
                 _ => text.into_owned(),

@@ -415,7 +415,9 @@ fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
             | Alert::BadCertificate
             | Alert::CertificateUnknown
             | Alert::CertificateExpired
-            | Alert::UnknownCA,
+            | Alert::UnknownCA
+            // With TLS 1.2, the usual answer if there is none.
+            | Alert::HandshakeFailure,
         ) => {
             if has_identity {
                 "the service refuses the client certificate: check `--client-cert`"

@@ -92,7 +92,7 @@ async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<NewSnapsho
         for are_nested in [false, true] {
             let requests = taking.sections(&session.desired, are_nested);
             let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
-            taking.also(requests, || progress.step("")).await?;
+            taking.also(requests, || progress.step("sections")).await?;
         }
     }
     Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.client().sent(), incomplete })

@@ -114,11 +114,12 @@ impl Plan {
         let valid: Vec<_> = acknowledgements.iter().filter(|known| !known.is_over(today)).collect();
         let mut used = vec![false; valid.len()];
         let refusals = std::mem::take(&mut self.findings.refusals);
-        let exceeded: Vec<_> = valid.iter().map(|known| exceeded(known, &refusals)).collect();
+        let exceeded: Vec<_> =
+            valid.iter().map(|known| exceeded(known, &refusals, &valid)).collect();
         for refusal in refusals {
             let mut letting = None;
             for (at, known) in valid.iter().copied().enumerate() {
-                if !fits(known, &refusal) {
+                if !counts(known, &refusal, &valid) {
                     continue;
                 }
                 // What is exceeded is said once.
@@ -256,17 +257,34 @@ fn fits(known: &Acknowledgement, refusal: &Refusal) -> bool {
     known.guard == refusal.guard && is_named()
 }
 
+/// Whether a refusal is one of an acknowledgement, given all that are `valid`. One with a number
+/// leaves to others what those name.
+fn counts(known: &Acknowledgement, refusal: &Refusal, valid: &[&Acknowledgement]) -> bool {
+    let is_free = || !valid.iter().any(|other| names(other, refusal));
+    fits(known, refusal) && (known.at_most.is_none() || names(known, refusal) || is_free())
+}
+
+/// Whether an acknowledgement is for one refusal alone, as its address is printed.
+fn names(known: &Acknowledgement, refusal: &Refusal) -> bool {
+    known.guard == refusal.guard
+        && known.at.written().to_lowercase() == refusal.address.to_string().to_lowercase()
+}
+
 /// Why an acknowledgement covers none of the refusals that it is about, if these are about more
 /// objects together than it is for.
-fn exceeded(known: &Acknowledgement, refusals: &[Refusal]) -> Option<String> {
+fn exceeded(
+    known: &Acknowledgement,
+    refusals: &[Refusal],
+    valid: &[&Acknowledgement],
+) -> Option<String> {
     let most = known.at_most?;
-    let about: Vec<_> = refusals.iter().filter(|refusal| fits(known, refusal)).collect();
-    // Refusals of the whole run, and of rules, are about the same objects again.
-    let is_again =
-        |refusal: &&&Refusal| &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach;
-    let again = about.iter().filter(is_again).map(|refusal| refusal.objects).max();
-    let others = about.iter().filter(|refusal| !is_again(refusal));
-    let objects = others.map(|refusal| refusal.objects).sum::<usize>().max(again.unwrap_or(0));
+    let about: Vec<_> = refusals.iter().filter(|refusal| counts(known, refusal, valid)).collect();
+    // A refusal of the whole run is about the same objects again.
+    let (again, others): (Vec<&Refusal>, Vec<&Refusal>) =
+        about.iter().partition(|refusal| &*refusal.address.path == EVERYTHING);
+    let again = again.iter().map(|refusal| refusal.objects).max();
+    let others: usize = others.iter().map(|refusal| refusal.objects).sum();
+    let objects = others.max(again.unwrap_or(0));
     let what = match about[..] {
         [one] => format!("`{}` is about {objects}", one.address),
         _ => format!("the {} refusals that it matches are about {objects} together", about.len()),

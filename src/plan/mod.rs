@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Adopted, Base, Comparison, Rest, left};
+pub use base::{Adopted, Base, Comparison, Outline, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
 pub use guard::Limits;

@@ -72,7 +72,8 @@ const SEEDS: usize = 100;
 const EXHAUSTIVE: usize = 1;
 /// The scenarios in which faults of the connection are tried at every request: by default every
 /// other one.
-const CONNECTIONS: [&str; 3] = ["create-all", "change-all", "project-rename-and-move"];
+const CONNECTIONS: [&str; 5] =
+    ["create-all", "change-all", "project-rename-and-move", "group-rename", "group-move"];
 /// The default number of scenarios in which paths pass to others between any two requests.
 const PATHS: usize = 1;
 
@@ -410,6 +411,9 @@ fn every_single_fault_at_every_request_is_survived() {
     let faults = Fault::all();
     let courses = simulator.courses();
     let scenarios = scenarios.min(courses.len());
+    for name in CONNECTIONS {
+        assert!(courses.iter().any(|course| course.scenario == *name), "no scenario `{name}`");
+    }
     let mut schedules = Vec::new();
     for (place, course) in courses.iter().enumerate() {
         let is_broken = CONNECTIONS.contains(&&*course.scenario);

@@ -16,7 +16,7 @@ use crate::{
     desired::{Acknowledgement, Desired, Roster},
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
-    plan::{self, Extent, Holds, Limits},
+    plan::{self, Extent, Holds, Limits, Outline},
     report::Run,
     secret::Secrets,
 };
@@ -72,10 +72,14 @@ impl<'a> Opening<'a> {
             loaded.against(&content.config.lints);
         }
         let manifests = usable(loaded, reports, cx)?;
+        let mut outline = Outline::default();
+        if base.is_some() {
+            outline.add(&manifests.desired.containers);
+        }
         let selection = self.args.select.selection();
         let session = self.with(manifests, around.today, reports, cx).await?;
         Ok(match base {
-            Some((found, used)) => session.against(found, used, &selection, cx),
+            Some((found, used)) => session.against(found, used, (selection, outline), cx),
             None => session,
         })
     }

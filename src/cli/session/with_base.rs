@@ -16,7 +16,7 @@ use crate::{
     diff::Problem,
     live::Live,
     manifest::Config,
-    plan::{Base, Comparison, Limits, Plan, Rest},
+    plan::{Base, Comparison, Limits, Outline, Plan, Rest},
     selection::Selection,
 };
 
@@ -47,7 +47,7 @@ impl Session {
         mut self,
         found: Found,
         used: Use,
-        selection: &Selection,
+        (selection, mut outline): (Selection, Outline),
         cx: &Context,
     ) -> Self {
         let mut against = Comparison { revision: found.revision, ..Comparison::default() };
@@ -74,8 +74,10 @@ impl Session {
         let (removals, reach) = limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
-        let gone = base.gone(&self.desired).into_iter();
-        against.removed = gone.filter(|address| selection.holds(address)).collect();
+        outline.add(&self.desired.containers);
+        let moves = &self.desired.moves;
+        let gone = base.gone(&outline, moves).into_iter();
+        against.removed = gone.filter(|address| selection.holds_in(address, moves)).collect();
         base.remember(&mut self.desired.containers);
         if used.only_changed {
             let all = self.desired.containers.len();

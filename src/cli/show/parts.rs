@@ -106,8 +106,8 @@ pub(super) fn show(
 /// object.
 fn overlap(files: &[PathBuf], parts: &[Part]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
-    let mut changed: BTreeMap<&Address, &Path> = BTreeMap::new();
-    for (file, part) in files.iter().zip(parts) {
+    let mut changed: BTreeMap<&Address, usize> = BTreeMap::new();
+    for (at, (file, part)) in files.iter().zip(parts).enumerate() {
         if let Some(run) = &part.run {
             let (first, target) = *service.get_or_insert((file, &run.target));
             if target != run.target {
@@ -116,9 +116,9 @@ fn overlap(files: &[PathBuf], parts: &[Part]) -> Option<String> {
             }
         }
         for step in &part.plan.findings.steps {
-            let other = *changed.entry(&step.address).or_insert(file);
-            if other != file {
-                let (other, file) = (other.display(), file.display());
+            let other = *changed.entry(&step.address).or_insert(at);
+            if other != at {
+                let (other, file) = (files[other].display(), file.display());
                 return Some(format!("both `{other}` and `{file}` change {}", step.address));
             }
         }

@@ -13,6 +13,7 @@ use crate::{
     desired::PROJECTS,
     diagnostic::Severity,
     field::Scope,
+    kind::refs::overlap,
     manifest::{
         config::{NO_EXPRESSION, is_expression},
         faults::{Faults, Spot},
@@ -344,29 +345,34 @@ impl Rules {
         }
     }
 
+    /// Whether `rule` may match what another rule includes.
+    fn may_hold_for_included(&self, rule: &Rule) -> bool {
+        let Holds::Where { paths, .. } = &rule.holds else { return false };
+        let including = self.rules.iter().map(|known| &known.rule);
+        let mut including = including.filter(|known| known.includes && known.scope == rule.scope);
+        including.any(|known| {
+            let Holds::Where { paths: included, .. } = &known.holds else { return false };
+            paths.iter().any(|one| included.iter().any(|other| may_meet(one, other)))
+        })
+    }
+
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
         for (at, Known { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
             // Only the service knows what it, or another rule, includes; and of two profiles with one
             // name, it is unknown which one is used.
-            let is_where = matches!(rule.holds, Holds::Where { .. });
             let is_second = match &rule.holds {
                 Holds::Whoever { name, .. } => {
                     self.profiles.get(&(rule.scope, name.clone())) != Some(&at)
                 }
                 Holds::Where { .. } => false,
             };
-            let includes = self
-                .rules
-                .iter()
-                .any(|known| known.rule.includes && known.rule.scope == rule.scope);
-            let may_match = is_second || is_where && includes && !is_of_one_part(rule);
-            if may_match && !is_used.load(Ordering::Relaxed) {
-                continue;
-            }
             if !is_used.load(Ordering::Relaxed) {
-                idle_rule(rule, containers, faults);
+                let includes = || rule.includes || self.may_hold_for_included(rule);
+                if !(is_second || !is_of_one_part(rule) && includes()) {
+                    idle_rule(rule, containers, faults);
+                }
                 continue;
             }
             if !rule.includes {
@@ -408,6 +414,19 @@ fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c 
         (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
     let at = containers.partition_point(|container| path(container) < prefix);
     containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
+}
+
+/// Whether a path may match both globs: what is special in them but `*` counts as any text.
+fn may_meet(one: &Glob, other: &Glob) -> bool {
+    let [one, other] = [one, other].map(|glob| {
+        // `**/` also matches nothing.
+        let text = glob.written().to_lowercase().replace("**/", "*");
+        match text.find(['?', '[', '{', '\\']) {
+            Some(at) => format!("{}*", &text[..at]),
+            None => text,
+        }
+    });
+    overlap(&one, &other)
 }
 
 /// Whether all globs of a rule for projects have one part, which the path of no project has.

@@ -82,6 +82,10 @@ fn including_rules_are_checked_offline() {
     let beside = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
     let idle = said(&[("a.yaml", RULES), ("b.yaml", beside)]);
     assert_eq!(idle, ["idle-rule: this matches no declared project"]);
+    for path in ["'**/site'", "'acme/[a-m]*'", "'*/shop'", "'acme/**/a'"] {
+        let beside = format!("kind: Defaults\nmatch: {{path: {path}}}\nsettings: {{}}\n");
+        assert_eq!(said(&[("a.yaml", RULES), ("b.yaml", &beside)]), none, "{path}");
+    }
 }
 
 #[test]

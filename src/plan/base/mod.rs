@@ -21,7 +21,7 @@ pub use rest::{Rest, left};
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
     address::Address,
-    desired::{Container, DeclaredSection, Desired, meaning},
+    desired::{Container, DeclaredSection, Moves, meaning},
     diff::{Label, Step},
     kind::forms,
     kinds,
@@ -83,6 +83,22 @@ pub struct Adopted {
         serialize_with = "kinds::serialize_names"
     )]
     pub fields: Vec<String>,
+}
+
+/// What is declared, whether a run selects it or not: the groups and projects by their path in lower
+/// case, each with its sections; `None` if it is to be absent.
+#[derive(Clone, Debug, Default)]
+pub struct Outline(BTreeMap<String, Option<BTreeSet<&'static str>>>);
+
+impl Outline {
+    /// Adds `containers`.
+    pub fn add(&mut self, containers: &[Container]) {
+        for own in containers {
+            let sections = own.sections.iter().map(|section| section.of.section);
+            let sections = own.life.absent().is_none().then(|| sections.collect());
+            self.0.entry(own.path.to_lowercase()).or_insert(sections);
+        }
+    }
 }
 
 impl Comparison {
@@ -163,21 +179,23 @@ impl Base {
         }
     }
 
-    /// The groups, projects and sections that the base declares and `here` does not declare any more.
-    pub fn gone(&self, here: &Desired) -> Vec<Address> {
+    /// The groups, projects and sections that the base declares and the branch, with `here`, does
+    /// not declare any more.
+    pub fn gone(&self, here: &Outline, moves: &Moves) -> Vec<Address> {
         let Self::Known(base) = self else { return Vec::new() };
-        let own: BTreeMap<_, _> =
-            here.containers.iter().map(|own| (own.path.to_lowercase(), own)).collect();
         let mut gone = Vec::new();
         for (path, before) in &base.all {
-            let now = here.moves.home(path).to_lowercase();
-            match own.get(&now) {
-                None if here.moves.declares(path) || before.life.absent().is_some() => {}
+            let home = moves.home(path);
+            match here.0.get(&home.to_lowercase()) {
+                None if moves.declares(path) || before.life.absent().is_some() => {}
                 None => gone.push(before.address()),
-                Some(own) => {
+                // It is deleted with all that is in it.
+                Some(None) => {}
+                Some(Some(own)) => {
+                    let address = Address::container(home);
                     let sections = before.sections.iter().map(|section| section.of.section);
-                    let lost = sections.filter(|section| own.section(section).is_none());
-                    gone.extend(lost.map(|section| own.address().section(section)));
+                    let lost = sections.filter(|section| !own.contains(section));
+                    gone.extend(lost.map(|section| address.section(section)));
                 }
             }
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    desired::{Creation, Declared, Life, Moves, Unlisted, testing::shop},
+    desired::{Creation, Declared, Life, State, Unlisted, testing::shop},
     diff::Action,
     kind::{Former, Target, Wanted},
     live::{
@@ -82,11 +82,19 @@ fn what_the_branch_no_longer_declares_is_named() {
     );
     let settings = json!({"settings": {"description": "a"}});
     let containers = vec![at("acme/b", settings, &[]), at("acme/cc", both, &["acme/c"])];
-    let moves = Arc::new(Moves::of(&containers));
-    let here = Desired { containers, moves, ..Desired::default() };
-    let gone: Vec<_> = base.gone(&here).iter().map(ToString::to_string).collect();
+    let moves = Moves::of(&containers);
+    let mut here = Outline::default();
+    here.add(&containers);
+    let gone: Vec<_> = base.gone(&here, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(gone, ["acme/a", "acme/b#variables"]);
-    assert_eq!(Base::Unknown.gone(&here), []);
+    assert_eq!(Base::Unknown.gone(&here, &moves), []);
+    // What is to be absent is in the plan.
+    let absent = Sourced { value: State::Absent, origin: crate::desired::testing::origin(1) };
+    let mut removed = at("acme/a", json!({}), &[]);
+    removed.life.state = Some(absent);
+    here.add(&[removed]);
+    let gone: Vec<_> = base.gone(&here, &moves).iter().map(ToString::to_string).collect();
+    assert_eq!(gone, ["acme/b#variables"]);
 }
 
 #[test]

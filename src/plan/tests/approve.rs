@@ -274,6 +274,11 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     assert_eq!(acknowledged(&[glob(18)]), (0, 3, vec![]));
     let exceeded = "the acknowledgement of `removals:acme/**` is for 17 at most, and the 3 refusals that it matches are about 18 together";
     assert_eq!(acknowledged(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
+    // What another one names is not counted.
+    let own = ack("removals:acme/p000#hooks");
+    assert_eq!(acknowledged(&[glob(12), own.clone()]), (0, 3, vec![]));
+    let own = Acknowledgement { at_most: Some(5), ..own };
+    assert_eq!(acknowledged(&[glob(12), own]).0, 1);
     let mut plan = plan(3);
     let everything = Address::container("**".into());
     let whole = Refusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
