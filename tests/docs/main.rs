@@ -9,6 +9,7 @@ mod container;
 mod fields;
 mod links;
 mod named;
+mod picture;
 mod reference;
 mod shown;
 mod threats;
