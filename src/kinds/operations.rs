@@ -180,11 +180,6 @@ pub fn facts(row: &Operation) -> Vec<String> {
     let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
     facts.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
     facts.extend(limits(row.tier, row.since, row.administrators));
-    facts.push(if row.source == "supporting" {
-        "not in the reference".into()
-    } else {
-        format!("reference {}", row.source)
-    });
     facts
 }
 

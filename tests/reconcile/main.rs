@@ -36,6 +36,8 @@ mod resource_groups;
 mod roles;
 mod roster;
 mod runners;
+#[path = "../sample/mod.rs"]
+mod sample;
 mod saved;
 mod schedules;
 mod shown;

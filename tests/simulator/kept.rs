@@ -116,7 +116,7 @@ pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
 
 #[test]
 fn every_kept_schedule_passes() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     let mut failed = Vec::new();
     for (file, schedule) in all() {
         let played = simulator.play(&schedule);

@@ -7,7 +7,8 @@
 //! gives the same run, byte for byte.
 //!
 //! ```text
-//! cargo test --profile simulator --test simulator                              what CI runs
+//! cargo test --profile simulator --test simulator                              the sample of `tests/README.md`
+//! UNDRIFT_TESTS=all cargo test --profile simulator --test simulator            everything once
 //! UNDRIFT_SEEDS=1000000 cargo test --profile simulator --test simulator random   so many random schedules
 //! UNDRIFT_SEEDS=1 cargo test --profile simulator --test simulator without        with and without trust in the plan
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
@@ -36,6 +37,8 @@ mod organisation;
 mod people;
 #[cfg(feature = "planted")]
 mod planted;
+#[path = "../sample/mod.rs"]
+mod sample;
 mod scenario;
 mod schedule;
 mod service;
@@ -50,10 +53,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     panic::AssertUnwindSafe,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, LazyLock, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -70,8 +70,7 @@ use truth::Truth;
 const SEEDS: usize = 100;
 /// The default number of scenarios, smallest first, in which every fault is tried at every request.
 const EXHAUSTIVE: usize = 1;
-/// The scenarios in which faults of the connection are tried at every request: by default every
-/// other one.
+/// The scenarios in which faults of the connection are tried at every request, by turns.
 const CONNECTIONS: [&str; 5] =
     ["create-all", "change-all", "project-rename-and-move", "group-rename", "group-move"];
 /// The default number of scenarios in which paths pass to others between any two requests.
@@ -94,11 +93,33 @@ struct Simulator {
     /// In the order of the list.
     names: Vec<String>,
     dialects: BTreeMap<String, Profile>,
+    /// Each scenario without faults, once a test needs them.
+    courses: OnceLock<Vec<Course>>,
+}
+
+/// What became of some schedules.
+#[derive(Default)]
+struct Tally {
+    played: u64,
     /// How often each fault occurred, by name.
-    struck: Mutex<BTreeMap<String, u64>>,
+    struck: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Adds a schedule with the faults that occurred.
+    fn add(&mut self, struck: Vec<String>) {
+        self.played += 1;
+        struck.into_iter().for_each(|name| *self.struck.entry(name).or_default() += 1);
+    }
 }
 
 impl Simulator {
+    /// The one that all tests share.
+    fn get() -> &'static Self {
+        static SIMULATOR: LazyLock<Simulator> = LazyLock::new(Simulator::new);
+        &SIMULATOR
+    }
+
     fn new() -> Self {
         let prepared: Vec<_> =
             scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
@@ -124,7 +145,7 @@ impl Simulator {
         dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
         dialects.extend(halves(&switches()));
         let scenarios = names.iter().cloned().zip(prepared).collect();
-        Self { scenarios, names, dialects, struck: Mutex::default() }
+        Self { scenarios, names, dialects, courses: OnceLock::new() }
     }
 
     /// Plays a schedule to its end, or to a panic.
@@ -224,13 +245,17 @@ impl Simulator {
     /// The same for scenarios whose names begin with `start`.
     fn courses_of(&self, start: &str) -> Vec<Course> {
         let only = std::env::var("UNDRIFT_ONLY").ok();
-        let is_meant = |name: &&String| {
+        let is_selected = |course: &&Course| {
+            let name = &course.scenario;
             name.starts_with(start)
                 && only
                     .as_ref()
                     .is_none_or(|only| only.split(',').any(|part| name.starts_with(part)))
         };
-        self.names.iter().filter(is_meant).map(|name| self.play(&self.calm(name)).course).collect()
+        let courses = self.courses.get_or_init(|| {
+            self.names.iter().map(|name| self.play(&self.calm(name)).course).collect()
+        });
+        courses.iter().filter(is_selected).cloned().collect()
     }
 
     /// The schedules for the seeds from `first` on.
@@ -257,8 +282,8 @@ impl Simulator {
 
     /// Plays `schedules` on all processors. The first failing one is made small, kept, and
     /// reported.
-    fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> u64 {
-        let (schedules, played) = (Mutex::new(schedules), AtomicU64::new(0));
+    fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> Tally {
+        let (schedules, tally) = (Mutex::new(schedules), Mutex::new(Tally::default()));
         let failed = Mutex::new(Vec::new());
         let gathers = std::env::var_os("UNDRIFT_GATHER").is_some();
         std::thread::scope(|scope| {
@@ -266,14 +291,8 @@ impl Simulator {
                 scope.spawn(|| {
                     while gathers || failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
-                        played.fetch_add(1, Ordering::Relaxed);
                         let outcome = self.play(&schedule);
-                        let mut struck = self.struck.lock().unwrap();
-                        outcome
-                            .struck
-                            .into_iter()
-                            .for_each(|name| *struck.entry(name).or_default() += 1);
-                        drop(struck);
+                        tally.lock().unwrap().add(outcome.struck);
                         if gathers && !outcome.violations.is_empty() {
                             let schedule = serde_json::to_string(&schedule).unwrap();
                             println!("{schedule}\n    {:?}", outcome.violations);
@@ -287,7 +306,7 @@ impl Simulator {
         if let Some(schedule) = failed.into_inner().unwrap().first() {
             self.tell(schedule);
         }
-        played.into_inner()
+        tally.into_inner().unwrap()
     }
 
     /// Makes a failing schedule small, keeps it, and reports the violations.
@@ -380,27 +399,28 @@ fn given(name: &str) -> Option<u64> {
 
 #[test]
 fn without_faults_no_rule_is_broken() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     assert!(simulator.names.len() >= 30);
     let single: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
     let dialects = || simulator.dialects.keys().filter(|name| !single.contains(&***name));
     let all = given("UNDRIFT_SEEDS").is_some();
+    let step = if all || sample::is_whole() { 1 } else { 4 };
     let mut schedules = Vec::new();
     for (number, name) in simulator.names.iter().enumerate() {
-        for (at, dialect) in dialects().enumerate() {
+        for (at, dialect) in dialects().enumerate().skip(number % step).step_by(step) {
             let calm = Schedule { dialect: dialect.clone(), ..simulator.calm(name) };
             schedules.extend(
-                trusting(all, at + number).map(|trusts| Schedule { trusts, ..calm.clone() }),
+                trusting(all, at / step + number).map(|trusts| Schedule { trusts, ..calm.clone() }),
             );
         }
     }
-    let played = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
     println!("{played} runs without faults");
 }
 
 #[test]
 fn every_single_fault_at_every_request_is_survived() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     let given = std::env::var("UNDRIFT_EXHAUSTIVE").ok();
     let scenarios = match given.as_deref() {
         Some("all") => usize::MAX,
@@ -408,6 +428,7 @@ fn every_single_fault_at_every_request_is_survived() {
         None => EXHAUSTIVE,
     };
     let all = given.is_some();
+    let step = if sample::is_whole() { 2 } else { 8 };
     let faults = Fault::all();
     let courses = simulator.courses();
     let scenarios = scenarios.min(courses.len());
@@ -419,7 +440,7 @@ fn every_single_fault_at_every_request_is_survived() {
         let is_broken = CONNECTIONS.contains(&&*course.scenario);
         for at in 0..course.requests {
             for (number, fault) in faults.iter().enumerate() {
-                let is_next = all || (at + number / 2).is_multiple_of(2);
+                let is_next = all || (at + number / 2).is_multiple_of(step);
                 if place >= scenarios && !(is_broken && fault.is_of_connection() && is_next) {
                     continue;
                 }
@@ -430,7 +451,7 @@ fn every_single_fault_at_every_request_is_survived() {
             }
         }
     }
-    let played = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
     println!(
         "{played} runs: each of {} faults at each request of {scenarios} scenarios, and more",
         faults.len()
@@ -441,7 +462,7 @@ fn every_single_fault_at_every_request_is_survived() {
 /// none, or creates it anew.
 #[test]
 fn a_new_container_at_the_path_is_never_written_to() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     let scenarios = if given("UNDRIFT_SEEDS").is_some() { usize::MAX } else { PATHS };
     let courses = simulator.courses_of("secrets-").into_iter().take(scenarios);
     let mut schedules = Vec::new();
@@ -461,20 +482,20 @@ fn a_new_container_at_the_path_is_never_written_to() {
             }
         }
     }
-    let played = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
     println!("{played} runs in which somebody renames, swaps or makes anew");
 }
 
 #[test]
 fn random_schedules_are_survived() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS, |seeds| usize::try_from(seeds).unwrap());
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
     // The kept ones have a test of their own; here they only add to what came to pass.
     let is_whole = seeds >= 5_000;
     let kept = kept::all().into_iter().filter(|_| is_whole).map(|(_, schedule)| schedule);
-    let played = simulator.all_hold(kept.chain(simulator.random(first).take(seeds)));
-    let struck = simulator.struck.lock().unwrap();
+    let Tally { played, struck } =
+        simulator.all_hold(kept.chain(simulator.random(first).take(seeds)));
     println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
     // With fewer seeds the result would depend on luck.
     if is_whole {
@@ -489,16 +510,16 @@ fn random_schedules_are_survived() {
 
 #[test]
 fn two_concurrent_runs_leave_no_duplicates() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
-    let played = simulator.all_hold(simulator.crossed(first).take(seeds));
+    let Tally { played, .. } = simulator.all_hold(simulator.crossed(first).take(seeds));
     println!("{played} times two runs at once");
 }
 
 #[test]
 fn random_organisations_become_what_is_declared() {
-    let simulator = Simulator::new();
+    let simulator = Simulator::get();
     let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
     let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
@@ -512,15 +533,19 @@ fn random_organisations_become_what_is_declared() {
         let kinds = [schedule::calm, schedule::random, schedule::crossed];
         kinds[usize::try_from(seed % 3).unwrap()](seed, &[course], &dialects)
     });
-    let played = simulator.all_hold(schedules.take(seeds));
+    let Tally { played, .. } = simulator.all_hold(schedules.take(seeds));
     println!("{played} random organisations");
 }
 
 #[test]
 fn the_same_schedule_gives_the_same_run() {
-    let simulator = Simulator::new();
-    let seeds = if given("UNDRIFT_SEEDS").is_some() { SEEDS } else { SEEDS / 2 };
-    let crossed = simulator.crossed(0).take(SEEDS / 5);
+    let simulator = Simulator::get();
+    let seeds = match (given("UNDRIFT_SEEDS"), sample::is_whole()) {
+        (Some(_), _) => SEEDS,
+        (None, true) => SEEDS / 2,
+        (None, false) => SEEDS / 8,
+    };
+    let crossed = simulator.crossed(0).take(seeds / 2);
     for schedule in simulator.random(0).take(seeds).chain(crossed) {
         assert_eq!(
             simulator.play(&schedule).trace,

@@ -1,0 +1,6 @@
+//! How much tests play of what multiplies: each fault at each request, each field in each dialect.
+
+/// Whether to play all of it (`UNDRIFT_TESTS=all`), or the fixed sample of `tests/README.md`.
+pub(crate) fn is_whole() -> bool {
+    std::env::var_os("UNDRIFT_TESTS").is_some_and(|tests| tests == "all")
+}
