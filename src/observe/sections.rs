@@ -9,6 +9,7 @@ use crate::{
     api::ApiError,
     cause::{Cause, Withheld},
     desired::{Container, DeclaredSection, State},
+    field::Tier,
     kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
     kinds,
     live::{Collection, Live, Presence, ReadTime, entry_ids},
@@ -333,8 +334,13 @@ fn refused(of: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Caus
     let help =
         format!("renew the service's licence for {tier}, or take `{section}` out of the manifest");
     let mut cause = cause.help(help).withheld(Withheld::Tier);
-    cause.message =
-        format!("`{section}` needs the {tier} tier; the service seems not to have it").into();
+    let needs = format!("`{section}` needs the {tier} tier");
+    cause.message = match facts.tier {
+        Tier::Free => format!("{needs}; the service seems not to have it"),
+        // Nothing shows whether it has more than one tier above.
+        _ => format!("{needs}, which the service may lack: {cause}"),
+    }
+    .into();
     cause
 }
 

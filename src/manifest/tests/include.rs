@@ -46,7 +46,7 @@ fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostic
     let loaded = load_files(files);
     let members: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
     let mut roster = roster(&members);
-    loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster, true)
+    loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster)
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn excluded_projects_are_not_included() {
     roster.members[1].exception = Some(Exception::Archived);
     roster.nowhere = vec!["acme".to_owned()];
     let includes = loaded.includes.unwrap();
-    let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster, false).unwrap();
+    let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
     let paths: Vec<Arc<str>> = desired.containers.into_iter().map(|known| known.path).collect();
     assert_eq!(paths, ["acme/shop".into()]);
     assert_eq!(&*roster.incomplete[0].0, "acme/**");
