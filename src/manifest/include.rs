@@ -104,7 +104,7 @@ impl Includes {
             let all = roster.members.iter();
             let all = all.map(|one| (one.scope, desired.moves.home(&one.path).to_string()));
             let mut idle = Faults::default();
-            self.rules.idle_live(&all.collect::<Vec<_>>(), &mut idle);
+            self.rules.idle_live(&self.declared, &all.collect::<Vec<_>>(), &mut idle);
             let placed = locate::place(idle, locate::Counts::new(), &self.files);
             roster.idle = placed.into_iter().collect();
         }

@@ -356,16 +356,20 @@ impl Rules {
         })
     }
 
-    /// Reports rules that include what exists and match none of `paths`, which are all that exist
-    /// and that no document declares.
-    pub(in crate::manifest) fn idle_live(&self, paths: &[(Scope, String)], faults: &mut Faults) {
-        for Known { rule, is_used, .. } in &self.rules {
-            let mut matched = paths
-                .iter()
-                .filter(|(of, path)| *of == rule.scope && self.holds(rule, &path.to_lowercase()));
-            let is_idle = rule.includes && rule.is_named && !is_used.load(Ordering::Relaxed);
+    /// Reports rules that include what exists and match neither a `declared` path nor one that
+    /// `exists`.
+    pub(in crate::manifest) fn idle_live(
+        &self,
+        declared: &BTreeSet<String>,
+        exists: &[(Scope, String)],
+        faults: &mut Faults,
+    ) {
+        for rule in self.all().filter(|rule| rule.includes && rule.is_named) {
+            let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
+            let is_idle = !declared.iter().any(|path| self.holds(rule, path))
+                && !exists.any(|(_, path)| self.holds(rule, &path.to_lowercase()));
             // Those of one part were reported before.
-            if is_idle && !is_of_one_part(rule) && matched.next().is_none() {
+            if is_idle && !is_of_one_part(rule) {
                 idle_rule(rule, "declared or existing", &[], faults);
             }
         }
