@@ -7,6 +7,7 @@ use undrift::{
     field::{Scope, Tier},
     kind::{Absence, Place, Section, Shape},
     kinds,
+    operation::Operation,
     release::Release,
     sandbox::{Fault, Misfortune, Profile},
 };
@@ -17,7 +18,8 @@ use crate::{
 };
 
 /// What happens to each read of the section.
-const WHATS: [Misfortune; 5] = [
+const WHATS: [Misfortune; 6] = [
+    Misfortune::StatusBefore(401),
     Misfortune::StatusBefore(403),
     Misfortune::StatusBefore(404),
     Misfortune::StatusBefore(500),
@@ -26,10 +28,10 @@ const WHATS: [Misfortune; 5] = [
 ];
 
 /// The sections that are read by a request of their own, with the rest of its path.
-fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static str)> {
+fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
     kinds::sections(scope).filter(|of| of.home.parent.is_none()).filter_map(|of| {
         let (Place::List(op) | Place::Optional(op)) = of.home.place else { return None };
-        Some((of, op.row().path.split_once(":id/")?.1))
+        Some((of, op.row()))
     })
 }
 
@@ -46,7 +48,9 @@ fn declared(of: Section) -> Json {
 
 async fn agrees(scope: Scope) {
     let cases: Vec<_> = read_alone(scope)
-        .flat_map(|(of, rest)| WHATS.map(|what| (of, rest, what)))
+        .flat_map(|(of, op)| WHATS.map(|what| (of, op, what)))
+        // Elsewhere a 401 is about the token, and ends the run.
+        .filter(|(_, op, what)| op.denies_with_401 || *what != Misfortune::StatusBefore(401))
         .enumerate()
         .map(|(at, case)| (format!("case-{at}"), case))
         .collect();
@@ -63,7 +67,7 @@ async fn agrees(scope: Scope) {
     }
     let mut world = World::new(Profile::default().at(Release::new(18, 9)), seed).await;
     world.acknowledged = vec!["protection:**"];
-    for (name, (of, rest, what)) in cases {
+    for (name, (of, op, what)) in cases {
         let path = if scope == Scope::Group { name } else { format!("acme/{name}") };
         let (holder, make) = match scope {
             Scope::Project => ("projects", project as fn(&str, Json) -> Json),
@@ -74,7 +78,7 @@ async fn agrees(scope: Scope) {
         world.declare(&[make(&path, sections)]);
         world.sandbox.add_fault(Fault {
             method: Some(http::Method::GET),
-            path_contains: format!("/{holder}/{id}/{rest}"),
+            path_contains: op.path.replace(":id", &id.to_string()),
             nth: 0,
             what: what.clone(),
         });
@@ -88,10 +92,9 @@ async fn agrees(scope: Scope) {
         assert_eq!(shown, sent, "{about}: {:#?}", outcome.plan.incomplete);
         let withheld = outcome.plan.incomplete.iter().map(|one| one.reason.withheld);
         let hides = of.home.absence == Absence::NotFound;
-        let (Place::List(op) | Place::Optional(op)) = of.home.place else { unreachable!() };
         // Without its body, the 404 for what is absent or empty says nothing.
-        let is_refused = matches!(what, Misfortune::StatusBefore(403 | 404))
-            || ((hides || op.row().empty_as.is_some()) && what == Misfortune::EmptyBody);
+        let is_refused = matches!(what, Misfortune::StatusBefore(401 | 403 | 404))
+            || ((hides || op.empty_as.is_some()) && what == Misfortune::EmptyBody);
         // A missing single object may be shown by a 404, to who proves a licence.
         let is_absent = hides && what == Misfortune::StatusBefore(404);
         let why = match of.tier() {
