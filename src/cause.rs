@@ -43,9 +43,27 @@ pub struct Parts {
     pub help: Option<Cow<'static, str>>,
     /// Whether another run may succeed without any correction.
     pub transient: bool,
+    /// Why the service does not show a section, if it shows the rest of the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Withheld>,
     /// The request in the message, as `METHOD path`.
     #[serde(skip)]
     pub request: String,
+}
+
+/// Why the service does not show a section, although it shows the rest of the container. Only that
+/// section is left out then.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// It needs a higher tier than the service seems to have.
+    Tier,
+    /// Settings of the project switch it off.
+    SwitchedOff,
+    /// The service refuses it to the caller, or does not have it.
+    Refused,
 }
 
 /// The schema of its parts; a derived one would refer to them.
@@ -88,6 +106,12 @@ impl Cause {
     /// Marks it as transient.
     pub fn transient(mut self) -> Self {
         self.transient = true;
+        self
+    }
+
+    /// Marks it as the reason why only one section is not shown.
+    pub fn withheld(mut self, why: Withheld) -> Self {
+        self.withheld = Some(why);
         self
     }
 

@@ -191,14 +191,18 @@ impl ReadClient {
         if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
     }
 
-    /// Reads one object that may be absent: the service then answers `null` (a push rule, reference
-    /// 2, 4.6) or an empty body.
+    /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
+    /// reference 2, 4.6).
     ///
     /// # Errors
-    /// [`ApiError`]; a 404 is one too.
+    /// [`ApiError`]; a 404 is one too, and so is another success without a body.
     pub async fn get_optional(&self, request: Request<Read>) -> Result<Option<Answer>, ApiError> {
         let answer = self.call(&request).await?;
-        Ok(if answer.body.is_null() { None } else { Some(answer) })
+        match (answer.body.is_null(), answer.status) {
+            (false, _) => Ok(Some(answer)),
+            (true, 200) => Ok(None),
+            (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
+        }
     }
 
     /// As [`get_optional`](Self::get_optional), but an object must have each of `keys`.

@@ -207,6 +207,14 @@ impl ApiError {
         self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Hidden)
     }
 
+    /// 404 because the object below the group or project is absent, or hidden; not because of the
+    /// container or the route.
+    pub fn is_entry_missing(&self) -> bool {
+        self.is_not_found()
+            && !self.is_container_missing()
+            && (self.is_hidden() || !self.is_unknown_route())
+    }
+
     /// The service does not accept the token, in this request or in the one that ended the run.
     pub fn is_unauthorized(&self) -> bool {
         self.cause().status() == Some(401) && !self.cause().operation().denies_with_401
@@ -451,6 +459,7 @@ impl From<&ApiError> for Cause {
             request_id: error.request_id().map(str::to_owned),
             help: error.hint().map(Into::into),
             transient: error.is_transient(),
+            withheld: None,
             request: error.request(),
         }
         .into()

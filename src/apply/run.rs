@@ -363,7 +363,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();
-                self.apply.observer.container(&self.container, id).await?
+                let live = self.apply.observer.container(&self.container, id).await?;
+                Live { release: planned.map_or(live.release, |live| live.release), ..live }
             }
         };
         self.identify(Some(&live.presence));

@@ -12,6 +12,7 @@ use super::Container;
 use crate::{
     address::Glob,
     cause::Cause,
+    diagnostic::Diagnostics,
     field::Scope,
     kind::{Facts, Section},
     level::MAINTAINER,
@@ -53,6 +54,8 @@ pub struct Roster {
     pub nowhere: Vec<String>,
     /// The parts that could not be listed completely, as globs. They have no members.
     pub incomplete: Vec<(Arc<str>, Cause)>,
+    /// Warnings about rules that match nothing.
+    pub idle: Diagnostics,
 }
 
 /// An existing group or project that a rule matches.

@@ -260,6 +260,14 @@ pub struct Incomplete {
     pub reason: Cause,
 }
 
+impl Incomplete {
+    /// Whether the service withholds only this section, and shows the rest of the container.
+    pub fn is_withheld_section(&self) -> bool {
+        let Address { section, entry, .. } = &self.address;
+        section.is_some() && entry.is_none() && self.reason.withheld.is_some()
+    }
+}
+
 /// A refusal by a guard.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]

@@ -61,8 +61,6 @@ pub(super) struct Unread {
     pub(super) tier: Tier,
     /// Whether the caller's role is known to suffice.
     pub(super) sees_it: bool,
-    /// Whether a setting switches it off.
-    pub(super) is_off: bool,
 }
 
 /// A group or project that is being converted.
@@ -72,8 +70,6 @@ struct Declaring<'a> {
     facts: &'a Facts,
     names: &'a Names,
     document: Document,
-    /// What its settings switch off.
-    lacks: Vec<Capability>,
     unread: Vec<Unread>,
     /// Entries that no manifest can express, with their sections.
     left_out: Vec<(String, Cause)>,
@@ -133,7 +129,6 @@ pub(super) fn declare(
         facts,
         names,
         document,
-        lacks: lacks(scope, live),
         unread: Vec::new(),
         left_out: Vec::new(),
     };
@@ -216,7 +211,6 @@ impl Declaring<'_> {
             sees_it: cause.status.is_some_and(|status| status != REFUSED[0])
                 && (self.settings.caller.administrator
                     || self.facts.level.is_some_and(|level| level >= of.home.seen_from)),
-            is_off: of.home.needs.iter().any(|needed| self.lacks.contains(needed)),
         });
     }
 
@@ -527,28 +521,11 @@ fn variable(address: &Address) -> String {
     if is_usable { name } else { format!("THE_{name}") }
 }
 
-/// What the settings in `live` switch off.
-fn lacks(scope: Scope, live: &Live) -> Vec<Capability> {
-    let objects = kinds::sections(scope).filter(|of| matches!(of.home.place, Place::Object));
-    let entries =
-        objects.filter_map(|of| Some((of, live.sections.get(of.section)?.entries().ok()?)));
-    entries.flat_map(|(of, entries)| lacked(of, entries)).collect()
-}
-
-/// What `entries` of a section switch off.
-fn lacked(of: Section, entries: &[LiveEntry]) -> impl Iterator<Item = Capability> {
-    let effects =
-        entries.iter().flat_map(move |live| of.rules.effects(None, &live.fields, &live.fields));
-    effects.filter_map(|effect| match effect {
-        Effect::Lacks(capability) => Some(capability),
-        _ => None,
-    })
-}
-
 /// Whether a section prevents all other changes of the container.
 fn closes(of: Section, entries: &[LiveEntry]) -> bool {
+    let effects = |live: &LiveEntry| of.rules.effects(None, &live.fields, &live.fields);
     matches!(of.home.place, Place::Object)
-        && lacked(of, entries).any(|capability| capability == Capability::Writable)
+        && entries.iter().flat_map(effects).any(|one| one == Effect::Lacks(Capability::Writable))
 }
 
 /// Whether a value is the service's preset, or empty.

@@ -32,7 +32,7 @@ pub use layout::stem;
 
 use crate::{
     address::Address,
-    cause::Cause,
+    cause::{Cause, Withheld},
     field::{Accepted, Named, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
     kinds,
@@ -229,7 +229,7 @@ impl Estate {
     fn settle(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
-            let Unread { section, cause, is_refused, tier, sees_it, is_off } = unread;
+            let Unread { section, cause, is_refused, tier, sees_it } = unread;
             let what = format!("{path}#{section}");
             let mut about = |said: String| {
                 let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
@@ -240,7 +240,7 @@ impl Estate {
             };
             if is_refused && tier > self.tier {
                 self.closed[0].insert(section);
-            } else if is_refused && is_off {
+            } else if cause.withheld == Some(Withheld::SwitchedOff) {
                 self.closed[1].insert(section);
             } else if is_refused && !sees_it {
                 about(format!("Not exported: {section} ({cause})"));

@@ -243,6 +243,7 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             live.sections.retain(|name, _| *name == section || *name == "settings");
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
+            cause.withheld = (*sections == off).then_some(Withheld::SwitchedOff);
             live.sections.insert(section, Collection::Unreadable(cause));
             if let Presence::Here(_, facts) = &mut live.presence {
                 *facts = Facts { level, tier, ..facts.clone() };

@@ -13,8 +13,8 @@ pub enum Capability {
     Exists,
     /// It can be changed: it is not archived.
     Writable,
-    /// CI/CD is on.
-    Ci,
+    /// The feature of this setting is on.
+    Feature(&'static str),
     /// Its repository has a branch.
     Branch,
     /// The users and groups that rules name have access.
@@ -32,11 +32,12 @@ pub enum Capability {
 impl Capability {
     /// The reason for the order: steps that need a capability come after the steps that provide it
     /// and before the steps that take it away.
-    pub const fn reason(self, scope: Scope) -> &'static str {
+    pub fn reason(self, scope: Scope) -> &'static str {
         match self {
             Self::Exists => scope.of("the group must exist", "the project must exist"),
             Self::Writable => "an archived project cannot be changed",
-            Self::Ci => "CI/CD must be on",
+            Self::Feature("builds_access_level") => "CI/CD must be on",
+            Self::Feature(_) => "the feature must be on",
             Self::Branch => "the repository must have a branch",
             Self::People => "rules may name only who has access",
             Self::Owner => "the new owner comes before the old one goes",

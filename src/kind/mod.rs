@@ -129,14 +129,12 @@ pub struct Home {
     pub rows: Rows,
     /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
     pub seen_from: u8,
-    /// Settings of the container. If all of them are `disabled`, the service shows an empty list
-    /// even if entries exist.
-    pub closed_by: &'static [&'static str],
-    /// Whether the service gives the same answer for an absent entry and for one that it hides
-    /// (because of the caller's access, or without a licence). Then an entry counts as absent only
-    /// if the caller sees every entry and the container's object proves the tier ([`Facts::tier`]).
-    pub hides_absence: bool,
-    /// The capabilities that the container needs before the entries can be read and written.
+    /// Sets of settings of the container. While all of one set are `disabled`, the service refuses
+    /// the list or shows an empty one, and changes nothing.
+    pub closed_by: &'static [&'static [&'static str]],
+    /// How the service shows that the object of [`Place::Optional`] is absent.
+    pub absence: Absence,
+    /// The capabilities that the container needs before the entries can be written.
     pub needs: &'static [Capability],
     /// Query parameters of the list request.
     pub query: &'static [(&'static str, &'static str)],
@@ -179,7 +177,7 @@ impl Home {
         rows: Rows::with_id(&[]),
         seen_from: crate::level::MAINTAINER,
         closed_by: &[],
-        hides_absence: false,
+        absence: Absence::Never,
         needs: &[],
         query: &[],
         inherited_unless: &[],
@@ -197,10 +195,16 @@ impl Home {
         self.query.iter().fold(request, |request, (name, value)| request.query(*name, value))
     }
 
-    /// Whether the container's settings close the list ([`Self::closed_by`]).
-    pub fn is_closed(&self, facts: &Facts) -> bool {
-        !self.closed_by.is_empty()
-            && self.closed_by.iter().all(|name| facts.disabled.contains(*name))
+    /// The settings that close the list, if they do ([`Self::closed_by`]).
+    pub fn closing(&self, facts: &Facts) -> Option<&'static [&'static str]> {
+        let is_off = |set: &&&[&str]| set.iter().all(|name| facts.disabled.contains(*name));
+        self.closed_by.iter().find(is_off).copied()
+    }
+
+    /// Everything that the container needs before the entries can be changed.
+    pub fn needed(&self) -> impl Iterator<Item = Capability> {
+        let features = self.closed_by.iter().copied().flatten();
+        self.needs.iter().copied().chain(features.map(|name| Capability::Feature(name)))
     }
 
     /// `request` for a single entry of the list, as [`Self::detail`] reads it, unless it is inherited.
@@ -219,6 +223,20 @@ impl Home {
         self.inherited_if.is_some_and(|name| raw.get(name) == Some(&Json::Bool(true)))
             || self.inherited_unless.iter().any(|(name, value)| raw.get(*name) != Some(value))
     }
+}
+
+/// How the service shows that a single object is absent. Any other answer without the object is a
+/// failed read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// It always exists.
+    Never,
+    /// By a 200 with `null`.
+    Null,
+    /// By a 404, which it also answers if it hides the object (because of the caller's access, or
+    /// without a licence). So the object is absent only if the caller would see it and the
+    /// container's object proves the tier ([`Facts::tier`]).
+    NotFound,
 }
 
 /// The parent of each entry of a section: an entry of another section of the same container.
@@ -480,6 +498,13 @@ impl Section {
         handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
     }
 
+    /// Whether `raw` shows any field of the section.
+    pub fn shows_any(self, raw: &Object) -> bool {
+        let mut names =
+            self.table().specs().iter().filter_map(|spec| spec.field.live_name(&spec.name));
+        names.any(|name| raw.contains_key(name))
+    }
+
     /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
     /// entry counts as not read.
     pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
@@ -550,10 +575,14 @@ impl Section {
     }
 
     /// The lowest tier of the service that has the kind.
-    pub const fn tier(self) -> Tier {
-        match self.home.create {
+    pub fn tier(self) -> Tier {
+        let create = match self.home.create {
             Create::With(op) => op.row().tier,
             Create::Container | Create::Rules | Create::Never => Tier::Free,
+        };
+        match self.home.place {
+            Place::List(op) | Place::Optional(op) => create.max(op.row().tier),
+            _ => create,
         }
     }
 

@@ -37,6 +37,13 @@ impl Spec {
         self.parts.iter().find(|(name, _)| name == key).map(|(_, field)| field)
     }
 
+    /// The keys of the rows in the declared `value`, each with its tier.
+    pub fn tiers_of_rows<'s>(&'s self, value: &Value) -> Vec<(&'s str, Tier)> {
+        let rows = || value.list().into_iter().flatten();
+        let used = self.parts.iter().filter(|(part, _)| rows().any(|row| row.get(part).is_some()));
+        used.map(|(part, field)| (part.as_str(), field.tier)).collect()
+    }
+
     /// The part of the declared `value` that needs a certain release, and that release: a level or
     /// word, a key of a row, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {

@@ -36,8 +36,7 @@ pub static KIND: Kind = Kind {
                 "full_path",
                 "marked_for_deletion_on",
                 RUNNERS_TOKEN,
-                LICENSED[0],
-                LICENSED[1],
+                LICENSED,
             ],
             signs: &[RUNNERS_TOKEN],
             arrives_with: &[],
@@ -93,8 +92,9 @@ fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
 /// A field that the service shows only to owners. Its value is never read.
 const RUNNERS_TOKEN: &str = "runners_token";
 
-/// Fields that the service shows, to everybody, only with a Premium licence (beyond: groups, F).
-const LICENSED: [&str; 2] = ["ip_restriction_ranges", "wiki_access_level"];
+/// The field that the service shows, to everybody, only with a Premium licence (beyond: groups, F).
+/// Others of that tier, such as `wiki_access_level`, come with the enterprise build, licensed or not.
+const LICENSED: &str = "ip_restriction_ranges";
 
 /// Facts in the object of a group. It does not contain the caller's level, but fields that only
 /// owners see prove that level.
@@ -104,11 +104,7 @@ fn facts(raw: &Object) -> Facts {
         id: raw.get("id").and_then(Json::as_u64),
         name: raw.get("name").and_then(Json::as_str).map(str::to_owned),
         level: raw.contains_key(RUNNERS_TOKEN).then_some(OWNER),
-        tier: if LICENSED.iter().any(|name| raw.contains_key(*name)) {
-            Tier::Premium
-        } else {
-            Tier::Free
-        },
+        tier: if raw.contains_key(LICENSED) { Tier::Premium } else { Tier::Free },
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         ..Facts::default()
     }

@@ -54,6 +54,10 @@ pub static KIND: Kind = Kind {
                 "approvals_before_merge",
                 "issues_access_level",
                 "merge_requests_access_level",
+                "builds_access_level",
+                "repository_access_level",
+                "environments_access_level",
+                "container_registry_access_level",
             ],
             signs: &[],
             arrives_with: &[FORK_OF, source::IMPORT],
@@ -143,17 +147,23 @@ fn facts(raw: &Object) -> Facts {
         level: raw.get("permissions").map(level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
-        tier: Tier::Free,
+        // With a licence, the full form has these fields (1, 2.8).
+        tier: match LICENSED.iter().any(|name| raw.contains_key(*name)) {
+            true => Tier::Premium,
+            false => Tier::Free,
+        },
         disabled: raw
             .iter()
             .filter(|(_, v)| *v == "disabled")
             .map(|(name, _)| name.clone())
             .collect(),
-        // With a licence, the full form has these fields (1, 2.8).
         is_unlicensed: raw.contains_key("merge_method")
-            && !["mirror", "approvals_before_merge"].iter().any(|name| raw.contains_key(*name)),
+            && !LICENSED.iter().any(|name| raw.contains_key(*name)),
     }
 }
+
+/// Fields that the service shows only with a licence.
+const LICENSED: [&str; 2] = ["mirror", "approvals_before_merge"];
 
 /// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
 /// count as running. A pull mirror uses the same field for its regular updates.

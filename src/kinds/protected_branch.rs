@@ -141,6 +141,7 @@ pub static KIND: Kind = Kind {
             inherited_if: Some("inherited"),
             response_fields: &["inherited"],
             needs: &[Capability::People],
+            closed_by: &[&["repository_access_level"]],
             ..Home::PLAIN
         },
         Home {

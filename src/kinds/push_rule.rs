@@ -1,7 +1,7 @@
 //! The push rule of a project or group: which pushes the service refuses (reference 2, 4.6;
 //! reference 1, 2.10).
 
-use crate::operation;
+use crate::{kind::Absence, operation};
 
 use super::prelude::*;
 
@@ -68,6 +68,7 @@ pub static KIND: Kind = Kind {
             scope: Scope::Project,
             fields: &TABLE,
             place: Place::Optional(operation::PUSH_RULE_GET),
+            absence: Absence::Null,
             create: Create::With(operation::PUSH_RULE_CREATE),
             change: Change::Edit(operation::PUSH_RULE_UPDATE),
             delete: Some(operation::PUSH_RULE_DELETE),
@@ -80,7 +81,7 @@ pub static KIND: Kind = Kind {
             create: Create::With(operation::GROUP_PUSH_RULE_CREATE),
             change: Change::Edit(operation::GROUP_PUSH_RULE_UPDATE),
             delete: Some(operation::GROUP_PUSH_RULE_DELETE),
-            hides_absence: true,
+            absence: Absence::NotFound,
             ..Home::PLAIN
         },
     ],

@@ -94,7 +94,7 @@ pub static KIND: Kind = Kind {
         handle: &[Handle::path("id", "pipeline_schedule_id")],
         rows: Rows::with_id(&["description"]),
         response_fields: &["owner"],
-        needs: &[Capability::Ci],
+        closed_by: &[&["builds_access_level"]],
         ..Home::PLAIN
     }],
     rules: &Schedules,

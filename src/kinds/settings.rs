@@ -6,7 +6,7 @@
 pub mod fields;
 pub mod group;
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
 use crate::{
     field::{Field, Scope},
@@ -136,12 +136,15 @@ impl Rules for Settings {
         if let Some(after) = text(after, "visibility") {
             effects.push(Effect::Visibility { before: text(before, "visibility"), after });
         }
-        match (has_ci(before), has_ci(after)) {
-            (Some(false), Some(true)) => effects.push(Effect::Provides(Capability::Ci)),
-            (Some(false), Some(false)) => effects.push(Effect::Lacks(Capability::Ci)),
-            (_, Some(false)) => effects.push(Effect::Takes(Capability::Ci)),
-            (_, Some(true) | None) => {}
-        }
+        effects.extend(FEATURES.iter().filter_map(|feature| {
+            let name = Capability::Feature(feature.0);
+            match (is_on(before, feature), is_on(after, feature)) {
+                (Some(false), Some(true)) => Some(Effect::Provides(name)),
+                (Some(false), Some(false)) => Some(Effect::Lacks(name)),
+                (_, Some(false)) => Some(Effect::Takes(name)),
+                (_, Some(true) | None) => None,
+            }
+        }));
         if FOR_NEW
             .iter()
             .any(|name| after.contains_key(*name) && before.get(*name) != after.get(*name))
@@ -177,11 +180,19 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     }
 }
 
-/// Whether CI/CD is on. If it is off, the service neither shows nor changes variables. `None` if
-/// unknown.
-fn has_ci(fields: &Object) -> Option<bool> {
-    let level = fields.get("builds_access_level").and_then(enabled);
-    level.or_else(|| fields.get("jobs_enabled").and_then(Json::as_bool))
+/// The settings that close a section of a project, each with its deprecated form.
+static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
+    let closing = super::sections(Scope::Project).flat_map(|of| of.home.closed_by);
+    let names: BTreeSet<&str> = closing.copied().flatten().copied().collect();
+    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by.as_deref() == Some(name);
+    let old = |name| TABLE.specs().iter().find(|spec| is_old(spec, name));
+    names.into_iter().map(|name| (name, old(name).map(|spec| &*spec.name))).collect()
+});
+
+/// Whether a feature is on; `None` if unknown.
+fn is_on(fields: &Object, (name, old): &(&str, Option<&str>)) -> Option<bool> {
+    let level = fields.get(*name).and_then(enabled);
+    level.or_else(|| fields.get((*old)?).and_then(Json::as_bool))
 }
 
 /// Whether a URL contains a user, and so perhaps a password.

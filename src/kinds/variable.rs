@@ -90,7 +90,7 @@ pub static KIND: Kind = Kind {
             delete: Some(operation::VARIABLE_DELETE),
             handle: HANDLE,
             rows: Rows { keys: &["key", "environment_scope"], also: &[] },
-            needs: &[Capability::Ci],
+            closed_by: &[&["builds_access_level"]],
             ..Home::PLAIN
         },
         Home {

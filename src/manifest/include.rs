@@ -93,20 +93,23 @@ impl Includes {
     }
 
     /// `desired` with the containers that the rules include from `roster`. If a searched group or
-    /// user does not exist, the roster counts as incomplete, unless the caller sees everything or
-    /// the manifests declare it.
+    /// user does not exist, the roster counts as incomplete, unless the manifests declare it. Adds
+    /// warnings about rules that match nothing to a complete one.
     ///
     /// # Errors
     /// The faults of rules in the containers that they include. Their warnings were reported when
     /// the manifests were loaded.
-    pub fn bring_in(
-        &self,
-        desired: Desired,
-        roster: &mut Roster,
-        sees_all: bool,
-    ) -> Result<Desired, Diagnostics> {
-        let is_hidden = |root: &&String| !sees_all && !self.declared.contains(&root.to_lowercase());
-        let nowhere = roster.nowhere.iter().filter(is_hidden).map(|root| {
+    pub fn bring_in(&self, desired: Desired, roster: &mut Roster) -> Result<Desired, Diagnostics> {
+        if roster.incomplete.is_empty() {
+            let all = roster.members.iter();
+            let all = all.map(|one| (one.scope, desired.moves.home(&one.path).to_string()));
+            let mut idle = Faults::default();
+            self.rules.idle_live(&self.declared, &all.collect::<Vec<_>>(), &mut idle);
+            let placed = locate::place(idle, locate::Counts::new(), &self.files);
+            roster.idle = placed.into_iter().collect();
+        }
+        let is_unknown = |root: &&String| !self.declared.contains(&root.to_lowercase());
+        let nowhere = roster.nowhere.iter().filter(is_unknown).map(|root| {
             let name = escape(root);
             let why = format!("no group or user `{name}` exists, or the token cannot see it");
             (format!("{root}/**").into(), Cause::new(why))

@@ -14,7 +14,7 @@ use crate::{
     api::ApiError,
     desired::Container,
     field::Scope,
-    kind::{Facts, LiveEntry, Place, Target, Wanted},
+    kind::{Absence, Facts, LiveEntry, Place, Target, Wanted},
     kinds,
     live::Presence,
     operation::{self, KeyFilter, Read, Request},
@@ -251,11 +251,9 @@ impl Observer {
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
         // as complete.
-        let has_lists = container
-            .sections
-            .iter()
-            .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence)
-            || container.life.unlisted_projects.is_some();
+        let has_lists = container.sections.iter().any(|s| {
+            matches!(s.of.home.place, Place::List(_)) || s.of.home.absence == Absence::NotFound
+        }) || container.life.unlisted_projects.is_some();
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());
         }

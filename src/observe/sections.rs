@@ -7,10 +7,10 @@ use futures_util::future;
 use super::{Observer, ends_everything, or_cause};
 use crate::{
     api::ApiError,
-    cause::Cause,
+    cause::{Cause, Withheld},
     desired::{Container, DeclaredSection, State},
-    field::Scope,
-    kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
+    field::Tier,
+    kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
     kinds,
     live::{Collection, Live, Presence, ReadTime, entry_ids},
     operation::{Op, Read, Request},
@@ -100,25 +100,27 @@ impl Observer {
                         .into(),
                 ))
             }
-            Place::List(_) if home.is_closed(facts) => {
-                let switches = home.closed_by.iter().map(|name| format!("`{name}`"));
-                let switches = switches.collect::<Vec<_>>().join(" and ");
-                let why = format!("the service shows none while {switches} are disabled");
-                Ok(Collection::Unreadable(why.into()))
-            }
             Place::List(op) => match home.parent {
                 Some(parent) => self.lists(section, target, (parent, op), above).await,
                 None => self.list(section, target, op).await,
             },
             Place::Optional(op) => self.optional(section, target, op, facts, sees_all).await,
         };
-        match result {
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) if error.page_error().is_some() => {
+        let off = home.closing(facts).map(|off| switched_off(section.of, off));
+        match (result, off) {
+            (Err(error), _) if ends_everything(&error) => Err(error),
+            (Err(error), Some(off)) if error.is_forbidden() => Ok(Collection::Unreadable(off)),
+            (Err(error), _) if error.page_error().is_some() => {
                 Ok(Collection::Partial(Cause::from(&error)))
             }
-            Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
-            Ok(collection) => Ok(collection),
+            (Err(error), _) => {
+                Ok(Collection::Unreadable(refused(section.of, facts, sees_all, &error)))
+            }
+            // Some lists are then empty, whatever exists.
+            (Ok(found), Some(off)) if found.entries().is_ok_and(<[_]>::is_empty) => {
+                Ok(Collection::Unreadable(off))
+            }
+            (Ok(found), _) => Ok(found),
         }
     }
 
@@ -232,8 +234,7 @@ impl Observer {
         Ok(future::try_join_all(reads).await?.into_iter().collect())
     }
 
-    /// Reads an object that may be absent. `sees_all`: whether the caller's role makes absence
-    /// certain.
+    /// Reads a single object. `sees_all`: whether the caller would see it if it existed.
     async fn optional(
         &self,
         section: &DeclaredSection,
@@ -242,33 +243,34 @@ impl Observer {
         facts: &Facts,
         sees_all: bool,
     ) -> Result<Collection, ApiError> {
-        let names: BTreeSet<&str> = section.names().collect();
-        let read = |raw: &Object| section.of.read(raw, Wanted::Only(&names));
-        let hides_absence = section.of.home.hides_absence;
-        let is_licensed = facts.tier >= section.of.tier();
-        let request = target.addressed(op.request());
-        match self.client.get_optional_known(request, section.of.home.rows.keys).await {
-            Ok(answer) => {
-                let raw = answer.as_ref().and_then(|answer| answer.object());
-                if let Some(key) = raw.and_then(|raw| section.of.mistyped(raw)) {
-                    return Ok(Collection::Unreadable(mistyped(section.of, key)));
-                }
-                Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?).into()))))
+        let of = section.of;
+        let (request, keys) = (target.addressed(op.request()), of.home.rows.keys);
+        let found = match of.home.absence {
+            Absence::Null => self.client.get_optional_known(request, keys).await,
+            Absence::Never | Absence::NotFound => {
+                self.client.get_known(request, keys).await.map(Some)
             }
+        };
+        let answer = match found {
             Err(error)
-                if section.of.is_removable()
-                    && error.is_not_found()
-                    && (!error.is_unknown_route()
-                        || (hides_absence && sees_all && is_licensed && error.is_hidden()))
-                    && !error.is_container_missing() =>
+                if of.home.absence == Absence::NotFound
+                    && (sees_all && facts.tier >= of.tier())
+                    && error.is_entry_missing() =>
             {
-                Ok(Collection::One(None))
+                None
             }
-            Err(error) if hides_absence && sees_all && error.is_hidden() => {
-                Ok(Collection::Unreadable(unlicensed(section.of, target.scope, &error)))
-            }
-            Err(error) => Err(error),
+            found => found?,
+        };
+        let Some(answer) = answer else { return Ok(Collection::One(None)) };
+        let Some(raw) = answer.object().filter(|raw| of.shows_any(raw)) else {
+            let why = format!("the service shows a {} without any of its fields", of.noun);
+            return Ok(Collection::Unreadable(Cause::new(why).help(PROXY)));
+        };
+        if let Some(key) = of.mistyped(raw) {
+            return Ok(Collection::Unreadable(mistyped(of, key)));
         }
+        let names: BTreeSet<&str> = section.names().collect();
+        Ok(Collection::One(Some(of.read(raw, Wanted::Only(&names)).into())))
     }
 
     /// Adds a field from another list, if it is declared and that list can be read.
@@ -301,23 +303,44 @@ fn shown_name(of: Section, raw: &Object) -> String {
     of.name(&of.read(raw, Wanted::Only(&[].into())).fields)
 }
 
+/// What to do about an answer that the service does not give.
+const PROXY: &str = "check for a proxy that changes answers";
+
 /// Why a section is unreadable if the value of `key` has the wrong type.
 fn mistyped(of: Section, key: &str) -> Cause {
     let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
-    Cause::new(message).help("check for a proxy that changes answers")
+    Cause::new(message).help(PROXY)
 }
 
-/// Why a 404 with two possible meanings proves nothing.
-fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
-    let (noun, tier) = (of.noun, of.tier());
-    let message = format!("the service answers 404 for a missing {noun} and for a missing licence");
-    let message = format!("{message}, and the {} has no sign of a licence", scope.noun());
-    let help = format!(
-        "renew the service's licence for {tier}, or remove `{}` from the manifest",
-        of.section
-    );
-    let mut cause = Cause::from(error).help(help);
-    cause.message = message.into();
+/// Why a section is unreadable while the settings in `off` are disabled.
+fn switched_off(of: Section, off: &[&str]) -> Cause {
+    let names: Vec<_> = off.iter().map(|name| format!("`{name}`")).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let why = format!("switched off by settings: {} {are} disabled", names.join(" and "));
+    let help = format!("enable it, or take `{}` out of the manifest", of.section);
+    Cause::new(why).help(help).withheld(Withheld::SwitchedOff)
+}
+
+/// Why a section is unreadable after `error`. `sees_all`: whether the caller's role suffices.
+fn refused(of: Section, facts: &Facts, sees_all: bool, error: &ApiError) -> Cause {
+    let cause = Cause::from(error);
+    if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
+        return cause;
+    }
+    if !sees_all || facts.tier >= of.tier() {
+        return cause.withheld(Withheld::Refused);
+    }
+    let (section, tier) = (of.section, of.tier());
+    let help =
+        format!("renew the service's licence for {tier}, or take `{section}` out of the manifest");
+    let mut cause = cause.help(help).withheld(Withheld::Tier);
+    let needs = format!("`{section}` needs the {tier} tier");
+    cause.message = match facts.tier {
+        Tier::Free => format!("{needs}; the service seems not to have it"),
+        // Nothing shows whether it has more than one tier above.
+        _ => format!("{needs}, which the service may lack: {cause}"),
+    }
+    .into();
     cause
 }
 

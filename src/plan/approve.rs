@@ -2,7 +2,9 @@
 //!
 //! A problem, a refusal or an unreadable scope concerns one group or project. That one is left out
 //! and named, and the rest may run: among thousands of projects one is always broken. If too many
-//! are left out, the cause is probably common to all, and nothing runs.
+//! are left out, the cause is probably common to all, and nothing runs. A section that the service
+//! withholds ([`Withheld`](crate::cause::Withheld)) is left out alone: no other step needs it but
+//! the one that archives the project.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,6 +18,7 @@ use crate::{
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, Place},
     diff::{Refusal, Step},
+    kind::{Capability, Effect},
     live::Live,
     origin::Origin,
     text::{count, escape},
@@ -202,9 +205,20 @@ impl Plan {
     fn broken(&self) -> BTreeSet<Arc<str>> {
         let problems = self.problems.iter().map(|problem| &problem.address);
         let refusals = self.refusals.iter().map(|refusal| &refusal.address);
-        let scopes = self.incomplete.iter().map(|scope| &scope.address);
-        let all = problems.chain(refusals).chain(scopes);
-        all.map(|address| address.path.clone()).collect()
+        let all = problems.chain(refusals).map(|address| &address.path);
+        all.chain(self.unread()).cloned().collect()
+    }
+
+    /// The containers that are left out because something in them could not be read.
+    pub fn unread(&self) -> BTreeSet<&Arc<str>> {
+        let closes = |step: &&Step| step.effects.contains(&Effect::Takes(Capability::Writable));
+        let closing: BTreeSet<_> =
+            self.steps.iter().filter(closes).map(|step| &step.address.path).collect();
+        let scopes = self
+            .incomplete
+            .iter()
+            .filter(|scope| !scope.is_withheld_section() || closing.contains(&scope.address.path));
+        scopes.map(|scope| &scope.address.path).collect()
     }
 
     /// Whether so much is broken that nothing will be applied.

@@ -182,6 +182,20 @@ enum Switch {
     Closed,
 }
 
+/// What the declared switches do to a set of settings that close a section while all are off.
+fn switched(
+    set: &[&'static str],
+    switches: &BTreeMap<Capability, Switch>,
+) -> Option<(Capability, Switch)> {
+    let of = |name: &&'static str| {
+        let feature = Capability::Feature(name);
+        Some((feature, *switches.get(&feature)?))
+    };
+    let opens = set.iter().filter_map(of).find(|(_, switch)| *switch == Switch::Opens);
+    let closed = || set.iter().map(of).collect::<Option<Vec<_>>>()?.first().copied();
+    opens.or_else(closed)
+}
+
 /// A container that is being planned.
 pub(super) struct Planning<'a> {
     pub(super) declared: &'a Container,
@@ -318,8 +332,8 @@ impl Planning<'_> {
         plan: &mut ContainerPlan,
     ) {
         let address = self.address.section(name);
-        let needs = section.of.home.needs.iter();
-        let mut lacked: Vec<_> = needs.filter_map(|n| Some((*n, *switches.get(n)?))).collect();
+        let sets = section.of.home.closed_by.iter();
+        let mut lacked: Vec<_> = sets.filter_map(|set| switched(set, switches)).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, Switch::Opens)));
         // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);

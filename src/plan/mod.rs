@@ -145,6 +145,9 @@ pub struct Plan {
     /// What rules included.
     #[serde(skip)]
     brought_in: Included,
+    /// Whether a rule that includes what exists matches nothing.
+    #[serde(skip)]
+    has_idle_rules: bool,
     /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, KeptLive>,
@@ -189,6 +192,7 @@ impl Plan {
         for exception in roster.members.iter().filter_map(|member| member.exception) {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
+        plan.has_idle_rules = !roster.idle.is_empty();
         let incomplete = roster.incomplete.into_iter();
         plan.findings.incomplete.extend(
             incomplete
@@ -331,6 +335,7 @@ impl Plan {
         let noted = self.notes.iter().filter(|note| counts(&note.reason));
         let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
         is_left
+            || (self.has_idle_rules && !is_declared)
             || !self.steps.is_empty()
             || !watched.chain(noted.map(|note| &note.address)).all(is_known)
     }

@@ -3,7 +3,7 @@
 //!
 //! A step that provides a capability comes before the steps that need it, and a step that removes
 //! it comes after them. Every step needs the container to exist, at its place and writable, and the
-//! caller's access. A section may need more ([`Home::needs`](crate::kind::Home::needs)), and an
+//! caller's access. A section may need more ([`Home::needed`]), and an
 //! entry needs what it names. An edge leads to a single step if there is only one, and otherwise to
 //! its section, so the number of edges does not grow with the product of the steps.
 
@@ -15,7 +15,7 @@ use std::{
 use crate::{
     diff::{Action, Edge, Step},
     field::Scope,
-    kind::{Capability, Effect, visibility_rank},
+    kind::{Capability, Effect, Home, visibility_rank},
     kinds,
     level::OWNER,
     live::Caller,
@@ -41,7 +41,7 @@ struct Placed {
     rank: u8,
     provides: Vec<Capability>,
     takes: Vec<Capability>,
-    needs: &'static [Capability],
+    home: Option<&'static Home>,
     /// Whether the container can have only one of these.
     is_only: bool,
 }
@@ -112,7 +112,7 @@ impl Placed {
             }
         }
         let section = step.address.section.and_then(|name| kinds::section(scope, name));
-        let needs = section.map_or(&[][..], |section| section.home.needs);
+        let home = section.map(|section| section.home);
         let name = step.address.entry.as_deref();
         let only = section.zip(name).and_then(|(of, name)| of.rules.only_one(of, name));
         // The one that goes makes room for the one that comes.
@@ -121,7 +121,12 @@ impl Placed {
             provides.push(Capability::Room);
         }
         let rank = rank(&step, &provides, &takes);
-        Self { step, rank, provides, takes, needs, is_only }
+        Self { step, rank, provides, takes, home, is_only }
+    }
+
+    /// What its section needs.
+    fn needed(&self) -> impl Iterator<Item = Capability> {
+        self.home.into_iter().flat_map(Home::needed)
     }
 }
 
@@ -186,8 +191,8 @@ impl<'p> Edges<'p> {
         let own = &self.placed[at];
         let mut edges = Vec::new();
         let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
-        for needed in always.iter().chain(own.needs) {
-            self.providers_of(*needed, at, &mut edges);
+        for needed in always.into_iter().chain(own.needed()) {
+            self.providers_of(needed, at, &mut edges);
         }
         if own.is_only {
             self.providers_of(Capability::Room, at, &mut edges);
@@ -241,7 +246,10 @@ impl<'p> Edges<'p> {
     fn users_of(&self, taken: Capability, at: usize, edges: &mut Vec<Edge>) {
         for steps in self.sections.values() {
             // All steps of a section need the same.
-            if steps.first().is_some_and(|first| self.placed[*first].needs.contains(&taken)) {
+            if steps
+                .first()
+                .is_some_and(|first| self.placed[*first].needed().any(|own| own == taken))
+            {
                 self.lead_to(&self.earlier(steps, at), taken.reason(self.scope), edges);
             }
         }

@@ -195,7 +195,7 @@ fn example(spec: &Spec, at: usize) -> Json {
 
 /// An entry that can be created, without the field under test. `at` makes it unique, because the
 /// service may share an object between all projects that have it.
-fn base(kind: Section, at: usize) -> Json {
+pub(crate) fn base(kind: Section, at: usize) -> Json {
     match kind.section {
         "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
         "members" => json!({"user": "bob", "access_level": "guest"}),

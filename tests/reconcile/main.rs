@@ -5,6 +5,7 @@
 //! writes nothing, and every failure in between is reported.
 #![cfg(feature = "sandbox")]
 
+mod absence;
 mod absorb;
 mod apply;
 mod base;

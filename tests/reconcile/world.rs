@@ -232,8 +232,7 @@ impl World {
             return Ok((desired, Roster::default()));
         };
         let mut roster = observer.roster(&includes.ask(&desired)).await?;
-        let sees_all = settings.caller.administrator;
-        let desired = includes.bring_in(desired, &mut roster, sees_all).unwrap_or_else(|wrong| {
+        let desired = includes.bring_in(desired, &mut roster).unwrap_or_else(|wrong| {
             panic!("{}", wrong.render(undrift::diagnostic::Style::default()))
         });
         settings.moves = Arc::clone(&desired.moves);

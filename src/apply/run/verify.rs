@@ -10,11 +10,13 @@ use crate::{
     address::Address,
     apply::{Event, Mismatch, MismatchReason, StepResult},
     cause::Cause,
-    diff::Step,
+    desired::DeclaredSection,
+    diff::{Change, Shown, Step},
     field::Tier,
     live::Presence,
     plan::ContainerPlan,
     planted::Bug,
+    value::Json,
 };
 
 impl<F: FnMut(Event)> Run<'_, F> {
@@ -140,30 +142,46 @@ impl<F: FnMut(Event)> Run<'_, F> {
         fields.filter(is_sent).map(ToString::to_string).collect()
     }
 
-    /// Why the service may not have saved `fields`: too old a release, too low a tier, or a limit
-    /// of a group above.
+    /// Why the service may not have saved `fields`.
     fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
-        let table = self.container.section(left.address.section?)?.of.table();
+        let section = self.container.section(left.address.section?)?;
+        let late = fields.iter().filter_map(|name| self.why_dropped(left, section, name));
+        let late: Vec<_> = late.collect();
+        (!late.is_empty()).then(|| late.join("; "))
+    }
+
+    /// Why the service may not have saved the field `name`: too old a release, too low a tier, a
+    /// limit of a group above, or a flag.
+    fn why_dropped(&self, left: &Step, section: &DeclaredSection, name: &str) -> Option<String> {
+        let spec = section.of.table().get(name)?;
         let known = self.known.borrow();
-        let release = known.live.release;
         let has = match &known.live.presence {
             Presence::Here(_, facts) => facts.tier,
             _ => Tier::Free,
         };
-        let late = fields.iter().filter_map(|name| {
-            let field = &table.get(name)?.field;
-            let since = field.since.filter(|since| since.is_late() && !release.has(*since));
-            let above = self.container.path.contains('/') && field.bounded_by.is_some();
-            match (since, field.tier) {
-                (Some(since), _) => {
-                    Some(format!("`{name}` needs release {since} of the service or later"))
-                }
-                (None, tier) if tier > has => Some(format!("`{name}` needs the {tier} tier")),
-                _ => above.then(|| format!("a group above may decide about `{name}`")),
-            }
-        });
-        let late: Vec<_> = late.collect();
-        (!late.is_empty()).then(|| late.join("; "))
+        let since = spec.field.since.filter(|since| since.is_late());
+        if let Some(since) = since.filter(|since| !known.live.release.has(*since)) {
+            return Some(format!("`{name}` needs release {since} of the service or later"));
+        }
+        if spec.field.tier > has {
+            return Some(format!("`{name}` needs the {} tier", spec.field.tier));
+        }
+        let key = left.address.entry.as_deref().unwrap_or_default();
+        let entry = section.entries.iter().find(|entry| *entry.key == *key);
+        let rows = entry.and_then(|entry| entry.fields.get(name));
+        let rows = rows.map(|rows| spec.tiers_of_rows(&rows.value)).unwrap_or_default();
+        if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > has) {
+            return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
+        }
+        if self.container.path.contains('/') && spec.field.bounded_by.is_some() {
+            return Some(format!("a group above may decide about `{name}`"));
+        }
+        let is_unset =
+            |change: &Change| *change.field == *name && *change.before == Shown::Value(Json::Null);
+        left.changes
+            .iter()
+            .any(is_unset)
+            .then(|| format!("`{name}` is not available here: the service drops it; take it out"))
     }
 }
 

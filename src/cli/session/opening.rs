@@ -188,10 +188,11 @@ impl Connected {
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             roster = observer.roster(&includes.ask(&desired)).await?;
-            let sees_all = observer.caller().administrator;
             desired = includes
-                .bring_in(desired, &mut roster, sees_all)
+                .bring_in(desired, &mut roster)
                 .map_err(|wrong| tell(wrong, reports, cx))?;
+            cx.output.tell_faults(&roster.idle);
+            reports.keep(roster.idle.clone());
             desired = opening.select(desired)?;
             roster = select.of_roster(roster, &desired.moves);
             through.declare(&desired, &secrets);

@@ -58,7 +58,7 @@ impl Session {
             config = content.config;
             acknowledgements = content.desired.acknowledgements.clone();
             let brought = match content.includes {
-                Some(includes) => includes.bring_in(content.desired, &mut { missing }, true),
+                Some(includes) => includes.bring_in(content.desired, &mut { missing }),
                 None => Ok(content.desired),
             };
             match brought {

@@ -221,10 +221,10 @@ pub struct Home {
     #[serde(default)]
     #[schemars(with = "Level")]
     pub seen_from: Option<Json>,
-    /// Settings of the project. If all of them are `disabled`, the service shows an empty list even
-    /// if entries exist.
+    /// Sets of settings of the project. While all of one set are `disabled`, the service refuses the
+    /// list or shows an empty one, and changes nothing.
     #[serde(default)]
-    pub closed_by: Vec<String>,
+    pub closed_by: Vec<Vec<String>>,
     /// Whether only top-level groups have it (default: `false`).
     #[serde(default)]
     pub top_level: bool,

@@ -276,7 +276,15 @@ fn of_scope(
             Some(above) => above.of.home.needs,
             None => &[],
         },
-        closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
+        closed_by: match above.filter(|_| home.closed_by.is_empty()) {
+            Some(above) => above.of.home.closed_by,
+            None => {
+                let kept = |set: &Vec<String>| {
+                    &*set.iter().map(|name| keep(name)).collect::<Vec<_>>().leak()
+                };
+                home.closed_by.iter().map(kept).collect::<Vec<_>>().leak()
+            }
+        },
         lists_itself: home.lists_itself,
         called_by: description.called_by.as_deref().map(keep),
         unmanaged: description

@@ -51,9 +51,8 @@ impl Check<'_> {
             self.lacks(&spec.name, spec.field.tier, Spot::key(&field.origin));
             return;
         }
-        let rows = || field.value.list().into_iter().flatten();
-        for (part, needed) in spec.parts.iter().map(|(part, of)| (part, of.tier)) {
-            if needed > of.tier() && rows().any(|row| row.get(part).is_some()) {
+        for (part, needed) in spec.tiers_of_rows(&field.value) {
+            if needed > of.tier() {
                 let at = Spot { origin: field.origin.clone(), part: Part::Within(part) };
                 self.lacks(part, needed, at);
             }

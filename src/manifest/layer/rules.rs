@@ -356,6 +356,25 @@ impl Rules {
         })
     }
 
+    /// Reports rules that include what exists and match neither a `declared` path nor one that
+    /// `exists`.
+    pub(in crate::manifest) fn idle_live(
+        &self,
+        declared: &BTreeSet<String>,
+        exists: &[(Scope, String)],
+        faults: &mut Faults,
+    ) {
+        for rule in self.all().filter(|rule| rule.includes && rule.is_named) {
+            let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
+            let is_idle = !declared.iter().any(|path| self.holds(rule, path))
+                && !exists.any(|(_, path)| self.holds(rule, &path.to_lowercase()));
+            // Those of one part were reported before.
+            if is_idle && !is_of_one_part(rule) {
+                idle_rule(rule, "declared or existing", &[], faults);
+            }
+        }
+    }
+
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
@@ -371,7 +390,7 @@ impl Rules {
             if !is_used.load(Ordering::Relaxed) {
                 let includes = || rule.includes || self.may_hold_for_included(rule);
                 if !(is_second || !is_of_one_part(rule) && includes()) {
-                    idle_rule(rule, containers, faults);
+                    idle_rule(rule, "declared", containers, faults);
                 }
                 continue;
             }
@@ -436,8 +455,8 @@ fn is_of_one_part(rule: &Rule) -> bool {
     rule.scope == Scope::Project && paths.iter().all(|glob| is_short(glob.written()))
 }
 
-/// Reports a rule without effect.
-fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
+/// Reports a rule without effect on `containers`, which are all of this `sort`.
+fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mut Faults) {
     let noun = rule.scope.noun();
     let (paths, except) = match &rule.holds {
         Holds::Where { paths, except } => (paths, except),
@@ -484,7 +503,7 @@ fn idle_rule(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
         _ => "correct `match`, or take the document away",
     };
     let first = paths.iter().next().map(Glob::written).unwrap_or_default();
-    let message = format!("this matches no declared {noun}");
+    let message = format!("this matches no {sort} {noun}");
     faults.warning("idle-rule", message, Spot::item(&rule.origin, first)).help(help);
 }
 

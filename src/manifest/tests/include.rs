@@ -46,7 +46,7 @@ fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostic
     let loaded = load_files(files);
     let members: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
     let mut roster = roster(&members);
-    loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster, true)
+    loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster)
 }
 
 #[test]
@@ -169,8 +169,44 @@ fn excluded_projects_are_not_included() {
     roster.members[1].exception = Some(Exception::Archived);
     roster.nowhere = vec!["acme".to_owned()];
     let includes = loaded.includes.unwrap();
-    let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster, false).unwrap();
+    let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
     let paths: Vec<Arc<str>> = desired.containers.into_iter().map(|known| known.path).collect();
     assert_eq!(paths, ["acme/shop".into()]);
     assert_eq!(&*roster.incomplete[0].0, "acme/**");
+}
+
+/// Once a mistyped rule made a scheduled check green.
+#[test]
+fn a_rule_that_matches_nothing_at_all_is_a_warning() {
+    let rule = |path: &str| {
+        format!(
+            "kind: Defaults\nmatch: {{path: {path}}}\nundeclared: include\nsettings: {{merge_method: ff}}\n"
+        )
+    };
+    let idle = |path: &str, change: fn(&mut Roster)| {
+        let loaded = load_files(&[("a.yaml", &rule(path))]);
+        let mut roster = roster(&[(Scope::Project, "acme/shop")]);
+        change(&mut roster);
+        let includes = loaded.includes.unwrap();
+        let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
+        let said = roster.idle.sorted().into_iter();
+        let said: Vec<_> = said.map(|one| (one.message.clone(), one.help.clone())).collect();
+        (said, roster.incomplete.len(), desired.containers.len())
+    };
+    let message = "this matches no declared or existing project".to_owned();
+    let help = "correct `match`, or take the document away";
+    let plain = |_: &mut Roster| ();
+    let found = vec![(message.clone(), Some(help.to_owned()))];
+    assert_eq!(idle("acme/web-*", plain), (found, 0, 0));
+    let found = vec![(message, Some(crate::manifest::config::NO_EXPRESSION.to_owned()))];
+    let nowhere = |roster: &mut Roster| roster.nowhere = vec!["^acme".to_owned()];
+    assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
+    assert_eq!(idle("acme/**", plain), (vec![], 0, 1));
+    // An archived one is no reason to correct the rule, and an unread list proves nothing.
+    let archived = |roster: &mut Roster| roster.members[0].exception = Some(Exception::Archived);
+    assert_eq!(idle("acme/**", archived), (vec![], 0, 0));
+    let unread = |roster: &mut Roster| {
+        roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];
+    };
+    assert_eq!(idle("other/*", unread), (vec![], 1, 0));
 }

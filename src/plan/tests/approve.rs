@@ -8,6 +8,7 @@ use crate::{
     diagnostic::Severity,
     diff::Edge,
     field::Scope,
+    kind::{Capability, Effect},
 };
 
 const TODAY: Date = date(2030, 1, 15);
@@ -82,6 +83,29 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
             }
         }
         assert_eq!(approved(&plan, true).is_ok(), broken == 0, "{broken} of {all}");
+    }
+}
+
+/// What the service withholds leaves out its own section; but nothing is archived then, because that
+/// closes the project.
+#[test]
+fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
+    use crate::cause::Withheld::{Refused, SwitchedOff, Tier};
+    for why in [Tier, SwitchedOff, Refused] {
+        let mut plan = plan(5);
+        for project in 0..5 {
+            let mut scope = unread(project);
+            scope.reason.withheld = Some(why);
+            plan.incomplete.push(scope);
+        }
+        assert_eq!(approved(&plan, false), Ok((5, Vec::new())), "{why:?}");
+        plan.findings.steps[0].effects.push(Effect::Takes(Capability::Writable));
+        let left_out = vec![("acme/p000".to_owned(), 1)];
+        assert_eq!(approved(&plan, false), Ok((4, left_out)), "{why:?}");
+        // Of the whole project, or of one entry, more is unknown.
+        plan.incomplete[1].address = address(1);
+        plan.incomplete[2].address.entry = Some("A@*".into());
+        assert_eq!(approved(&plan, false).map(|(steps, _)| steps), Ok(2), "{why:?}");
     }
 }
 

@@ -80,10 +80,13 @@ fn assert_before(first: &Step, then: &Step, reason: &str) {
     }
 }
 
+/// CI/CD, as a capability.
+const CI: Capability = Capability::Feature("builds_access_level");
+
 #[test]
 fn each_reason_orders_two_steps() {
     use Action::{Create, Delete, Update};
-    use Capability::{Ci, Exists, Writable};
+    use Capability::{Exists, Writable};
     let variable = step("acme/shop#variables/A@*", Create, vec![]);
     let provides = |capability| vec![Effect::Provides(capability)];
     let takes = |capability| vec![Effect::Takes(capability)];
@@ -93,9 +96,9 @@ fn each_reason_orders_two_steps() {
     assert_before(&unarchive, &variable, "an archived project cannot be changed");
     let archive = step("acme/shop#archived", Update, takes(Writable));
     assert_before(&variable, &archive, "an archived project cannot be changed");
-    let ci_on = step("acme/shop#settings", Update, provides(Ci));
+    let ci_on = step("acme/shop#settings", Update, provides(CI));
     assert_before(&ci_on, &variable, "CI/CD must be on");
-    let ci_off = step("acme/shop#settings", Update, takes(Ci));
+    let ci_off = step("acme/shop#settings", Update, takes(CI));
     assert_before(&variable, &ci_off, "CI/CD must be on");
     let removal = step("acme/shop#variables/A@prod", Delete, vec![]);
     assert_before(&variable, &removal, "create first, then remove");
@@ -112,7 +115,7 @@ fn each_reason_orders_two_steps() {
 fn unrelated_steps_have_no_edge() {
     use Action::{Delete, Update};
     let hook = step("acme/shop#hooks/ci", Update, vec![]);
-    let ci_on = step("acme/shop#settings", Update, vec![Effect::Provides(Capability::Ci)]);
+    let ci_on = step("acme/shop#settings", Update, vec![Effect::Provides(CI)]);
     let removal = step("acme/shop#variables/A@*", Delete, vec![]);
     for (_, edges) in arranged(vec![hook.clone(), removal.clone()]) {
         assert_eq!(edges, [] as [&str; 0]);
@@ -132,8 +135,7 @@ fn sections_share_edges() {
     let removals = (300..600).map(|i| step(&entry(i), Action::Delete, vec![]));
     let archive =
         step("acme/shop#archived", Action::Update, vec![Effect::Takes(Capability::Writable)]);
-    let settings =
-        step("acme/shop#settings", Action::Update, vec![Effect::Provides(Capability::Ci)]);
+    let settings = step("acme/shop#settings", Action::Update, vec![Effect::Provides(CI)]);
     let mut steps: Vec<_> = removals.chain(creates).chain([archive, settings]).collect();
     order::arrange(Scope::Project, &caller(), &mut steps);
     assert_eq!(steps.len(), 602);

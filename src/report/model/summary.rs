@@ -7,7 +7,7 @@ use crate::{
     diff::{Label, Note, Reason},
     plan::{Counts, Estimate, Limited, Plan, Strictness},
     report::canvas::{Line, Paint},
-    text::count,
+    text::{count, few_listed},
 };
 
 /// How many groups and projects a sentence names.
@@ -73,8 +73,17 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
-        let text =
-            format!("{} could not be read completely", count(paths.len(), "group or project"));
+        let unread = plan.unread();
+        let left_out = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
+        let so = match left_out.count() {
+            0 => String::new(),
+            steps => {
+                let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
+                let changes = count(steps, "change");
+                format!("; apply leaves out {}, with {changes}", few_listed(&paths))
+            }
+        };
+        let text = count(paths.len(), "group or project") + " could not be read completely" + &so;
         lines.push(Line::default().put(Paint::Change, "incomplete: ").text(text));
     }
     lines

@@ -203,8 +203,7 @@ impl Planner {
             let (mut desired, mut roster) = (self.desired.clone(), Roster::default());
             if let Some(includes) = &self.includes {
                 roster = observer.roster(&includes.ask(&desired)).await.map_err(told)?;
-                let all = settings.caller.administrator;
-                let brought = includes.bring_in(desired, &mut roster, all);
+                let brought = includes.bring_in(desired, &mut roster);
                 desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);
                 settings.groups = Groups::of(&desired.containers);

@@ -39,6 +39,7 @@ pub(super) fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
 }
 
 const MILESTONES: Collection = Collection {
+    closed_by: &[&["issues_access_level", "merge_requests_access_level"]],
     reads: 0,
     writes: REPORTER,
     required: &["title"],
@@ -301,6 +302,7 @@ const REPOSITORY_RULES: Collection = Collection {
         settle_rule(of, row, stored)
     },
     rows: Records("registry_rules"),
+    closed_by: &[&["container_registry_access_level"]],
     ..PACKAGE_RULES
 };
 
@@ -356,6 +358,7 @@ const RESOURCE_GROUPS: Collection = Collection {
         Field::new(MODE, Form::Word(MODES)),
     ],
     only_edited: true,
+    closed_by: &[&["builds_access_level"]],
     ..Collection::new("/projects/{id}/resource_groups")
 };
 

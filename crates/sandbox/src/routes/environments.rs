@@ -27,6 +27,7 @@ const TIER_WORDS: [(&str, &[&str]); 4] = [
 ];
 
 const ENVIRONMENTS: Collection = Collection {
+    closed_by: &[&["environments_access_level"], &["builds_access_level"]],
     reads: 0,
     writes: DEVELOPER,
     required: &["name"],

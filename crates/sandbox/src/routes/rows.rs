@@ -319,6 +319,8 @@ pub struct Collection {
     pub only_edited: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
+    /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
+    pub(super) closed_by: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<Scope>,
     /// Fields by which a list can be filtered.
@@ -378,6 +380,7 @@ impl Collection {
             is_put: false,
             only_edited: false,
             rows: Records(path.split_at(above.len()).1),
+            closed_by: &[],
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
             order: &[],
@@ -462,6 +465,12 @@ impl Collection {
     /// The project or group, for callers who may do this.
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<Scope> {
         let scope = (self.scope)(self, call)?;
+        if let Scope::Project(project) = &scope {
+            let attributes = project.attributes(call.db)?;
+            let is_off = |name: &&str| attributes.get(*name).is_some_and(|on| on == "disabled");
+            let is_closed = self.closed_by.iter().any(|set| set.iter().all(is_off));
+            refuse_if(is_closed, Failure::forbidden)?;
+        }
         call.require_tier(self.tier).map(|()| scope)
     }
 

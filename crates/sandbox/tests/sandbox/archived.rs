@@ -1,4 +1,5 @@
-//! What an archived project refuses in each release, and lists that filter archived ones.
+//! What an archived project refuses in each release, and lists that filter archived ones. What a
+//! project refuses because a feature is off.
 
 use serde_json::{Value, json};
 use undrift_release::Release;
@@ -119,4 +120,32 @@ async fn lists_have_the_filters_of_the_release() {
         ])
         .await;
     old.check(vec![(groups, "olive", "GET", "/groups?visibility=x", NO, 200, NO)]).await;
+}
+
+#[tokio::test]
+async fn a_feature_that_is_off_is_refused() {
+    let world = at(OBSERVED).await;
+    let rule = fact("feature-off");
+    let (issues, requests) = ("issues_access_level", "merge_requests_access_level");
+    for (off, closed, open) in [
+        (json!({"environments_access_level": "disabled"}), vec!["environments"], "resource_groups"),
+        (
+            json!({"environments_access_level": "enabled", "builds_access_level": "disabled"}),
+            vec!["environments", "resource_groups"],
+            "milestones",
+        ),
+        (json!({issues: "disabled"}), vec![], "milestones"),
+        (json!({requests: "disabled"}), vec!["milestones"], "registry/protection/repository/rules"),
+        (
+            json!({"container_registry_access_level": "disabled"}),
+            vec!["registry/protection/repository/rules"],
+            "packages/protection/rules",
+        ),
+    ] {
+        world.check(vec![(rule, "olive", "PUT", "/projects/1", off, 200, NO)]).await;
+        for (list, status) in closed.into_iter().map(|list| (list, 403)).chain([(open, 200)]) {
+            let path = super::client::kept(format!("/projects/1/{list}"));
+            world.check(vec![(rule, "olive", "GET", path, NO, status, NO)]).await;
+        }
+    }
 }
