@@ -657,6 +657,7 @@ fn live(declared: &Container, forms: &[u8]) -> Live {
     if let Presence::Here(_, facts) = &mut live.presence {
         facts.archived = forms[2] == 2;
     }
+    live.release = crate::release::Known::Is("18.9".parse().unwrap());
     live.inherited = Some(std::sync::Arc::default());
     live.names.insert(crate::field::Named::User, "alice", Some(11));
     live.names.insert(crate::field::Named::Group, "team", Some(12));
@@ -668,8 +669,6 @@ fn live(declared: &Container, forms: &[u8]) -> Live {
 fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
-    assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
-    assert!(plan.incomplete.is_empty(), "{:#?}", plan.incomplete);
     Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
     plan.findings.steps
 }
