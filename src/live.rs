@@ -13,6 +13,7 @@ use crate::{
     cause::Cause,
     desired::{Container, State},
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
+    kinds::copies::Copies,
     page::Complete,
     release::Known,
     value::Object,
@@ -233,13 +234,34 @@ impl Collection {
     }
 }
 
+/// The live entries of a section, without the copies of those that `container` declares: a plan
+/// removes them.
+pub fn without_copies<'l>(
+    of: Section,
+    container: &Container,
+    live: &'l [LiveEntry],
+) -> Vec<&'l LiveEntry> {
+    let mut entries: Vec<_> = live.iter().collect();
+    let declared = container.section(of.section).filter(|_| of.may_come_twice());
+    for entry in declared.into_iter().flat_map(|section| &section.entries) {
+        let (own, others): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|live| of.name(&live.fields) == entry.key);
+        if own.len() > 1
+            && let Ok(Copies { stays, .. }) = Copies::of(of, &own)
+        {
+            entries = others.into_iter().chain([stays]).collect();
+        }
+    }
+    entries
+}
+
 /// The ids of the entries of a section by their names: of those that are there, as `found`, and the
 /// addresses of those that are declared.
 ///
 /// # Errors
 /// If the section could not be read.
 pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
-    let live = found.entries().map_err(Cause::clone)?.iter();
+    let live = without_copies(of, container, found.entries().map_err(Cause::clone)?).into_iter();
     let live = live.filter_map(|live| Some((&live.fields, Id::Known(of.id_of(live)?))));
     let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
     let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);

@@ -57,8 +57,8 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
     if step.replaces {
         return of_replacement(step, at, left);
     }
-    if renews(step) {
-        return CallState::Unknown(Cause::new("the old object and the new one look the same"));
+    if let Some(add) = renewal(step).filter(|add| at >= *add) {
+        return of_renewal(step, at > add, now);
     }
     if step.address.section.is_none() && step.action == Action::Update {
         return of_move(step, at, left);
@@ -83,10 +83,23 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
     }
 }
 
-/// Whether `step` adds its object a second time before it removes the old one.
-fn renews(step: &Step) -> bool {
-    let first = step.requests().next();
-    step.action == Action::Update && first.is_some_and(|first| first.again() == Again::Second)
+/// The call of `step` that adds its object a second time, before the next one removes the old one.
+fn renewal(step: &Step) -> Option<usize> {
+    let mut calls = step.requests();
+    calls.position(|call| call.again() == Again::Second).filter(|_| step.action == Action::Update)
+}
+
+/// An object that is added again before the old one is removed: first one of the two is the copy of
+/// the other, then the old one is gone.
+fn of_renewal(step: &Step, removes: bool, now: &ContainerPlan) -> CallState {
+    let old = step.live_id();
+    let is_own = |left: &&Step| left.address == step.address || left.is_copy_of(&step.address);
+    let mut own = now.steps.iter().filter(is_own);
+    let is_done = match removes {
+        false => own.any(|left| left.live_id() > old || (left.is_copy && left.live_id() == old)),
+        true => own.all(|left| left.live_id() != old),
+    };
+    if is_done { CallState::Applied } else { CallState::NotApplied }
 }
 
 /// A replacement: a missing object is still to be created, an unchanged one is still to be
@@ -225,6 +238,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        address::Selector,
         desired::{Desired, Unlisted, testing::shop},
         diff::{Change, Shown},
         kind::Call,
@@ -235,6 +249,7 @@ mod tests {
             PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
         },
         plan::{self, Settings},
+        secret::{Reference, Secrets},
         value::Json,
     };
 
@@ -373,6 +388,44 @@ mod tests {
             let standing = standing(shop.scope, &step, at, &now);
             assert!(matches!(standing, CallState::Unknown(_)), "{at}: {standing:?}");
         }
+    }
+
+    /// The copy that a plan finds afterwards shows how far a renewal came.
+    #[test]
+    fn the_copy_shows_which_calls_of_a_renewal_succeeded() {
+        let reference = Reference::Env("A".into());
+        let mut secrets = Secrets::new("/", [("A".to_owned(), "https://u:secret@h/x".to_owned())]);
+        secrets.resolve([&reference]);
+        let settings = Settings::of(caller(), Arc::new(secrets), &Desired::default());
+        let resend = vec![Selector::parse("**").unwrap()];
+        let sending = Settings { resend, ..settings.clone() };
+        let shop = shop(&json!({"remote_mirrors": [{"url": {"env": "A"}}]}), Unlisted::Report);
+        let planned = |ids: &[u64], settings: &Settings| {
+            let mirror = |id: &u64| {
+                json!({
+                    "id": id, "url": "https://*****:*****@h/x", "enabled": true, "only_protected_branches": false,
+                    "keep_divergent_refs": false, "auth_method": "password", "mirror_branch_regex": null,
+                })
+            };
+            let live = json!({"remote_mirrors": ids.iter().map(mirror).collect::<Vec<_>>()});
+            plan::container(&shop, &here(&shop, &live), settings)
+        };
+        let step = &planned(&[3], &sending).findings.steps[0];
+        for (ids, expected) in [
+            (&[3][..], [CallState::NotApplied, CallState::NotApplied]),
+            (&[3, 4], [CallState::Applied, CallState::NotApplied]),
+            (&[4], [CallState::Applied, CallState::Applied]),
+        ] {
+            let of =
+                |settings| [0, 1].map(|at| standing(shop.scope, step, at, &planned(ids, settings)));
+            assert_eq!(of(&sending), expected, "{ids:?}");
+        }
+        // The run no longer resends it when it looks.
+        let now = planned(&[3, 4], &settings);
+        assert_eq!(
+            [0, 1].map(|at| standing(shop.scope, step, at, &now)),
+            [CallState::Applied, CallState::NotApplied]
+        );
     }
 
     #[test]

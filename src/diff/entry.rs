@@ -176,12 +176,17 @@ impl<'a> Comparing<'a> {
             .push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
-    /// The step that removes a copy of its live entry.
-    pub(super) fn copy(&self, copy: &LiveEntry) -> Step {
+    /// The step that removes a copy of its live entry, which stays.
+    pub(super) fn copy(&self, copy: &LiveEntry, stays: &LiveEntry) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
         let step = removal(self.section, address, &self.entry.origin, copy, self.context);
         match step {
-            Ok(step) => Step { is_copy: true, ..step },
+            Ok(mut step) => {
+                let id = stays.handle_text();
+                let why = format!("it is a copy of the {} with the id {id}", self.section.noun);
+                step.effects.push(Effect::SideEffect(why));
+                Step { is_copy: true, ..step }
+            }
             Err(_) => unreachable!("what may come twice can be removed, as a test holds"),
         }
     }

@@ -2,18 +2,11 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
-
 use crate::{
-    field::Readback,
-    kind::{Identity, LiveEntry, Section, Spec},
+    kind::{Identity, LiveEntry, Section},
+    kinds::copies::Copies,
     steps, text,
-    value::{Json, Object},
 };
-
-/// Two live entries created within this many seconds may come from one create whose answer was lost
-/// and from its second sending.
-const COPY_WITHIN: i64 = 15 * 60;
 
 /// The live entry that a declared one matches.
 pub(super) enum Match<'l> {
@@ -78,24 +71,19 @@ impl<'l> Matching<'l> {
                 None => Match::None,
             };
         };
-        let mut entries: Vec<_> = found.iter().map(|at| (*at, &self.live[*at])).collect();
-        entries.sort_by_key(|(_, entry)| entry.id());
-        let Some(((at, first), copies)) = entries.split_first() else { return Match::None };
-        if let Some(difference) =
-            copies.iter().find_map(|(_, copy)| why_not_a_copy(self.section, first, copy))
-        {
-            return Match::Ambiguous(self.ambiguity(&entries, &difference));
-        }
-        if self.taken[*at] {
+        let entries: Vec<_> = found.iter().map(|at| &self.live[*at]).collect();
+        let Copies { stays, copies } = match Copies::of(self.section, &entries) {
+            Ok(copies) => copies,
+            Err(difference) => return Match::Ambiguous(self.ambiguity(&entries, &difference)),
+        };
+        if found.iter().all(|at| self.taken[*at]) {
             return Match::Taken;
         }
-        let copies: Vec<_> = copies.iter().map(|(_, copy)| *copy).collect();
-        let (first, all) = (*first, found);
-        self.count += all.len();
-        for at in all {
+        self.count += found.len();
+        for at in found {
             self.taken[at] = true;
         }
-        Match::One(first, copies)
+        Match::One(stays, copies)
     }
 
     /// The live entries with its name; if there are several, those that also have its key.
@@ -123,8 +111,10 @@ impl<'l> Matching<'l> {
         self.live.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(entry, _)| entry)
     }
 
-    fn ambiguity(&self, entries: &[(usize, &LiveEntry)], difference: &str) -> String {
-        let ids: Vec<_> = entries.iter().map(|(_, entry)| entry.handle_text()).collect();
+    fn ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {
+        let mut entries = entries.to_vec();
+        entries.sort_by_key(|entry| entry.id());
+        let ids: Vec<_> = entries.iter().map(|entry| entry.handle_text()).collect();
         let noun = self.section.noun;
         let same = self.section.identity.last().copied().unwrap_or_default();
         format!(
@@ -132,53 +122,4 @@ impl<'l> Matching<'l> {
             text::joined(&ids)
         )
     }
-}
-
-/// Why `other` is not a copy of `first`, as a create whose answer was lost can leave behind; `None`
-/// if it is.
-fn why_not_a_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
-    let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
-        return Some("differ".to_owned());
-    };
-    // Values that the service computes: from the time of the request, from other fields, and from
-    // later use.
-    let computed = [
-        "id",
-        "created_at",
-        "updated_at",
-        "next_run_at",
-        "update_status",
-        "last_error",
-        "last_update_at",
-        "last_update_started_at",
-        "last_successful_update_at",
-    ];
-    let counts = |name: &&String| !computed.contains(&name.as_str());
-    let differs = |name: &&String| one.get(*name) != two.get(*name);
-    if let Some(name) = one.keys().chain(two.keys()).filter(counts).find(differs) {
-        return Some(format!("differ in `{}`", text::escape(name)));
-    }
-    match (made_at(one), made_at(two)) {
-        (Some(one), Some(two)) if (one.as_second() - two.as_second()).abs() <= COPY_WITHIN => None,
-        (Some(_), Some(_)) => Some("were made more than 15 minutes apart".to_owned()),
-        // If nothing is hidden, equal fields mean equal entries.
-        (None, None) if shows_all(section, one) => None,
-        _ => Some("do not say when they were made".to_owned()),
-    }
-}
-
-/// Whether the service returns everything about an entry like this: no field is write-only, and no
-/// credential is removed from a URL.
-fn shows_all(section: Section, whole: &Object) -> bool {
-    let is_kept_back = |value: &Json| value.as_str().is_some_and(|text| text.contains("***"));
-    let is_shown = |spec: &Spec| match spec.field.read {
-        Readback::Same | Readback::As(_) => true,
-        Readback::IfPresent => whole.contains_key(&spec.name),
-        Readback::Never => false,
-    };
-    section.table().specs().iter().all(is_shown) && !whole.values().any(is_kept_back)
-}
-
-fn made_at(whole: &Object) -> Option<Timestamp> {
-    whole.get("created_at").and_then(Json::as_str)?.parse().ok()
 }

@@ -98,7 +98,8 @@ pub fn section(
             Match::None => comparing.absent(&mut findings),
             Match::One(found, copies) => {
                 comparing.present(found, &mut findings);
-                findings.steps.extend(copies.into_iter().map(|copy| comparing.copy(copy)));
+                let copies = copies.into_iter().map(|copy| comparing.copy(copy, found));
+                findings.steps.extend(copies);
             }
             Match::Near(live) => findings.problems.push(comparing.near(live)),
             Match::Taken => comparing

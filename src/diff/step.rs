@@ -271,6 +271,14 @@ impl Step {
         })
     }
 
+    /// Whether it removes a copy of the entry at `address`.
+    pub fn is_copy_of(&self, address: &Address) -> bool {
+        let of = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
+        self.is_copy
+            && self.address.section == address.section
+            && address.entry.as_deref() == of.map(|(name, _)| name)
+    }
+
     /// The id of the live object, if it has one.
     pub fn live_id(&self) -> Option<u64> {
         self.live.as_ref().and_then(|live| live.0.id())

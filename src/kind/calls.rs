@@ -182,7 +182,17 @@ impl Job<'_> {
             Act::Remove(live) => vec![self.remove(live)?.into()],
             Act::Container(_) => return Err(Unable::Needless),
             Act::Change(declared, live, changed) => match self.section.home.change {
-                Change::Edit(_) if self.renews(declared, changed) => self.renew(declared, live)?,
+                Change::Edit(op) if self.renews(declared, changed) => {
+                    let is_other = |name: &&&str| !self.renews(declared, &[**name]);
+                    let others: Vec<_> = changed.iter().filter(is_other).copied().collect();
+                    // Until the old one is removed, only its hidden secret tells it from the new one.
+                    let mut calls = match others[..] {
+                        [] => Vec::new(),
+                        _ => self.edit(op, declared, live, &others)?,
+                    };
+                    calls.extend(self.renew(declared, live)?);
+                    calls
+                }
                 Change::Edit(op) | Change::EditOrReplace(op) => {
                     self.edit(op, declared, live, changed)?
                 }

@@ -4,6 +4,7 @@
 pub mod approval_rule;
 pub mod approvals;
 pub mod archived;
+pub mod copies;
 mod creation;
 pub mod described;
 pub mod fork;

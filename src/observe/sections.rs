@@ -12,7 +12,7 @@ use crate::{
     field::Tier,
     kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
     kinds,
-    live::{Collection, Live, Presence, ReadTime, entry_ids},
+    live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
     page::Complete,
     text,
@@ -52,7 +52,7 @@ impl Observer {
         let is_wanted =
             |name: &str| names.contains(name) || (names.is_empty() && !named.is_empty());
         let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for entry in all {
+        for entry in without_copies(of, container, all) {
             let Some(id) = of.id_of(entry) else { continue };
             let first = of.rules.first(entry, Some(self.caller.id));
             live.names.insert_first(parent.section, id, first);

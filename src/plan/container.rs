@@ -348,8 +348,23 @@ impl Planning<'_> {
                 plan.findings.notes.push(Note { address, ..note });
                 plan.shut.insert(name);
             }
+            None if self.has_copied_parents(section, &plan.findings.steps) => {
+                let why =
+                    format!("until the copies of its parents are removed: {}", reason.message);
+                let note = self.note(Reason::Waits { why }, &section.origin);
+                let fields: BTreeSet<_> = section.names().map(str::to_owned).collect();
+                let fields = fields.into_iter().collect();
+                plan.findings.notes.push(Note { address, fields, ..note });
+            }
             None => plan.findings.incomplete.push(Incomplete { address, reason }),
         }
+    }
+
+    /// Whether `steps` remove copies of the parents of a section. A section that cannot be read
+    /// must not prevent that.
+    fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
+        let parent = section.of.home.parent.map(|parent| parent.section);
+        parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
     }
 
     /// Considers all steps together, and sorts them.
@@ -369,7 +384,9 @@ impl Planning<'_> {
         let Some(parent) = section.of.home.parent else { return };
         let Some(of) = kinds::section(self.declared.scope, parent.section) else { return };
         let removes = |step: &&Step| {
-            step.action == Action::Delete && step.address.section == Some(of.section)
+            step.action == Action::Delete
+                && !step.is_copy
+                && step.address.section == Some(of.section)
         };
         let live = steps.iter().filter(removes).filter_map(|step| step.live.as_ref());
         let gone: BTreeSet<_> = live.map(|live| of.name(&live.0.fields)).collect();

@@ -54,13 +54,14 @@ const REACHED: usize = 5;
 /// The maximum number of entries removed in one run.
 const MOST_OF_ALL: usize = 50;
 
-/// Whether a step removes an object for good: removing a copy keeps the original.
+/// Whether a step removes an object.
 fn removes(step: &&Step) -> bool {
-    step.action == Action::Delete && !step.is_copy
+    step.action == Action::Delete
 }
 
 /// Refuses removals from a section with `live` entries: too many, too large a share, or all of
-/// them.
+/// them. A copy counts as a removal, but makes the share neither larger nor smaller: its original
+/// stays.
 pub(super) fn removals(
     address: &Address,
     origin: &Origin,
@@ -70,9 +71,10 @@ pub(super) fn removals(
 ) -> Option<Refusal> {
     let removed = steps.iter().filter(removes).count();
     let added = steps.iter().filter(|step| step.action == Action::Create).count();
-    let live = live - steps.iter().filter(|step| step.is_copy).count();
-    let share = removed as f64 / live.max(1) as f64;
-    let reason = if removed > 0 && removed == live && added == 0 {
+    let copies = steps.iter().filter(|step| step.is_copy).count();
+    let (lost, originals) = (removed - copies, live - copies);
+    let share = lost as f64 / originals.max(1) as f64;
+    let reason = if lost > 0 && lost == originals && added == 0 {
         if removed == 1 {
             "would remove the only entry".into()
         } else {
@@ -80,10 +82,10 @@ pub(super) fn removals(
         }
     } else if removed > limits.count {
         format!("would remove {} of {live}; the limit is {}", count(removed, "entry"), limits.count)
-    } else if live >= SHARE_FROM && share > limits.share {
+    } else if originals >= SHARE_FROM && share > limits.share {
         format!(
-            "would remove {} of {live}; the limit is {:.0} %",
-            count(removed, "entry"),
+            "would remove {} of {originals}; the limit is {:.0} %",
+            count(lost, "entry"),
             limits.share * 100.0
         )
     } else {

@@ -62,6 +62,34 @@ pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
         .extend(placed.into_iter().zip(after).map(|(placed, after)| Step { after, ..placed.step }));
 }
 
+/// The earlier steps, by position, that each of the arranged `steps` cannot do without, and the
+/// capability that it needs of them; `None` if it names them, or needs them to move. These are edges;
+/// the others only decide which of two steps comes first.
+pub(super) fn needs(
+    scope: Scope,
+    caller: &Caller,
+    steps: &[Step],
+) -> Vec<Vec<(usize, Option<Capability>)>> {
+    let placed: Vec<_> =
+        steps.iter().map(|step| Placed::new(scope, step.clone(), caller)).collect();
+    let all = steps.iter().enumerate().rev();
+    let addresses: HashMap<_, _> = all.map(|(at, s)| (s.address.to_string(), at)).collect();
+    let of = |own: &Placed| {
+        let named: Vec<_> = own.step.waits_for().filter_map(|name| addresses.get(name)).collect();
+        let others = placed.iter().enumerate();
+        let needed = others.flat_map(|(at, other)| {
+            let is_before = other.rank < own.rank;
+            let provides = move |needed: &Capability| is_before && other.provides.contains(needed);
+            let narrows = own.rank == MOVE && narrows(&other.step);
+            let is_named = narrows || (is_before && named.contains(&&at));
+            let named = is_named.then_some((at, None));
+            own.needed().filter(provides).map(move |needed| (at, Some(needed))).chain(named)
+        });
+        needed.collect()
+    };
+    placed.iter().map(of).collect()
+}
+
 /// Whether a step narrows the visibility of its container.
 pub(super) fn narrows(step: &Step) -> bool {
     step.action == Action::Update
@@ -124,9 +152,12 @@ impl Placed {
         Self { step, rank, provides, takes, home, is_only }
     }
 
-    /// What its section needs.
+    /// The capabilities that it needs.
     fn needed(&self) -> impl Iterator<Item = Capability> {
-        self.home.into_iter().flat_map(Home::needed)
+        let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
+        let room = self.is_only.then_some(Capability::Room);
+        let of_section = self.home.into_iter().flat_map(Home::needed);
+        always.into_iter().chain(of_section).chain(room)
     }
 }
 
@@ -190,12 +221,8 @@ impl<'p> Edges<'p> {
     fn before(&self, at: usize) -> Vec<Edge> {
         let own = &self.placed[at];
         let mut edges = Vec::new();
-        let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
-        for needed in always.into_iter().chain(own.needed()) {
+        for needed in own.needed() {
             self.providers_of(needed, at, &mut edges);
-        }
-        if own.is_only {
-            self.providers_of(Capability::Room, at, &mut edges);
         }
         if own.rank == MOVE {
             let narrowed = |placed: &Placed| placed.rank == NARROWED;

@@ -23,7 +23,7 @@ use crate::{
     digest::Key,
     field::{Compare, Field, Scope, Secrecy},
     kind::{Parent, Place, Section, Spec, Wanted, forms},
-    kinds,
+    kinds::{self, copies::COMPUTED},
     operation::{self, KeyFilter, Op, Read},
     secret::Secrets,
     text,
@@ -196,7 +196,9 @@ impl Keep {
             .into_iter()
             .flat_map(|section| rows.iter().zip(&kept).map(move |of| (section, of)))
         {
-            let rest = |name: &&String| kept.get(name.as_str()).is_none();
+            let rest = |name: &&String| {
+                kept.get(name.as_str()).is_none() && !COMPUTED.contains(&name.as_str())
+            };
             let rest: Object = row.iter().filter(|(name, _)| rest(name)).map(own).collect();
             let name = section.name(&section.read(row, Wanted::All).fields);
             if seen.insert(name, rest.clone()).is_some_and(|other| other != rest) {

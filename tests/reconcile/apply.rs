@@ -344,13 +344,17 @@ async fn a_rule_names_protections_of_its_project() {
 async fn the_next_run_removes_copies_made_by_two_runs() {
     let hook = json!({"name": "ci", "url": "https://ci.example.org/"});
     let badge = json!({"name": "b", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
-    let mirror = json!({"url": "https://m.example.org/x.git", "enabled": true});
+    // The service hides the credential.
+    let mirror = json!({"url": {"env": "MIRROR"}, "enabled": true});
+    let variable = json!({"schedule": "nightly", "key": "A", "value": "x"});
     let freeze = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"});
     let schedule = json!({"description": "nightly", "ref": "refs/heads/main", "cron": "0 1 * * *"});
     let of_project = json!({
         "hooks": [hook], "badges": [badge], "remote_mirrors": [mirror],
         "freeze_periods": [freeze], "pipeline_schedules": [schedule],
     });
+    let mut with_variables = of_project.clone();
+    with_variables["pipeline_schedule_variables"] = json!([variable]);
     let of_group = json!({"hooks": [hook], "badges": [badge]});
     let declared = [(Scope::Project, &of_project), (Scope::Group, &of_group)];
     let lists = || {
@@ -369,7 +373,8 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     let mut world =
         World::new(Profile::default(), seed(&[json!({"path": "acme/shop", "branches": ["main"]})]))
             .await;
-    world.declare(&[project("acme/shop", of_project.clone()), group("acme", of_group.clone())]);
+    world.declare(&[project("acme/shop", with_variables), group("acme", of_group.clone())]);
+    world.set("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
     world.trusts = Duration::from_secs(60);
     let count = async |world: &World, (scope, name): (Scope, &str)| {
         let container =

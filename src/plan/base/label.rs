@@ -7,13 +7,19 @@ use crate::{
     address::Address,
     desired::{Container, DeclaredSection, Entry, State, Unlisted},
     diff::{Action, Change, Label, Shown, Step},
-    kind::Effect,
-    plan::ContainerPlan,
+    kind::{Capability, Effect, forms},
+    live::Caller,
+    plan::{ContainerPlan, order},
     value::{Json, Value},
 };
 
 /// Labels the steps of `plan`, made for `head`, and returns the other differences from the base.
-pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>) -> Comparison {
+pub(super) fn label(
+    plan: &mut ContainerPlan,
+    head: &Container,
+    base: &Side<'_>,
+    caller: &Caller,
+) -> Comparison {
     let all = |steps: &mut Vec<Step>, label| {
         steps.iter_mut().for_each(|step| set(step, label));
     };
@@ -29,7 +35,7 @@ pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>)
     let pair = Pair { head, declared, would };
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
     steps.for_each(|step| pair.label(step));
-    together(&mut plan.findings.steps, head);
+    together(&mut plan.findings.steps, head, caller);
     Comparison { already: pair.already(plan), removed: pair.removed(plan), ..Comparison::default() }
 }
 
@@ -229,41 +235,98 @@ impl Pair<'_> {
     }
 }
 
-/// A step that cannot be carried out in part, or without the steps it needs, belongs to the branch
-/// if any part does.
-fn together(steps: &mut [Step], head: &Container) {
-    // A replacement, and a change of the identity, is carried out as a whole.
+/// What a step of the branch cannot do without belongs to the branch too.
+fn together(steps: &mut [Step], head: &Container, caller: &Caller) {
+    // The fields of an identity change together.
     for step in &mut *steps {
         let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
-        let tells = |change: &Change| identity.contains(&&*change.field);
-        if !is_left(step.label) && (step.replaces || step.changes.iter().any(tells)) {
-            also(step);
+        let tells = |change: &&mut Change| identity.contains(&&*change.field);
+        if step.changes.iter_mut().filter(tells).any(|change| !is_left(change.label)) {
+            step.changes.iter_mut().filter(tells).for_each(|change| join(&mut change.label));
         }
     }
-    let creation = steps.iter().find(|step| is_creation(step)).and_then(|step| step.label);
-    if creation == Some(Label::Change) {
+    let creation = steps.iter().position(is_creation);
+    if creation.is_some_and(|at| steps[at].label == Some(Label::Change)) {
         return steps.iter_mut().for_each(|step| set(step, Label::Change));
     }
     if steps.iter().all(|step| is_left(step.label)) {
         return;
     }
-    // The other steps are impossible without these; and half of a new project helps nobody.
-    let is_needed = |step: &Step| {
-        creation.is_some()
-            || step.address.section.is_none()
-            || step.effects.iter().any(|effect| matches!(effect, Effect::Provides(_)))
-    };
-    steps.iter_mut().filter(|step| is_needed(step)).for_each(also);
+    // The others are impossible without it; and half of a new container helps nobody.
+    let is_whole = |step: &Step| creation.is_some() || step.address.section.is_none();
+    steps.iter_mut().filter(|step| is_whole(step)).for_each(also);
     copies(steps);
-    named(steps);
+    needed(steps, head, caller);
+}
+
+/// Makes what steps of the branch need part of its change.
+fn needed(steps: &mut [Step], head: &Container, caller: &Caller) {
+    let needs = order::needs(head.scope, caller, steps);
+    let mut open: Vec<_> = (0..steps.len()).filter(|at| !is_left(steps[*at].label)).collect();
+    while let Some(at) = open.pop() {
+        for (other, capability) in &needs[at] {
+            // Everybody with access is a provider of that; only who is named is needed.
+            let is_of_people = *capability == Some(Capability::People);
+            if is_of_people && !names(&steps[at], &steps[*other], head) {
+                continue;
+            }
+            let other_step = &mut steps[*other];
+            if is_left(other_step.label) {
+                open.push(*other);
+            }
+            match capability {
+                Some(capability) => provide(other_step, head, *capability),
+                None => also(other_step),
+            }
+        }
+    }
+}
+
+/// Makes the part of `step` that provides `capability` part of the branch's change.
+fn provide(step: &mut Step, head: &Container, capability: Capability) {
+    let of = section(head, &step.address).filter(|_| step.action == Action::Update);
+    let Some((of, found)) = of.zip(step.found().cloned()) else { return also(step) };
+    let provides = |change: &&mut Change| {
+        let Shown::Value(value) = &*change.after else { return false };
+        let mut after = found.fields.clone();
+        after.insert(change.field.to_string(), value.clone());
+        let effects = of.of.rules.effects(found.id(), &found.fields, &after);
+        effects.contains(&Effect::Provides(capability))
+    };
+    let mut provide = step.changes.iter_mut().filter(provides).peekable();
+    if provide.peek().is_none() {
+        drop(provide);
+        return also(step);
+    }
+    provide.for_each(|change| join(&mut change.label));
+    join(&mut step.label);
+}
+
+/// Whether the branch's part of `step` names the entry of `other`.
+fn names(step: &Step, other: &Step, head: &Container) -> bool {
+    let mut named = BTreeSet::new();
+    for change in step.changes.iter().filter(|change| !is_left(change.label)) {
+        if let Shown::Value(value) = &*change.after {
+            texts(value, &mut named);
+        }
+    }
+    let called = entry(head, &other.address)
+        .and_then(|(section, entry)| section.of.called(&forms::plain(&entry.values())));
+    let name = called.as_ref().or(other.address.entry.as_ref());
+    name.is_some_and(|name| named.contains(&name.to_lowercase()))
+}
+
+/// Makes what is left part of the branch's change.
+fn join(label: &mut Option<Label>) {
+    if is_left(*label) {
+        *label = Some(Label::Both);
+    }
 }
 
 /// Makes all of `step` part of the branch's change.
 fn also(step: &mut Step) {
-    let changes = step.changes.iter_mut().map(|change| &mut change.label);
-    for label in changes.chain([&mut step.label]).filter(|label| is_left(**label)) {
-        *label = Some(Label::Both);
-    }
+    step.changes.iter_mut().for_each(|change| join(&mut change.label));
+    join(&mut step.label);
 }
 
 /// Makes all steps of a missing container part of the branch's change elsewhere.
@@ -282,39 +345,9 @@ fn copies(steps: &mut [Step]) {
     let own = steps.iter().filter(|step| !step.is_copy && !is_left(step.label));
     let own: Vec<_> = own.map(|step| step.address.clone()).collect();
     for copy in steps.iter_mut().filter(|step| step.is_copy) {
-        let name = copy.address.entry.as_ref().and_then(|name| name.rsplit_once('@'));
-        let is_of = |own: &Address| {
-            own.section == copy.address.section
-                && own.entry.as_deref() == name.map(|(name, _)| name)
-        };
-        if own.iter().any(is_of) {
+        if own.iter().any(|own| copy.is_copy_of(own)) {
             also(copy);
         }
-    }
-}
-
-/// What an entry names must exist first: a user who is granted something, a branch that a rule is
-/// for.
-fn named(steps: &mut [Step]) {
-    loop {
-        let mut names = BTreeSet::new();
-        let changes = steps.iter().filter(|step| !is_left(step.label)).flat_map(|s| &s.changes);
-        for change in changes.filter(|change| !is_left(change.label)) {
-            if let Shown::Value(value) = &*change.after {
-                texts(value, &mut names);
-            }
-        }
-        let is_named = |step: &&mut Step| {
-            let entry = step.address.entry.as_ref();
-            step.action == Action::Create
-                && is_left(step.label)
-                && entry.is_some_and(|entry| names.contains(&entry.to_lowercase()))
-        };
-        let mut needed = steps.iter_mut().filter(is_named).peekable();
-        if needed.peek().is_none() {
-            return;
-        }
-        needed.for_each(also);
     }
 }
 

@@ -151,13 +151,13 @@ impl Base {
         settings: &Settings,
     ) -> Comparison {
         let Self::Known(base) = self else {
-            return label::label(plan, declared, &Side::Unknown);
+            return label::label(plan, declared, &Side::Unknown, &settings.caller);
         };
         let Some(own) = find(&base.all, declared).and_then(|own| comparable(own, declared)) else {
-            return label::label(plan, declared, &Side::Nothing);
+            return label::label(plan, declared, &Side::Nothing, &settings.caller);
         };
         let would = container(&own, live, settings);
-        let against = label::label(plan, declared, &Side::Declared(&own, &would));
+        let against = label::label(plan, declared, &Side::Declared(&own, &would), &settings.caller);
         // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
             label::with_its_creation(&mut plan.findings.steps);

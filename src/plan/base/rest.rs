@@ -53,9 +53,13 @@ impl Rest {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())
             });
-            let tells = |change: &Change| section.of.identity.contains(&&*change.field);
+            let is_other = |change: &Change| {
+                is_left(change.label) && section.of.identity.contains(&&*change.field)
+            };
             match own {
-                Some(own) if step.action == Action::Update && !step.changes.iter().any(tells) => {
+                Some(own)
+                    if step.action == Action::Update && !step.changes.iter().any(is_other) =>
+                {
                     spare(&mut section.entries[own].fields, step);
                 }
                 own => {

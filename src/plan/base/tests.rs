@@ -564,3 +564,205 @@ fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
         assert_eq!(labelled(&declare(former), &head, &live), [format!("acme/shop {label}")]);
     }
 }
+
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
+/// The parts of a project that a branch may change: each is not there, or there in one of two forms.
+const PARTS: [&str; 9] = [
+    "description",
+    "builds_access_level",
+    "archived",
+    "members",
+    "shares",
+    "deploy_keys",
+    "protected_branches",
+    "pipeline_schedules",
+    "variables",
+];
+
+/// How `part` is declared in a form.
+fn declared(part: &str, form: u8) -> Option<Json> {
+    let is_second = form == 2;
+    let level = if is_second { "maintainer" } else { "developer" };
+    (form > 0).then(|| match part {
+        "description" => if is_second { "alice" } else { "team" }.into(),
+        "builds_access_level" => if is_second { "private" } else { "enabled" }.into(),
+        "archived" => json!({"archived": false}),
+        "members" => json!([{"user": "alice", "access_level": level}]),
+        "shares" => json!([{"group": "team", "group_access": level}]),
+        "deploy_keys" => json!([{"key": KEY, "title": "ci", "can_push": is_second}]),
+        "protected_branches" => {
+            let rows = json!([{"user": "alice"}, {"group": "team"}, {"deploy_key": "ci"}]);
+            json!([{"name": "main", "allowed_to_push": if is_second { rows } else { json!([]) }}])
+        }
+        "pipeline_schedules" => {
+            json!([{"description": "n", "ref": "main", "cron": format!("0 {form} * * *")}])
+        }
+        _ => json!([{"key": "K", "environment_scope": "*", "value": level}]),
+    })
+}
+
+/// How the service shows `part` in a form.
+fn shown(part: &str, form: u8) -> Json {
+    let is_second = form == 2;
+    let level = if is_second { 40 } else { 30 };
+    let rows = |row| Json::from_iter((form > 0).then_some(row));
+    match part {
+        "description" => declared(part, form).unwrap_or_default(),
+        "builds_access_level" => ["disabled", "enabled", "private"][usize::from(form)].into(),
+        "archived" => json!({"archived": form == 2}),
+        "members" => {
+            rows(json!({"id": 11, "username": "alice", "access_level": level, "expires_at": null}))
+        }
+        "shares" => rows(json!({
+            "group_id": 12, "group_full_path": "team", "group_name": "team",
+            "group_access_level": level, "expires_at": null,
+        })),
+        "deploy_keys" => rows(json!({"id": 13, "key": KEY, "title": "ci", "can_push": is_second})),
+        "protected_branches" => rows(json!({
+            "id": 14, "name": "main", "push_access_levels": [], "merge_access_levels": [],
+            "unprotect_access_levels": [], "allow_force_push": false, "code_owner_approval_required": false,
+        })),
+        "pipeline_schedules" => rows(json!({
+            "id": 15, "description": "n", "ref": "refs/heads/main", "cron": format!("0 {form} * * *"),
+            "owner": {"id": 7},
+        })),
+        _ => rows(variable("K", if is_second { "maintainer" } else { "developer" })),
+    }
+}
+
+/// The project with each part in the form of `forms`.
+fn project(forms: &[u8]) -> Container {
+    let mut sections = crate::value::Object::new();
+    let mut settings = crate::value::Object::new();
+    for (part, form) in PARTS.iter().zip(forms) {
+        let declared = declared(part, *form);
+        let is_setting = ["description", "builds_access_level"].contains(part);
+        if is_setting { &mut settings } else { &mut sections }
+            .extend(declared.map(|json| ((*part).to_owned(), json)));
+    }
+    sections.insert("settings".into(), settings.into());
+    shop(&sections.into(), Unlisted::Report)
+}
+
+/// Its live state.
+fn live(declared: &Container, forms: &[u8]) -> Live {
+    let part = |at: usize| shown(PARTS[at], forms[at]);
+    let mut there = json!({"settings": {"description": part(0), "builds_access_level": part(1)}});
+    for at in 2..PARTS.len() {
+        there[PARTS[at]] = part(at);
+    }
+    let mut live = here_reading(declared, &there, Wanted::All);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = forms[2] == 2;
+    }
+    live.release = crate::release::Known::Is("18.9".parse().unwrap());
+    live.inherited = Some(std::sync::Arc::default());
+    live.names.insert(crate::field::Named::User, "alice", Some(11));
+    live.names.insert(crate::field::Named::Group, "team", Some(12));
+    live.names.insert_entries("deploy_keys", Ok(crate::kind::Entries::new()));
+    live
+}
+
+/// The labelled steps of `head` against `base`.
+fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
+    let settings = settings(&[]);
+    let mut plan = container(head, live, &settings);
+    Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
+    plan.findings.steps
+}
+
+/// The fields that belong to the branch, by step.
+fn written(steps: &[Step]) -> Vec<String> {
+    let of = |step: &Step| {
+        let fields = step.changes.iter().filter(|change| !label::is_left(change.label));
+        let fields: Vec<_> = fields.map(|change| &*change.field).collect();
+        format!("{} {}", step.address.section.unwrap_or_default(), fields.join(" "))
+    };
+    steps.iter().filter(|step| !label::is_left(step.label)).map(of).collect()
+}
+
+/// Access that was taken away by hand is given back only if the branch needs it.
+#[test]
+fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
+    // A setting, the switch of CI/CD, archived, and what has access, is gone by hand.
+    let before = [1, 1, 0, 1, 1, 2, 1, 0, 0];
+    let there = [1, 0, 1, 0, 0, 1, 1, 0, 0];
+    for (at, form, expected) in [
+        // A text is no name.
+        (0, 2, vec!["settings description"]),
+        (8, 1, vec!["settings builds_access_level", "variables"]),
+        (7, 1, vec!["settings builds_access_level", "pipeline_schedules"]),
+        (6, 0, vec![]),
+        (6, 2, vec!["members", "shares", "deploy_keys can_push", "protected_branches"]),
+    ] {
+        let mut after = before;
+        after[at] = form;
+        let (base, head) = (project(&before), project(&after));
+        let steps = against(&base, &head, &live(&head, &there));
+        let mut found = written(&steps);
+        found.sort();
+        let mut expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
+        expected.sort();
+        assert_eq!(found.len(), expected.len(), "{at}: {found:?}");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!(found.starts_with(expected.as_str()), "{at}: {found} {expected}");
+        }
+    }
+}
+
+/// Checks that what is written was changed by the branch, or leads to what needs it.
+fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
+    let own = |part: &str| {
+        let at = PARTS.iter().position(|other| *other == part).unwrap();
+        declared(part, base[at]) != declared(part, head[at])
+    };
+    let (before, after) = (project(base), project(head));
+    let steps = against(&before, &after, &live(&after, there));
+    let needed: Vec<_> = steps
+        .iter()
+        .filter(|step| !label::is_left(step.label))
+        .flat_map(|step| step.after.iter().map(|edge| edge.address.clone()))
+        .collect();
+    for step in &steps {
+        let section = step.address.section.unwrap();
+        let at = after.address().section(section);
+        let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == at);
+        if section == "settings" {
+            for change in &step.changes {
+                let is_left = label::is_left(change.label);
+                let is_ci = &*change.field == "builds_access_level";
+                assert!(is_left || own(&change.field) || (is_ci && is_needed), "{step:#?}");
+                assert!(!is_left || !own(&change.field), "{step:#?}");
+            }
+            continue;
+        }
+        let is_left = label::is_left(step.label);
+        assert!(is_left || own(section) || is_needed, "{step:#?}");
+        assert!(!is_left || !own(section), "{step:#?}");
+        if ["members", "shares", "deploy_keys"].contains(&section) && !is_left && !own(section) {
+            let names = own("protected_branches") && *head.get(6).unwrap() == 2;
+            assert!(names, "{step:#?}");
+        }
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 400, ..Default::default() })]
+    #[test]
+    fn each_write_is_the_branch_s_or_leads_to_one_that_needs_it(
+        base in proptest::collection::vec(0_u8..3, PARTS.len()),
+        mut head in proptest::collection::vec(0_u8..3, PARTS.len()),
+        there in proptest::collection::vec(0_u8..3, PARTS.len()),
+        changed in 0_u8..8,
+    ) {
+        // Most branches change little.
+        for (at, form) in head.iter_mut().enumerate() {
+            if at != usize::from(changed) && changed < 7 {
+                *form = base[at];
+            }
+        }
+        check_writes(&base, &head, &there);
+    }
+}

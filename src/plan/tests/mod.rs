@@ -26,6 +26,7 @@ use crate::{
 
 mod approve;
 mod connect;
+mod copies;
 mod estimate;
 mod guards;
 mod holds;

@@ -1,0 +1,128 @@
+//! Copies: live entries that nothing tells apart. Two runs at once leave them behind, and a create
+//! whose answer was lost.
+
+use jiff::Timestamp;
+
+use crate::{
+    field::{Accepted, Readback},
+    kind::{LiveEntry, Section, Spec},
+    kinds, text,
+    value::{Json, Object},
+};
+
+/// Two live entries created within this many seconds may come from one create whose answer was lost
+/// and from its second sending.
+const COPY_WITHIN: i64 = 15 * 60;
+
+/// Values that the service computes: from the time of the request, from other fields, and from
+/// later use.
+pub const COMPUTED: [&str; 9] = [
+    "id",
+    "created_at",
+    "updated_at",
+    "next_run_at",
+    "update_status",
+    "last_error",
+    "last_update_at",
+    "last_update_started_at",
+    "last_successful_update_at",
+];
+
+/// Live entries that count as one.
+pub struct Copies<'l> {
+    /// The entry that stays.
+    pub stays: &'l LiveEntry,
+    /// The others.
+    pub copies: Vec<&'l LiveEntry>,
+}
+
+impl<'l> Copies<'l> {
+    /// The `entries` of a section that have one identity, at least one, if they are copies.
+    ///
+    /// The oldest stays. If the service hides a credential that only a new entry can get, the newest
+    /// stays: it has the present one.
+    ///
+    /// # Errors
+    /// How they differ.
+    pub fn of(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
+        let mut copies = entries.to_vec();
+        if let [only] = copies[..] {
+            return Ok(Self { stays: only, copies: Vec::new() });
+        }
+        copies.sort_by_key(|entry| entry.id());
+        let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden(section, first));
+        for other in copies.iter().skip(1) {
+            if let Some(difference) = difference(hidden, copies[0], other) {
+                return Err(difference);
+            }
+        }
+        let at = if hidden == Hidden::OfNew { copies.len() - 1 } else { 0 };
+        Ok(Self { stays: copies.remove(at), copies })
+    }
+}
+
+/// What the service hides of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hidden {
+    Nothing,
+    /// Only what an entry gets when it is created and never later.
+    OfNew,
+    More,
+}
+
+/// How `other` differs from `first`.
+fn difference(hidden: Hidden, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
+    let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
+        return Some("differ".to_owned());
+    };
+    let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
+    if let Some(name) = names.find(|name| one.get(*name) != two.get(*name)) {
+        return Some(format!("differ in `{}`", text::escape(name)));
+    }
+    match (hidden, made_at(one), made_at(two)) {
+        (Hidden::Nothing, ..) => None,
+        (_, Some(one), Some(two)) => {
+            let is_soon = (one.as_second() - two.as_second()).abs() <= COPY_WITHIN;
+            (!is_soon).then(|| "were made more than 15 minutes apart".to_owned())
+        }
+        (Hidden::OfNew, ..) => None,
+        (Hidden::More, ..) => Some("do not say when they were made".to_owned()),
+    }
+}
+
+/// What the service hides of an entry like this: write-only fields, credentials in URLs, and entries
+/// of other sections that belong to it.
+fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
+    let Some(whole) = &entry.whole else { return Hidden::More };
+    let specs = section.table().specs();
+    let is_spec =
+        |name: &str| specs.iter().any(|spec| spec.field.live_name(&spec.name) == Some(name));
+    let has_parts = kinds::sections(section.home.scope)
+        .filter_map(|of| of.home.parent)
+        .any(|parent| parent.section == section.section);
+    if has_parts || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name)) {
+        return Hidden::More;
+    }
+    let hidden = specs.iter().filter(|spec| is_hidden(spec, whole));
+    hidden.fold(Hidden::Nothing, |all, spec| match (all, spec.field.accepted) {
+        (Hidden::Nothing | Hidden::OfNew, Accepted::OnCreate) => Hidden::OfNew,
+        _ => Hidden::More,
+    })
+}
+
+fn is_hidden(spec: &Spec, whole: &Object) -> bool {
+    let value = spec.field.live_name(&spec.name).and_then(|name| whole.get(name));
+    match spec.field.read {
+        Readback::Never => true,
+        Readback::IfPresent => value.is_none_or(is_masked),
+        Readback::Same | Readback::As(_) => value.is_some_and(is_masked),
+    }
+}
+
+fn is_masked(value: &Json) -> bool {
+    value.as_str().is_some_and(|text| text.contains("***"))
+}
+
+fn made_at(whole: &Object) -> Option<Timestamp> {
+    whole.get("created_at").and_then(Json::as_str)?.parse().ok()
+}

@@ -1,0 +1,156 @@
+//! Copies: each section in which the service accepts duplicates is healed by one run.
+
+use super::*;
+use crate::{address::Selector, kinds, live::entry_ids};
+
+const MADE: &str = "2026-01-31T12:00:00Z";
+const LATER: &str = "2026-01-31T13:00:00Z";
+
+/// A declared entry of each section in which the service accepts duplicates, and the service's
+/// object without its id.
+fn all() -> Vec<(Scope, &'static str, Json, Json)> {
+    let hook =
+        || (json!({"url": "https://h/x"}), json!({"url": "https://h/x", "created_at": MADE}));
+    let badge = json!({"name": "b", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
+    let freeze = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"});
+    let schedule = json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"});
+    let of = |json: &Json, more: Json| {
+        let mut json = object(json.clone());
+        json.extend(object(more));
+        Json::Object(json)
+    };
+    let mirror = json!({"url": {"env": "A"}, "enabled": true});
+    let hidden = json!({
+        "url": "https://*****:*****@h/x", "enabled": true, "only_protected_branches": false,
+        "keep_divergent_refs": false, "auth_method": "password", "mirror_branch_regex": null,
+    });
+    let at = json!({"created_at": MADE});
+    vec![
+        (Scope::Project, "hooks", hook().0, hook().1),
+        (Scope::Group, "hooks", hook().0, hook().1),
+        (Scope::Project, "badges", badge.clone(), badge.clone()),
+        (Scope::Group, "badges", badge.clone(), badge),
+        (Scope::Project, "freeze_periods", freeze.clone(), of(&freeze, at.clone())),
+        (Scope::Project, "pipeline_schedules", schedule.clone(), of(&schedule, at)),
+        (Scope::Project, "remote_mirrors", mirror, hidden),
+    ]
+}
+
+fn with_id(raw: &Json, id: u64, more: Json) -> Json {
+    let mut raw = object(raw.clone());
+    raw.insert("id".into(), id.into());
+    raw.extend(object(more));
+    Json::Object(raw)
+}
+
+/// The plan for one declared entry and the live ones.
+fn planned(
+    (scope, name, declared, _): &(Scope, &str, Json, Json),
+    live: &[Json],
+    resend: &[Selector],
+) -> ContainerPlan {
+    let declared = container_of(*scope, "acme/shop", &json!({*name: [declared]}), Unlisted::Report);
+    let live = here(&declared, &json!({*name: live}));
+    let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
+    container(&declared, &live, &Settings { resend: resend.to_vec(), ..settings })
+}
+
+#[test]
+fn every_section_that_accepts_duplicates_is_in_the_table() {
+    let twice = kinds::everywhere().filter(|of| of.may_come_twice());
+    let mut twice: Vec<_> = twice.map(|of| (of.home.scope, of.section)).collect();
+    let mut known: Vec<_> = all().into_iter().map(|(scope, name, ..)| (scope, name)).collect();
+    twice.sort_by_key(|of| (of.0.noun(), of.1));
+    known.sort_by_key(|of| (of.0.noun(), of.1));
+    assert_eq!(known, twice);
+}
+
+#[test]
+fn copies_are_removed_by_one_run_and_the_next_one_plans_nothing() {
+    for case in all() {
+        let raw = [4, 5].map(|id| with_id(&case.3, id, json!({})));
+        let plan = planned(&case, &raw, &[]);
+        let [step] = &plan.steps[..] else { panic!("{case:?}: {plan:#?}") };
+        assert!(step.is_copy && plan.incomplete.is_empty() && plan.refusals.is_empty(), "{plan:?}");
+        // The newest mirror has the present credential.
+        let (goes, stays) = if case.1 == "remote_mirrors" { (4, 5) } else { (5, 4) };
+        assert_eq!(step.live_id(), Some(goes), "{case:?}");
+        let why = format!("with the id {stays}");
+        let shows = |note: &Note| format!("{:?}", note.reason).contains(&why);
+        assert!(plan.notes.iter().any(shows), "{:?}", plan.notes);
+        let rest: Vec<_> = raw.into_iter().filter(|one| one["id"] == stays).collect();
+        let plan = planned(&case, &rest, &[]);
+        assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{case:?}: {plan:?}");
+    }
+}
+
+#[test]
+fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
+    for case in all() {
+        for (more, what) in [
+            (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
+            (json!({"created_at": LATER}), "made more than 15 minutes apart"),
+        ] {
+            let raw = [with_id(&case.3, 4, json!({})), with_id(&case.3, 5, more.clone())];
+            let plan = planned(&case, &raw, &[]);
+            // Nothing of them is hidden, or only what the newest has.
+            let is_open = ["badges", "freeze_periods", "remote_mirrors"].contains(&case.1);
+            if more.get("created_at").is_some() && is_open {
+                assert!(plan.steps.len() == 1 && plan.incomplete.is_empty(), "{case:?}");
+                continue;
+            }
+            assert!(plan.steps.is_empty(), "{case:?}: {plan:?}");
+            let why = plan.incomplete[0].reason.message.to_string();
+            assert!(why.contains(what) && why.contains('4') && why.contains('5'), "{why}");
+            assert!(!why.contains("https"), "{why}");
+        }
+    }
+}
+
+/// A resent credential: the newest is replaced, the copy goes.
+#[test]
+fn a_renewal_replaces_the_newest_and_removes_the_rest() {
+    let mirrors = all().pop().unwrap();
+    let resend = [Selector::parse("**#remote_mirrors").unwrap()];
+    let raw = [4, 5].map(|id| with_id(&mirrors.3, id, json!({})));
+    let plan = planned(&mirrors, &raw, &resend);
+    let sent: Vec<_> =
+        plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
+    let [post, newest, copy] = &sent[..] else { panic!("{sent:?}") };
+    assert!(post.starts_with("POST"), "{post}");
+    assert!(newest.ends_with("remote_mirrors/5") && copy.ends_with("remote_mirrors/4"), "{sent:?}");
+}
+
+/// Copies of a parent count as one: its entries are compared below the one that stays.
+#[test]
+fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
+    let schedules = all().remove(5);
+    let raw = [5, 4].map(|id| with_id(&schedules.3, id, json!({})));
+    let variable = json!({"schedule": "n", "key": "A", "value": "x"});
+    let sections =
+        json!({"pipeline_schedules": [schedules.2], "pipeline_schedule_variables": [variable]});
+    let declared = shop(&sections, Unlisted::Report);
+    let mut live = here(&declared, &json!({"pipeline_schedules": raw}));
+    let of = kinds::section(Scope::Project, "pipeline_schedules").unwrap();
+    let ids = entry_ids(of, &declared, &live.sections["pipeline_schedules"]);
+    assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
+    live.names.insert_entries("pipeline_schedules", ids);
+    live.sections.insert("pipeline_schedule_variables", Collection::Within(Vec::new()));
+    let plan = container(&declared, &live, &settings(&[]));
+    assert!(plan.problems.is_empty(), "{:?}", plan.problems);
+    let sent: Vec<_> =
+        plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
+    assert!(
+        sent.iter().any(|one| one.contains("POST") && one.contains("/4/variables")),
+        "{sent:?}"
+    );
+    assert!(sent.iter().any(|one| one.contains("DELETE") && one.ends_with("/5")), "{sent:?}");
+    // A list of variables that cannot be read does not keep the copy there.
+    let unread = Collection::Partial(Cause::new("cut"));
+    live.sections.insert("pipeline_schedule_variables", unread);
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (1, 0), "{plan:?}");
+    live.sections.insert("pipeline_schedules", Collection::Partial(Cause::new("cut")));
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 2), "{plan:?}");
+}
