@@ -240,7 +240,7 @@ impl Collection {
 /// If the section could not be read.
 pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
     let live = found.entries().map_err(Cause::clone)?.iter();
-    let live = live.filter_map(|live| Some((&live.fields, Id::Known(of.id_of(live)?))));
+    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(of.id_of(live)?))));
     let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
     let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
     let present = declared.filter(|entry| entry.state == State::Present);

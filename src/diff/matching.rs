@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     field::Readback,
-    kind::{Identity, LiveEntry, Section, Spec},
+    kind::{Identity, LiveEntry, Section, Spec, is_withheld},
     steps, text,
     value::{Json, Object},
 };
@@ -48,7 +48,7 @@ impl<'l> Matching<'l> {
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, entry) in live.iter().enumerate() {
-            let identity = section.identify(&entry.fields);
+            let identity = section.identify(entry.fields.raw());
             let key = identity.keys.into_iter().next().unwrap_or_default();
             by_key.entry(key).or_default().push(at);
             if let Some(name) = identity.service_name {
@@ -140,6 +140,7 @@ fn why_not_a_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Opt
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };
+    let (one, two) = (one.raw(), two.raw());
     // Values that the service computes: from the time of the request, from other fields, and from
     // later use.
     let computed = [
@@ -170,7 +171,9 @@ fn why_not_a_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Opt
 /// Whether the service returns everything about an entry like this: no field is write-only, and no
 /// credential is removed from a URL.
 fn shows_all(section: Section, whole: &Object) -> bool {
-    let is_kept_back = |value: &Json| value.as_str().is_some_and(|text| text.contains("***"));
+    let is_kept_back = |value: &Json| {
+        value.as_str().is_some_and(|text| text.contains("***")) || is_withheld(value)
+    };
     let is_shown = |spec: &Spec| match spec.field.read {
         Readback::Same | Readback::As(_) => true,
         Readback::IfPresent => whole.contains_key(&spec.name),

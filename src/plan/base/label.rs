@@ -104,7 +104,7 @@ impl Pair<'_> {
     /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
         let Some(section) = section(self.declared, &step.address) else { return false };
-        let name = step.found().map(|live| section.of.name(&live.fields));
+        let name = step.found().map(|live| section.of.name(live.fields.raw()));
         let address = self.declared.address();
         section.entries.iter().filter(|entry| entry.state == State::Present).any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
@@ -183,7 +183,7 @@ impl Pair<'_> {
             let own = all().find(|own| own.address == step.address);
             let (section, entry) = entry(self.head, &step.address).or_else(|| {
                 let section = section(self.head, &step.address)?;
-                let name = section.of.name(&step.found()?.fields);
+                let name = section.of.name(step.found()?.fields.raw());
                 Some((section, section.entries.iter().find(|entry| entry.key == name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
