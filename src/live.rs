@@ -245,7 +245,7 @@ pub fn without_copies<'l>(
     let declared = container.section(of.section).filter(|_| of.may_come_twice());
     for entry in declared.into_iter().flat_map(|section| &section.entries) {
         let (own, others): (Vec<_>, Vec<_>) =
-            entries.iter().partition(|live| of.name(&live.fields) == entry.key);
+            entries.iter().partition(|live| of.name(live.fields.raw()) == entry.key);
         if own.len() > 1
             && let Ok(Copies { stays, .. }) = Copies::of(of, &own)
         {
@@ -262,7 +262,7 @@ pub fn without_copies<'l>(
 /// If the section could not be read.
 pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
     let live = without_copies(of, container, found.entries().map_err(Cause::clone)?).into_iter();
-    let live = live.filter_map(|live| Some((&live.fields, Id::Known(of.id_of(live)?))));
+    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(of.id_of(live)?))));
     let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
     let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
     let present = declared.filter(|entry| entry.state == State::Present);

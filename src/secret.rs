@@ -6,8 +6,8 @@
 //! texts before they are wrapped, and data before it is written. undrift's own token is never a
 //! value, neither under a [reserved](is_reserved) name nor under another one.
 
+pub mod judge;
 mod known;
-pub mod looks;
 mod lookup;
 mod names;
 mod view;

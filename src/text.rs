@@ -2,7 +2,8 @@
 //! percent-encoded. Words for machines.
 //!
 //! Names, values and messages come from manifests and the service; both may be hostile. All output
-//! passes [`escape`] or [`escape_lines`], and every URL [`mask_url`].
+//! passes [`escape`] or [`escape_lines`], and what may be secret in it the judge of
+//! [`secret`](crate::secret::judge).
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -202,11 +203,6 @@ pub fn few_listed(names: &[&str]) -> String {
     }
 }
 
-/// `url` without possible credentials: user information, values of the query, and the fragment.
-pub fn mask_url(url: &str) -> Cow<'_, str> {
-    mask_ranges(url, &url_secrets(url))
-}
-
 /// `url` in normal form without user and password.
 pub fn location(url: &str) -> String {
     let Some(mut parsed) = parsed(url) else { return url.to_owned() };
@@ -266,84 +262,6 @@ pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     }
     masked.push_str(&text[from..]);
     Cow::Owned(masked)
-}
-
-/// The beginnings of URLs that allow anyone who knows them to write.
-pub const SECRET_ADDRESSES: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
-
-/// The ranges of possible credentials in the URLs of `text`.
-pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
-    let mut secrets = Vec::new();
-    let mut from = 0;
-    while let Some(found) = text[from..].find("://") {
-        let start = from + found + 3;
-        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
-        let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
-        let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
-        let authority = &text[start..path];
-        if let Some(length) = authority.rfind('@') {
-            secrets.push(start..start + length);
-        } else if !has_plain_port(authority) {
-            // The part that looks like a port may be a password whose `@` is missing.
-            secrets.push(start..path);
-        }
-        let fragment = text[path..end].find('#').map_or(end, |length| path + length);
-        if let Some(address) = SECRET_ADDRESSES.iter().find(|own| text[start..].starts_with(**own))
-        {
-            let rest = start + address.len();
-            let stop = text[rest..fragment].find('?').map_or(fragment, |length| rest + length);
-            if rest < stop {
-                secrets.push(rest..stop);
-            }
-        }
-        if let Some(query) = text[path..fragment].find('?') {
-            let mut at = path + query + 1;
-            for pair in text[at..fragment].split_inclusive(['&', ';']) {
-                let value = pair.find('=').map_or(at, |equals| at + equals + 1);
-                let stop = at + pair.trim_end_matches(['&', ';']).len();
-                if value < stop {
-                    secrets.push(value..stop);
-                }
-                at += pair.len();
-            }
-        }
-        if fragment + 1 < end {
-            secrets.push(fragment + 1..end);
-        }
-        from = end;
-    }
-    secrets
-}
-
-/// Whether the part of `authority` after the host is empty or a port.
-fn has_plain_port(authority: &str) -> bool {
-    let behind_address = authority.rfind(']').unwrap_or_default();
-    let port = authority[behind_address..].split_once(':').map_or("", |(_, port)| port);
-    port.chars().all(|c| c.is_ascii_digit())
-}
-
-/// The ranges of possible credentials in a text that should be a URL; `None` if the whole text may
-/// be one.
-pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
-    const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
-    let in_urls = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
-    if !text.chars().all(in_urls) {
-        return None;
-    }
-    if let Some((scheme, _)) = text.split_once("://")
-        && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme))
-    {
-        return Some(url_secrets(text));
-    }
-    // Without a scheme, the start of the host is unknown: everything before an `@` may be a
-    // password, including slashes.
-    let user = text.rfind('@').unwrap_or_default();
-    let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
-    let ranges = [0..user, path.min(text.len())..text.len()];
-    let shown = &text[user..path.min(text.len())];
-    shown
-        .contains(['.', '/'])
-        .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
 }
 
 /// Characters that are not encoded in a path segment or query part (RFC 3986, unreserved).
@@ -459,61 +377,10 @@ mod tests {
         assert_eq!([with_article("label"), with_article("odd key")], ["a label", "an odd key"]);
     }
 
-    #[test]
-    fn a_url_is_shown_without_credentials() {
-        for (url, shown) in [
-            ("https://ci.example.org/x", "https://ci.example.org/x"),
-            ("https://bob:s3cret@ci.example.org/@x", "https://***@ci.example.org/@x"),
-            ("https://token@h", "https://***@h"),
-            ("https://h:8080/x and http://[::1]:80", "https://h:8080/x and http://[::1]:80"),
-            ("https://bob:s3creth/x", "https://***/x"),
-            ("https://h/p?token=abc&b=&c", "https://h/p?token=***&b=&***"),
-            ("https://h?a=1;b=2#frag", "https://h?a=***;b=***#***"),
-            ("see 'http://a:b@c/d' and ftp://e@f g@h", "see 'http://***@c/d' and ftp://***@f g@h"),
-            ("no address", "no address"),
-        ] {
-            assert_eq!(mask_url(url), shown);
-        }
-    }
-
-    #[test]
-    fn a_text_that_should_be_a_url_is_shown_without_credentials() {
-        for (text, shown) in [
-            ("ci.example.org/x", Some("ci.example.org/x")),
-            ("bob:s3cret@ci.example.org/x", Some("***@ci.example.org/x")),
-            ("htps//bob:s3/cret@ci.example.org/x?token=s", Some("***@ci.example.org/x?***")),
-            ("https://bob:s3cret@h/x?a=s", Some("https://***@h/x?a=***")),
-            ("s3cret://h", Some("s3cret://h")),
-            ("s3cret", None),
-            ("two words.", None),
-            ("s3cret@", None),
-            ("", None),
-        ] {
-            assert_eq!(
-                address_secrets(text)
-                    .map(|secrets| mask_ranges(text, &secrets).into_owned())
-                    .as_deref(),
-                shown,
-                "{text}"
-            );
-        }
-    }
-
     proptest! {
         #[test]
         fn escaped_text_is_harmless(text in r"(\PC|\p{C}){0,40}") {
             prop_assert!(!escape(&text).contains(is_unsafe));
-        }
-
-        #[test]
-        fn a_password_is_never_shown(user in "[a-z]{0,5}", path in "[a-z/]{0,9}") {
-            let url = format!("https://{user}:canary7@host/{path}?k={user}canary8&canary9#canary0");
-            prop_assert!(!mask_url(&url).contains("canary"));
-        }
-
-        #[test]
-        fn any_text_can_be_masked(text in r"(\PC|\p{C}){0,40}") {
-            let _ = mask_url(&format!("://{text}"));
         }
     }
 

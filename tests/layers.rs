@@ -13,7 +13,7 @@ use undrift::diagnostic::codes;
 const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &["steps"]),
     ("value", 0, &["secret"]),
-    ("secret", 0, &["address", "text"]),
+    ("secret", 0, &["address", "field", "text", "value"]),
     ("operation", 0, &["field", "planted", "release", "text", "value", "yaml"]),
     ("yaml", 0, &["steps", "text", "value"]),
     ("release", 0, &[]),
@@ -26,7 +26,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("steps", 0, &[]),
     ("address", 0, &["steps", "text"]),
     ("page", 0, &["operation", "planted", "value"]),
-    ("diagnostic", 0, &["text", "yaml", "origin"]),
+    ("diagnostic", 0, &["field", "origin", "secret", "text", "yaml"]),
     ("schema", 1, &[]),
     ("kind", 1, &[]),
     ("kinds", 1, &["kind", "schema"]),

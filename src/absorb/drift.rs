@@ -14,6 +14,7 @@ use crate::{
     live::Live,
     origin::Origin,
     plan::ContainerPlan,
+    secret::judge,
     value::{Json, Object, Value},
 };
 
@@ -296,15 +297,18 @@ impl Drift<'_> {
         let Some(Value::Plain(declared)) = declared else {
             return Err("it is declared by a reference, and the live value is not shown");
         };
-        let found = live.fields.get(name);
+        let found = live.fields.raw().get(name);
         let Some(spec) = of.table().get(name) else {
             let found = found.cloned().unwrap_or_default();
+            if judge::holds_secret(&found, Secrecy::Open) {
+                return Err(UNSAYABLE);
+            }
             return Ok(vec![(vec![EXTRA.to_owned(), name.to_owned()], found)]);
         };
         if is_list(&spec.schema) && declared.is_object() {
             return Err("it is declared as a condition on the live value");
         }
-        let key = of.name(&live.fields);
+        let key = of.name(live.fields.raw());
         let words = self.seen.words.map_or(&[][..], |words| words.fields(of.section, &key));
         if let (Some(object), Some(found)) = (declared.as_object(), found) {
             let leaves = words.iter().filter_map(|(word, value)| {
@@ -322,7 +326,10 @@ impl Drift<'_> {
             (Some((_, value)), _) => arranged(spec, &declared, value.clone()),
             (None, None) => Json::Null,
             // A deprecated spelling, which an export does not write.
-            (None, Some(found)) if spec.field.secrecy == Secrecy::Open => {
+            (None, Some(found))
+                if spec.field.secrecy == Secrecy::Open
+                    && !judge::holds_secret(found, Secrecy::Open) =>
+            {
                 forms::shown(Some(spec), found, self.seen.names)
             }
             (None, Some(_)) => return Err(UNSAYABLE),
@@ -338,15 +345,15 @@ impl Drift<'_> {
         let entries = live.sections.get(of.section).and_then(|found| found.entries().ok());
         let entries = entries.unwrap_or_default();
         let is_meant = |live: &&LiveEntry| {
-            let name = of.name(&live.fields);
+            let name = of.name(live.fields.raw());
             called == name || called == format!("{name}@{}", live.handle_text())
         };
         let Some(live) = entries.iter().find(is_meant) else {
             let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
-        let key = of.name(&live.fields);
-        let named_so = entries.iter().filter(|other| of.name(&other.fields) == key);
+        let key = of.name(live.fields.raw());
+        let named_so = entries.iter().filter(|other| of.name(other.fields.raw()) == key);
         let declared = self.declared(&self.own.section(of.section).entry(key.as_str()));
         if named_so.count() > 1 || declared.is_some_and(|(_, entry)| entry.is_some()) {
             return self.refuse(address, "it is there twice; remove one of them", None);
@@ -356,7 +363,7 @@ impl Drift<'_> {
 
     /// An entry to declare as it is live.
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
-        let name = of.name(&live.fields);
+        let name = of.name(live.fields.raw());
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
             Some(said) => self.goal(address, of.section, key, Content::entry(said)),
             None => self.refuse(address, UNSAYABLE, None),

@@ -549,7 +549,7 @@ fn is_refusal(body: &Json) -> bool {
 
 /// The message in the body of a success, on one line and without credentials.
 pub fn message_of_success(body: &Json) -> String {
-    bounded(&crate::text::mask_url(&plain(&words(body)))).to_owned()
+    bounded(&crate::secret::judge::mask_url(&plain(&words(body)))).to_owned()
 }
 
 /// All texts of a body, however nested.

@@ -8,8 +8,7 @@ use std::sync::OnceLock;
 
 use crate::{
     planted::Bug,
-    secret::{Secret, Secrets},
-    text,
+    secret::{Secret, Secrets, judge},
 };
 
 /// Replaces a message that must not be quoted at all.
@@ -52,7 +51,7 @@ impl Unquotable {
             }
             known
         });
-        text::mask_url(&known.redact(text)).into_owned()
+        judge::mask_url(&known.redact(text)).into_owned()
     }
 }
 

@@ -30,8 +30,8 @@ use crate::{
         json::harmless,
         redact::{Keys, Redacted},
     },
-    secret::Secrets,
-    text::{MASK, escape, mask_url, nearest},
+    secret::{Secrets, judge},
+    text::{MASK, escape, nearest},
     value::{Json, Object, Value},
 };
 
@@ -290,8 +290,10 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
         mask(row, &mut answer);
     }
     let secrets = cx.output.secrets();
+    let shown = args.show_secrets.then(|| secrets.showing_credentials());
+    let secrets = shown.as_ref().unwrap_or(&secrets);
     // The keys are names used by the service.
-    let struck = |answer| Redacted::new(answer, Keys::Words, &secrets);
+    let struck = |answer| Redacted::new(answer, Keys::Words, secrets);
     let text = match (args.out, &answer) {
         (Format::Ndjson, Json::Array(items)) => {
             items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect()
@@ -322,8 +324,8 @@ fn mask_fields(row: &Operation, object: &mut Object) {
         let hidden = match (name.as_str(), &*value) {
             ("runners_token", Json::String(_)) => Some(MASK.to_owned()),
             ("value", Json::String(_)) if of("variables") => Some(MASK.to_owned()),
-            ("url", Json::String(url)) if of("hooks") => Some(mask_url(url).into_owned()),
-            ("import_url", Json::String(url)) => Some(mask_url(url).into_owned()),
+            ("url", Json::String(url)) if of("hooks") => Some(judge::mask_url(url).into_owned()),
+            ("import_url", Json::String(url)) => Some(judge::mask_url(url).into_owned()),
             _ => None,
         };
         match hidden {

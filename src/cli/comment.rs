@@ -189,7 +189,7 @@ fn refuse_token(
     env: &Environment,
 ) -> Result<(), Failure> {
     let mut reports = paths.iter().zip(texts);
-    if let Some((path, _)) = reports.find(|(_, text)| secrets.redact(text) != **text) {
+    if let Some((path, _)) = reports.find(|(_, text)| secrets.redacted(text) != **text) {
         let path = path.display();
         return Err(Failure::usage(format!("`{path}` holds the token; it is not sent")));
     }

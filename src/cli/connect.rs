@@ -19,8 +19,7 @@ use super::{
 use crate::{
     api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings, SetupError},
     manifest::Config,
-    secret::{Secret, Secrets},
-    text::mask_url,
+    secret::{Secret, Secrets, judge::mask_url},
 };
 
 /// Where to look for the address, after `--url`.

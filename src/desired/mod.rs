@@ -338,7 +338,7 @@ impl DeclaredSection {
     /// Whether others manage `live`, which no entry declares.
     pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
-            let identity = self.of.identify(&live.fields);
+            let identity = self.of.identify(live.fields.raw());
             let mut names = std::iter::once(&identity.name).chain(&identity.also_called);
             names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
         }
@@ -365,12 +365,12 @@ impl DeclaredSection {
             return Vec::new();
         };
         let declared = forms::plain(&entry.values());
-        if declared.iter().all(|(name, value)| live.fields.get(name) == Some(value)) {
-            return self.of.rules.effects(None, &live.fields, &live.fields);
+        if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
+            return self.of.rules.effects(None, live.fields.raw(), live.fields.raw());
         }
-        let mut after = live.fields.clone();
+        let mut after = live.fields.raw().clone();
         after.extend(declared);
-        self.of.rules.effects(None, &live.fields, &after)
+        self.of.rules.effects(None, live.fields.raw(), &after)
     }
 
     /// The fields that are read: those that any entry declares, and [`Self::also_read`].

@@ -7,7 +7,9 @@ use std::{cell::Cell, fmt, ops::Range, sync::Arc};
 
 use super::FileName;
 use crate::{
+    field::Secrecy,
     origin::{Layer, Origin, Within},
+    secret::judge,
     text::{self, MASK},
 };
 
@@ -101,7 +103,7 @@ impl<'t> Source<'t> {
             name,
             text,
             lines,
-            hidden: text::url_secrets(text),
+            hidden: judge::secrets(text, Secrecy::Address),
             last: Cell::new((0, 1)),
             code: Cell::new((0, 0)),
         }

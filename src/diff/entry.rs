@@ -148,7 +148,7 @@ impl<'a> Comparing<'a> {
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
-        self.section.rules.identify(self.section, &|name| {
+        self.section.identity_of(&|name| {
             Some(match self.exposed(name, self.declared().get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
@@ -193,7 +193,7 @@ impl<'a> Comparing<'a> {
 
     /// The problem that a nearly identical entry is live.
     pub(super) fn near(&self, live: &LiveEntry) -> Problem {
-        let name = self.section.name(&live.fields);
+        let name = self.section.name(live.fields.raw());
         let message = format!(
             "the {} `{}` (id {}) is live and differs only in a `/` at the end",
             self.section.noun,
@@ -347,7 +347,7 @@ impl<'a> Comparing<'a> {
             findings.remove(removal(self.section, address, origin, live, self.context));
             return;
         }
-        match self.meeting(&live.fields) {
+        match self.meeting(live.fields.raw()) {
             Some(met) => met.change_to(live, findings),
             None => self.change_to(live, findings),
         }
@@ -376,7 +376,7 @@ impl<'a> Comparing<'a> {
         };
         let goes_along = |name: &String| {
             let needs_it = |change: &&str| needs::in_request(self.field(change)) == Some(&**name);
-            !live.fields.contains_key(name) && changed.iter().any(needs_it)
+            !live.fields.raw().contains_key(name) && changed.iter().any(needs_it)
         };
         let forgotten = self.values.keys().filter(|name| {
             !changed.contains(&name.as_str())
@@ -385,11 +385,11 @@ impl<'a> Comparing<'a> {
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
         let step = self.step(Action::Update, changes, sends);
-        let after = self.after(&live.fields);
+        let after = self.after(live.fields.raw());
         let who = subject_id(self.section, live);
-        let mut effects = self.section.rules.effects(who, &live.fields, &after);
+        let mut effects = self.section.rules.effects(who, live.fields.raw(), &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        effects.extend(stakes::changing(self.section, &changed, &live.fields, &after));
+        effects.extend(stakes::changing(self.section, &changed, live.fields.raw(), &after));
         effects.extend(hidden_effects(&step.sends));
         self.push(Step { effects, ..step.of(live) }, findings);
     }
@@ -404,7 +404,7 @@ impl<'a> Comparing<'a> {
     ) -> bool {
         let known = |name: &str| {
             let declared = self.values.get(name).and_then(Value::plain);
-            declared.or_else(|| live.fields.get(name)).cloned()
+            declared.or_else(|| live.fields.raw().get(name)).cloned()
         };
         let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
         let exceeding = needs::exceeding(self.section, known);
@@ -623,14 +623,14 @@ impl<'a> Comparing<'a> {
             }
             Value::Secret(_) => return Compared::SecretMissing,
             // The service shows that a file exists, but not its content.
-            Value::File(_) if live.fields.get(name).is_some_and(|found| !found.is_null()) => {
+            Value::File(_) if live.fields.raw().get(name).is_some_and(|found| !found.is_null()) => {
                 return Compared::NotReadable;
             }
             Value::File(_) => Json::Bool(true),
         };
         let is_same = |live: &Json| forms::same(field.compare, &declared, live);
         let switch_state = needs::switch_state(field, &self.values, Some(live));
-        match live.fields.get(name) {
+        match live.fields.raw().get(name) {
             Some(found) if is_same(found) => Compared::Same,
             Some(_) if self.context.is_unlicensed && field.tier > Tier::Free => {
                 Compared::NotReturned
@@ -641,7 +641,7 @@ impl<'a> Comparing<'a> {
             None if field.read == Readback::IfPresent => Compared::NotReadable,
             // An answer may leave out a null. A missing field means null only if the service shows
             // fields of that tier.
-            None if field.nullable && field.tier <= live.tier => {
+            None if field.nullable && field.tier <= live.tier && !live.fields.is_withheld(name) => {
                 if is_same(&Json::Null) {
                     Compared::Same
                 } else {
@@ -660,11 +660,13 @@ impl<'a> Comparing<'a> {
             // A value that is declared as a secret is secret on the service too.
             Some(live)
                 if matches!(self.values[name], Value::Secret(_))
-                    && live.fields.contains_key(name) =>
+                    && live.fields.raw().contains_key(name) =>
             {
                 Shown::Hidden
             }
-            Some(live) => shown_live(self.spec(name), live.fields.get(name), self.context.names),
+            Some(live) => {
+                shown_live(self.spec(name), live.fields.raw().get(name), self.context.names)
+            }
         };
         let after = shown_declared(field, &self.values[name], &self.values);
         Change::new(name, before, after, self.entry.fields.origin(name))

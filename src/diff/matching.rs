@@ -41,7 +41,7 @@ impl<'l> Matching<'l> {
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, entry) in live.iter().enumerate() {
-            let identity = section.identify(&entry.fields);
+            let identity = section.identify(entry.fields.raw());
             let key = identity.keys.into_iter().next().unwrap_or_default();
             by_key.entry(key).or_default().push(at);
             if let Some(name) = identity.service_name {

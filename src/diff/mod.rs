@@ -41,7 +41,7 @@ use crate::{
     origin::{Origin, Sourced},
     planted::Bug,
     release::Known,
-    secret::{Reference, Secrets},
+    secret::{Reference, Secrets, judge},
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -136,7 +136,7 @@ fn second(
     for entry in &declared.entries {
         let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
         let Some(new) = step(Action::Create, &entry.key, findings) else { continue };
-        let names = live.iter().map(|live| of.name(&live.fields));
+        let names = live.iter().map(|live| of.name(live.fields.raw()));
         let mut others = names.filter(|name| of.rules.only_one(of, name) == Some(what));
         let stays = others.find(|name| step(Action::Delete, name, findings).is_none());
         let Some(other) = stays else { continue };
@@ -166,7 +166,7 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
     let present = present.filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
-    let live = live.iter().map(|entry| (entry.handle_text(), section.name(&entry.fields)));
+    let live = live.iter().map(|entry| (entry.handle_text(), section.name(entry.fields.raw())));
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (handle, name) in present.chain(live) {
         names.entry(handle).or_default().insert(name);
@@ -266,9 +266,9 @@ fn unlisted_address(
     let entry = if hidden {
         format!("id:{}", id())
     } else if section.may_come_twice() {
-        format!("{}@{}", section.name(&live.fields), id())
+        format!("{}@{}", section.name(live.fields.raw()), id())
     } else {
-        section.name(&live.fields)
+        section.name(live.fields.raw())
     };
     container.section(section.section).entry(entry)
 }
@@ -308,7 +308,7 @@ fn removal(
         .rules
         .calls(&job)
         .map_err(|unable| problem(unable, &address, |_| origin.clone()).map(Box::new))?;
-    let changes = live.fields.iter().filter(|(name, _)| {
+    let changes = live.fields.raw().iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
     });
     let changes = changes.map(|(name, value)| {
@@ -318,7 +318,7 @@ fn removal(
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
     let mut effects =
-        section.rules.effects(subject_id(section, live), &live.fields, &Object::new());
+        section.rules.effects(subject_id(section, live), live.fields.raw(), &Object::new());
     effects.extend(stakes::removing(section));
     effects.extend(hidden_effects(&step.sends));
     Ok(Step { effects, ..step.of(live) })
@@ -332,13 +332,10 @@ fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
 /// A live value in a form that may be shown.
 pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
     let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy);
-    match (value, secrecy) {
-        (None, _) => Shown::Unknown,
-        (Some(_), Secrecy::Sensitive | Secrecy::Reference) => Shown::Hidden,
-        (Some(value), Secrecy::Open) if forms::credential(value).is_some() => Shown::Hidden,
-        (Some(value), Secrecy::Open | Secrecy::Address) => {
-            Shown::Value(forms::shown(spec, &shown_plain(secrecy, value), names))
-        }
+    match value.map(|value| judge::shown(value, secrecy)) {
+        None => Shown::Unknown,
+        Some(None) => Shown::Hidden,
+        Some(Some(value)) => Shown::Value(forms::shown(spec, &value, names)),
     }
 }
 
@@ -346,7 +343,10 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
 pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
     match value {
         Value::Plain(value) if forms::is_secret(field, value, beside) => Shown::Hidden,
-        Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
+        Value::Plain(Json::String(url)) if field.secrecy == Secrecy::Address => {
+            Shown::Value(judge::mask_url(url).into())
+        }
+        Value::Plain(value) => Shown::Value(value.clone()),
         Value::Secret(reference) => shown_secret(reference),
         Value::File(path) => Shown::File(path.clone()),
     }
@@ -364,14 +364,6 @@ pub fn shown_secret(reference: &Reference) -> Shown {
 pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> Change {
     let after = shown_declared(field, &declared.value, &Fields::new());
     Change::new(name, Shown::Absent, after, Some(declared.origin.clone()))
-}
-
-/// Plain data without the credentials that a URL may hold.
-fn shown_plain(secrecy: Secrecy, value: &Json) -> Json {
-    match (secrecy, value) {
-        (Secrecy::Address, Json::String(url)) => text::mask_url(url).into(),
-        _ => value.clone(),
-    }
 }
 
 /// The problem that explains why there are no calls; `None` if none are needed.

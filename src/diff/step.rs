@@ -225,8 +225,9 @@ impl Step {
 
     /// Whether `other`, planned anew, does the same to an unchanged field.
     pub fn does_as(&self, other: &Self, field: &str) -> bool {
-        let before =
-            |step: &Self| step.live.as_ref().and_then(|live| live.0.fields.get(field).cloned());
+        let before = |step: &Self| {
+            step.live.as_ref().and_then(|live| live.0.fields.raw().get(field).cloned())
+        };
         let after = |step: &Self| {
             step.changes
                 .iter()
@@ -263,11 +264,11 @@ impl Step {
     /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
         let changes = |name: &String| self.changes.iter().any(|change| *change.field == **name);
-        let found = self.live.iter().flat_map(|live| &live.0.fields);
+        let found = self.live.iter().flat_map(|live| live.0.fields.raw());
         found.filter(|(name, _)| !changes(name)).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
             !section.field(name).accepted.on(Route::Create)
-                || now.fields.get(name).is_none_or(is_left)
+                || now.fields.raw().get(name).is_none_or(is_left)
         })
     }
 

@@ -20,8 +20,8 @@ use crate::{
     kinds::{self, preset},
     live::{Collection, Live, Presence},
     manifest::{may_be_created, schema::refused},
-    secret::{Secret, is_reserved, looks},
-    text::{MASK, escape, mask_url},
+    secret::{Secret, is_reserved, judge},
+    text::{MASK, escape},
     value::{Json, Object},
     yaml::is_forbidden,
 };
@@ -32,6 +32,9 @@ const REFUSED: [u16; 3] = [401, 403, 404];
 
 /// The reason if an answer lacks a field that every answer should have.
 const UNSAID: &str = "the answer lacks it";
+
+/// The reason if a live value may be secret.
+const CREDENTIAL: &str = "it may hold a credential";
 
 /// The live state at the path of a group or project.
 pub(super) enum Found {
@@ -79,7 +82,7 @@ struct Declaring<'a> {
 pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
     let entries = kinds::sections(scope).filter_map(|of| {
         let entries = live.sections.get(of.section)?.entries().ok()?;
-        Some(entries.iter().flat_map(move |entry| forms::ids_in(of, &entry.fields)))
+        Some(entries.iter().flat_map(move |entry| forms::ids_in(of, entry.fields.raw())))
     });
     entries.flatten().collect()
 }
@@ -169,11 +172,16 @@ impl Declaring<'_> {
             if self.is_left_out(of, live) {
                 continue;
             }
+            if let Some(name) = secret_in_need(of, live) {
+                let why = format!("`{name}` may hold a credential");
+                self.leave_out(&mut part, &of.name(live.fields.raw()), why);
+                continue;
+            }
             let before = self.left_out.len();
             let entry = self.entry(of, live, &mut part.about);
             if let Some(name) = entry.missing_identity(of) {
                 self.left_out.truncate(before);
-                self.leave_out(&mut part, &entry, format!("manifests cannot express `{name}`"));
+                self.leave_out(&mut part, &entry.key, format!("manifests cannot express `{name}`"));
                 continue;
             }
             // A section that is not a list exists even if it has no fields.
@@ -219,9 +227,8 @@ impl Declaring<'_> {
         self.left_out.push((format!("{}/{key}.{field}", of.section), Cause::new(why.to_owned())));
     }
 
-    /// Leaves `entry` out of `part`, with a comment.
-    fn leave_out(&mut self, part: &mut Part, entry: &Entry, why: String) {
-        let key = &entry.key;
+    /// Leaves the entry `key` out of `part`, with a comment.
+    fn leave_out(&mut self, part: &mut Part, key: &str, why: String) {
         part.about.push(format!("Not exported: {} ({why})", escape(key)));
         self.left_out.push((format!("{}/{key}", part.of.section), Cause::new(why)));
     }
@@ -250,7 +257,7 @@ impl Declaring<'_> {
         for entry in out {
             self.leave_out(
                 part,
-                &entry,
+                &entry.key,
                 format!("a manifest cannot tell it from another {}", of.noun),
             );
         }
@@ -264,29 +271,30 @@ impl Declaring<'_> {
         let caller = &self.settings.caller;
         let own = [Some(caller.id), self.facts.personal_owner];
         // An answer with a wrong id must not make the caller's own access look like another user's.
-        let name = live.fields.get(*user).and_then(Json::as_str);
+        let name = live.fields.raw().get(*user).and_then(Json::as_str);
         live.protected.is_some()
             || live.id().is_some_and(|id| own.contains(&Some(id)))
             || name.is_some_and(|name| name.eq_ignore_ascii_case(&caller.username))
     }
 
     fn entry(&mut self, of: Section, live: &LiveEntry, about: &mut Vec<String>) -> Entry {
-        let key = of.name(&live.fields);
+        let key = of.name(live.fields.raw());
         let mut entry = Entry { key, ..Entry::default() };
         let mut left_out = Vec::new();
         let settings = self.settings;
         let is_below = self.document.path.contains('/');
-        let needed = of.rules.needed(&live.fields);
+        let needed = of.rules.needed(live.fields.raw());
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            let is_its_own = of.rules.has(&live.fields, &spec.name);
+            let is_its_own = of.rules.has(live.fields.raw(), &spec.name);
             if !is_its_own || (spec.field.top_level && is_below) {
                 continue;
             }
-            let Some(value) = live.fields.get(&spec.name) else {
+            let Some(value) = live.fields.raw().get(&spec.name) else {
                 // A field that only some installations show is not missed, nor one whose switch is
                 // off.
                 let needed = spec.field.needs.as_ref();
-                let off = needed.and_then(|needs| live.fields.get(&*needs.switch)).map(is_off);
+                let off =
+                    needed.and_then(|needs| live.fields.raw().get(&*needs.switch)).map(is_off);
                 if spec.field.read != Readback::IfPresent && off != Some(true) {
                     // A missing field of an entry is always reported; settings may also be hidden
                     // by a role.
@@ -304,6 +312,7 @@ impl Declaring<'_> {
                 None => self.field(of, spec, value, &mut entry, &mut left_out),
                 Some(_)
                     if value.is_string()
+                        && spec.field.secrecy != Secrecy::Open
                         && (self.settings.values == Values::Env
                             || needed.contains(&&*spec.name)) =>
                 {
@@ -328,7 +337,7 @@ impl Declaring<'_> {
             }
         }
         for (name, usual) in of.home.unmanaged {
-            let value = live.fields.get(*name).unwrap_or(&Json::Null);
+            let value = live.fields.raw().get(*name).unwrap_or(&Json::Null);
             if !is_nothing(value) && *value != false && value != usual {
                 let name = format!("{}.{name}", of.section);
                 *self.document.unmanaged.entry(name).or_default() += 1;
@@ -342,7 +351,7 @@ impl Declaring<'_> {
         }
         // An entry without a required field was not read completely.
         for name in of.required {
-            let value = live.fields.get(*name).filter(|value| !value.is_null());
+            let value = live.fields.raw().get(*name).filter(|value| !value.is_null());
             let field = of.field(name);
             let is_read = match field.secrecy {
                 Secrecy::Open => value.is_some(),
@@ -355,9 +364,12 @@ impl Declaring<'_> {
         // A removable object exists even if it has no fields.
         if of.is_removable() && entry.fields.is_empty() {
             let known = of.table().specs().iter();
-            let known = known.filter_map(|spec| Some((spec, live.fields.get(&spec.name)?)));
-            let is_good =
-                |spec: &Spec, value: &Json| !is_nothing(value) && is_sayable(of, &spec.name, value);
+            let known = known.filter_map(|spec| Some((spec, live.fields.raw().get(&spec.name)?)));
+            let is_good = |spec: &Spec, value: &Json| {
+                !is_nothing(value)
+                    && is_sayable(of, &spec.name, value)
+                    && self.confidential(of, spec, live, value).is_none()
+            };
             let first = known.clone().find(|(spec, value)| is_good(spec, value));
             entry.fields.extend(first.map(|(spec, value)| (spec.name.clone(), value.clone())));
         }
@@ -427,24 +439,23 @@ impl Declaring<'_> {
         value: &Json,
     ) -> Option<String> {
         if spec.field.secrecy == Secrecy::Open {
-            return None;
+            return judge::holds_secret(value, Secrecy::Open).then(|| CREDENTIAL.into());
         }
         if value.is_null() && !forms::is_hidden(&spec.field, live) {
             return Some("it has no value, which a manifest cannot express".into());
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
         if spec.field.secrecy == Secrecy::Address {
-            let has_credential = mask_url(text) != text || looks::is_like_secret(text);
-            return has_credential.then(|| "it may hold a credential".into());
+            return judge::may_be_secret(text, Secrecy::Sensitive).then(|| CREDENTIAL.into());
         }
-        let names = of.identity.iter().filter_map(|name| live.fields.get(*name));
+        let names = of.identity.iter().filter_map(|name| live.fields.raw().get(*name));
         let is_named_so =
-            names.clone().map(plain_text).any(|name| looks::is_named_like_secret(&name));
-        let why = match of.rules.confidential(&live.fields) {
+            names.clone().map(plain_text).any(|name| judge::is_named_like_secret(&name));
+        let why = match of.rules.confidential(live.fields.raw()) {
             _ if self.settings.values == Values::None => "`--values none`",
             Some(why) => why,
             None if is_named_so => "its name is that of a secret",
-            None if looks::is_like_secret(text) => "it looks like a secret",
+            None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
             None => return None,
         };
         Some(why.into())
@@ -473,6 +484,17 @@ impl Declaring<'_> {
             value: Secret::new(text),
         });
     }
+}
+
+/// A field without which there is no entry, and whose live value may be secret where a manifest must
+/// have plain text.
+fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
+    let mut needed = of.identity.iter().chain(of.required).copied();
+    needed.find(|name| {
+        let value = live.fields.raw().get(*name);
+        of.field(name).secrecy == Secrecy::Open
+            && value.is_some_and(|value| judge::holds_secret(value, Secrecy::Open))
+    })
 }
 
 /// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
@@ -523,7 +545,7 @@ fn variable(address: &Address) -> String {
 
 /// Whether a section prevents all other changes of the container.
 fn closes(of: Section, entries: &[LiveEntry]) -> bool {
-    let effects = |live: &LiveEntry| of.rules.effects(None, &live.fields, &live.fields);
+    let effects = |live: &LiveEntry| of.rules.effects(None, live.fields.raw(), live.fields.raw());
     matches!(of.home.place, Place::Object)
         && entries.iter().flat_map(effects).any(|one| one == Effect::Lacks(Capability::Writable))
 }

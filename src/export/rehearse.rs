@@ -286,7 +286,7 @@ fn stand_in(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::looks;
+    use crate::{field::Secrecy, secret::judge};
 
     #[test]
     fn placeholder_secrets_pass_the_same_checks() {
@@ -297,7 +297,8 @@ mod tests {
         ] {
             let stand_in = stand_in("NAME", value);
             assert!(
-                stand_in.starts_with(beginning) && looks::is_like_secret(&stand_in),
+                stand_in.starts_with(beginning)
+                    && judge::may_be_secret(&stand_in, Secrecy::Sensitive),
                 "{stand_in}"
             );
         }

@@ -325,7 +325,7 @@ impl Job<'_> {
     /// Undeclared fields keep their live values.
     fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let Some(raw) = &live.whole else { return Err(Unable::Needless) };
-        let whole = self.section.read(raw, Wanted::Known);
+        let whole = self.section.read(raw.raw(), Wanted::Known);
         let is_kept = |spec: &&Spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(&spec.name)
         };
@@ -333,7 +333,7 @@ impl Job<'_> {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
             return Err(Unable::Unseen(Cause::new(cause)));
         }
-        let kept = whole.fields.iter().filter(|(_, value)| !value.is_null());
+        let kept = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
             kept.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new.extend(declared.clone());
@@ -360,7 +360,7 @@ impl Job<'_> {
         }
         let handles = self.section.home.handle.iter().zip(&live.handle);
         let mut body = Fields::new();
-        for (name, value) in &live.fields {
+        for (name, value) in live.fields.raw() {
             let field = self.section.field(name);
             if !field.accepted.on(Route::Create) || value.is_null() {
                 continue;

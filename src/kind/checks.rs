@@ -8,6 +8,7 @@ use crate::{
     field::{Compare, Secrecy},
     level::Level,
     release::time_zone,
+    secret::judge::Credential,
     text,
     value::{Fields, Json, Value},
 };
@@ -183,14 +184,14 @@ impl Section {
                 Secrecy::Open => {
                     "take it out, and revoke it: all who can read the repository know it"
                 }
-                _ if what == "a password" => {
+                _ if what == Credential::Password => {
                     "write `{env: NAME}`, or `{env:NAME}` in its place in a `{text: ...}`, and use another one: all who can read the repository know it"
                 }
                 _ => {
                     "write `{env: NAME}` or `{file: PATH}`, and use another one: all who can read the repository know it"
                 }
             };
-            let message = format!("`{}` has {what} in plain text", spec.name);
+            let message = format!("`{}` has {} in plain text", spec.name, what.noun());
             report(Fault::warning(LITERAL, spec.name.as_str(), message, help));
         }
     }

@@ -319,7 +319,7 @@ mod tests {
             ["allowed_to_push: user bob", "allowed_to_push: group acme/kids"]
         );
         let there = live(section("protected_branches"), branch());
-        let ids = ids_in(section("protected_branches"), &there.fields);
+        let ids = ids_in(section("protected_branches"), there.fields.raw());
         assert_eq!(ids, [(Named::User, 3), (Named::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
         let ids = ids_in(section("approval_rules"), &rule);
@@ -333,7 +333,8 @@ mod tests {
             json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "acme/kids"}]);
         let found = comparable(spec, &declared, &names());
         assert_eq!(found, json!([{"user_id": 3}, {"access_level": "no_access"}, {"group_id": 5}]));
-        let live = live(section("protected_branches"), branch()).fields["allowed_to_push"].clone();
+        let live =
+            live(section("protected_branches"), branch()).fields.raw()["allowed_to_push"].clone();
         let same = |found: &Json| same(pushers().field.compare, found, &live);
         assert!(same(&found), "{live}");
         for other in [

@@ -37,7 +37,7 @@ pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
 /// are none.
 pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
     let was_on = |value: Option<&Json>| value.is_some_and(Limits::is_on);
-    let now = |name: &str| live.and_then(|live| live.fields.get(name));
+    let now = |name: &str| live.and_then(|live| live.fields.raw().get(name));
     let off = |spec: &Spec| {
         let sent = spec.field.sent_name(&spec.name);
         let value = body.get(sent)?;

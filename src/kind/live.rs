@@ -1,6 +1,6 @@
 //! Live state: containers and entries in the form that undrift works with.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::Id;
 use crate::{
@@ -138,6 +138,55 @@ pub enum Arrival {
     Failed(Option<String>),
 }
 
+/// The key of the object that stands for a value which a snapshot withholds.
+const WITHHELD: &str = "undrift_withheld";
+
+/// What stands for a value that a snapshot withholds: it is unknown, not null.
+pub fn withheld_field() -> Json {
+    Json::Object(Object::from_iter([(WITHHELD.to_owned(), true.into())]))
+}
+
+/// Whether `value` stands for a value that a snapshot withholds.
+pub fn is_withheld(value: &Json) -> bool {
+    value.get(WITHHELD).is_some()
+}
+
+/// Live fields. They have neither `Display` nor `Serialize`, and `Debug` shows only their names:
+/// what leaves the program passes the [judge](crate::secret::judge) first.
+#[derive(Clone, Default, PartialEq)]
+pub struct LiveFields {
+    raw: Object,
+    withheld: Vec<String>,
+}
+
+impl LiveFields {
+    /// `raw`, without the fields `withheld` by a snapshot.
+    pub const fn new(raw: Object, withheld: Vec<String>) -> Self {
+        Self { raw, withheld }
+    }
+
+    /// The values. Only for comparing, and for requests.
+    pub const fn raw(&self) -> &Object {
+        &self.raw
+    }
+
+    /// The values, to change them.
+    pub const fn raw_mut(&mut self) -> &mut Object {
+        &mut self.raw
+    }
+
+    /// Whether a snapshot withholds the field `name`.
+    pub fn is_withheld(&self, name: &str) -> bool {
+        self.withheld.iter().any(|withheld| withheld == name)
+    }
+}
+
+impl fmt::Debug for LiveFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.raw.keys()).finish()
+    }
+}
+
 /// An entry on the service, in comparable form.
 #[derive(Clone, PartialEq)]
 pub struct LiveEntry {
@@ -145,13 +194,13 @@ pub struct LiveEntry {
     /// scope.
     pub handle: Vec<Json>,
     /// The fields. A missing field is unknown.
-    pub fields: Object,
+    pub fields: LiveFields,
     /// Why undrift never changes it, for example `bot user`.
     pub protected: Option<&'static str>,
     /// The highest tier whose fields the response contained.
     pub tier: Tier,
     /// The whole object of the response, if the service accepts duplicates.
-    pub whole: Option<Object>,
+    pub whole: Option<LiveFields>,
 }
 
 impl LiveEntry {
@@ -164,7 +213,7 @@ impl LiveEntry {
     #[must_use]
     pub fn without_grants(&self, table: &super::Table, named: Named, ids: &[u64]) -> Self {
         let mut entry = self.clone();
-        for (name, value) in &mut entry.fields {
+        for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {
                 spec.drop_rows_of(value, named, ids);
             }

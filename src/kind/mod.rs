@@ -34,9 +34,10 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Codec, Compare, Field, Named, Readback, Route, Scope, Tier},
+    field::{Accepted, Codec, Compare, Field, Named, Readback, Route, Scope, Secrecy, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
+    secret::judge,
     value::{Fields, Json, Object, Value},
 };
 
@@ -45,8 +46,8 @@ pub use checks::{CRON, TIME_ZONE};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{
-    Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, marked_above,
-    unmarked_path,
+    Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,
+    marked_above, unmarked_path, withheld_field,
 };
 pub use names::{Created, Entries, First, Id, Names};
 pub use refs::{RefRule, Weaker, weaker};
@@ -558,7 +559,17 @@ impl Section {
 
     /// The identity of the entry with these comparable fields.
     pub fn identify(self, fields: &Object) -> Identity {
-        self.rules.identify(self, &|name| fields.get(name).map(Cow::Borrowed))
+        self.identity_of(&|name| fields.get(name).map(Cow::Borrowed))
+    }
+
+    /// The same for the fields that `field` gives. Names are in every output: what may be secret in
+    /// them is masked.
+    pub fn identity_of(self, field: FieldOf<'_>) -> Identity {
+        let mut identity = self.rules.identify(self, field);
+        if let Cow::Owned(masked) = judge::masked(&identity.name, Secrecy::Open) {
+            identity.name = masked;
+        }
+        identity
     }
 
     /// The name of an entry in addresses. Two entries with equal names are the same entry.
@@ -687,8 +698,12 @@ impl Reader<'_> {
         let section = self.section;
         let raw = &*section.flat(raw);
         let mut fields = Object::new();
+        let mut withheld = Vec::new();
         for spec in self.kept.iter().filter(|spec| section.rules.has(raw, &spec.name)) {
-            if let Some(value) = section.rules.decode(spec, raw) {
+            let live = spec.field.live_name(&spec.name).and_then(|live| raw.get(live));
+            if live.is_some_and(is_withheld) {
+                withheld.push(spec.name.clone());
+            } else if let Some(value) = section.rules.decode(spec, raw) {
                 fields.insert(spec.name.clone(), value);
             }
         }
@@ -706,10 +721,10 @@ impl Reader<'_> {
         let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
         LiveEntry {
             handle: section.home.handle.iter().map(part).collect(),
-            fields,
+            fields: LiveFields::new(fields, withheld),
             protected: section.rules.protected(raw),
             tier: section.tier_of(raw),
-            whole: section.may_come_twice().then(|| raw.clone()),
+            whole: section.may_come_twice().then(|| LiveFields::new(raw.clone(), Vec::new())),
         }
     }
 }
@@ -894,22 +909,25 @@ mod tests {
         assert_eq!(entry.handle, [json!("A"), json!("prod/*")]);
         assert_eq!((entry.tier, entry.protected), (Tier::Free, None));
         let renamed = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
-        assert_eq!(Json::from(entry.fields), renamed);
+        assert_eq!(Json::from(entry.fields.raw().clone()), renamed);
     }
 
     #[test]
     fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
         let kept = section("members").read(&object(raw), Wanted::Only(&["a"].into()));
-        let kept: Vec<_> = kept.fields.keys().map(String::as_str).collect();
+        let kept: Vec<_> = kept.fields.raw().keys().map(String::as_str).collect();
         assert_eq!(kept, ["user", "access_level", "expires_at", "a"]);
         let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
         let kept = section("pipeline_schedules").read(&object(raw), Wanted::Only(&["cron"].into()));
-        assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["description", "cron"]);
+        assert_eq!(kept.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
         // A replacement adds the whole entry again.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
         let kept = section("shares").read(&object(raw), Wanted::Only(&[].into()));
-        assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["group", "group_access", "expires_at"]);
+        assert_eq!(
+            kept.fields.raw().keys().collect::<Vec<_>>(),
+            ["group", "group_access", "expires_at"]
+        );
     }
 
     /// An entry whose identity has another type than its schema is not read.

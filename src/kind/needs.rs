@@ -27,7 +27,7 @@ pub enum SwitchState {
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
     let Some(needs) = &field.needs else { return SwitchState::Ready };
     let wanted = declared.get(&needs.switch).map(|value| value.plain().is_some_and(is_off));
-    let found = live.and_then(|live| live.fields.get(&*needs.switch)).map(is_off);
+    let found = live.and_then(|live| live.fields.raw().get(&*needs.switch)).map(is_off);
     match (wanted, found) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,

@@ -123,8 +123,8 @@ impl Rules for ApprovalRules {
             Act::Change(declared, live, changed) if names_branches(declared) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
-                let narrows =
-                    !declared.contains_key(ALL) && live.fields.get(ALL) == Some(&Json::Bool(true));
+                let narrows = !declared.contains_key(ALL)
+                    && live.fields.raw().get(ALL) == Some(&Json::Bool(true));
                 let side_effect = narrows.then_some(NARROWS);
                 declared.insert(ALL.to_owned(), Json::Bool(false).into());
                 let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
@@ -404,7 +404,7 @@ mod tests {
     fn hidden_groups_leave_the_list_of_groups_unknown() {
         let mut hidden = raw();
         hidden["contains_hidden_groups"] = true.into();
-        let groups = |raw| live(section("approval_rules"), raw).fields.get("groups").cloned();
+        let groups = |raw| live(section("approval_rules"), raw).fields.raw().get("groups").cloned();
         assert_eq!(groups(raw()), Some(json!([6])));
         assert_eq!(groups(hidden), None);
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::{
     field::{Accepted, Readback},
-    kind::{LiveEntry, Section, Spec},
+    kind::{LiveEntry, LiveFields, Section, Spec, is_withheld},
     kinds, text,
     value::{Json, Object},
 };
@@ -75,6 +75,7 @@ fn difference(hidden: Hidden, first: &LiveEntry, other: &LiveEntry) -> Option<St
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };
+    let (one, two) = (one.raw(), two.raw());
     let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
     if let Some(name) = names.find(|name| one.get(*name) != two.get(*name)) {
         return Some(format!("differ in `{}`", text::escape(name)));
@@ -93,7 +94,7 @@ fn difference(hidden: Hidden, first: &LiveEntry, other: &LiveEntry) -> Option<St
 /// What the service hides of an entry like this: write-only fields, credentials in URLs, and entries
 /// of other sections that belong to it.
 fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
-    let Some(whole) = &entry.whole else { return Hidden::More };
+    let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };
     let specs = section.table().specs();
     let is_spec =
         |name: &str| specs.iter().any(|spec| spec.field.live_name(&spec.name) == Some(name));
@@ -120,7 +121,7 @@ fn is_hidden(spec: &Spec, whole: &Object) -> bool {
 }
 
 fn is_masked(value: &Json) -> bool {
-    value.as_str().is_some_and(|text| text.contains("***"))
+    value.as_str().is_some_and(|text| text.contains("***")) || is_withheld(value)
 }
 
 fn made_at(whole: &Object) -> Option<Timestamp> {

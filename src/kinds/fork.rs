@@ -93,7 +93,7 @@ pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>,
 
 /// The request that restores the former parent.
 fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
-    let path = live.fields.get(FORK_OF).map(plain_text).unwrap_or_default();
+    let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
     request.arg_of(UPSTREAM, &path, live.id())
 }
@@ -154,7 +154,7 @@ mod tests {
         let read = |raw: Json| section("fork_of").read_within(&object(raw), Wanted::Known);
         let found =
             read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
-        assert_eq!(found.unwrap()[0].fields, object(json!({"fork_of": "acme/old"})));
+        assert_eq!(found.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));
         assert!(read(json!({"name": "x"})).unwrap().is_empty());
         assert!(read(json!({"forked_from_project": null})).unwrap().is_empty());
         assert!(read(json!({"mr_default_target_self": false})).is_none());

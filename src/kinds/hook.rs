@@ -5,7 +5,13 @@
 //! hook is found by its URL or a former one. A URL may contain a credential and is never shown in
 //! full.
 
-use crate::{kind::Identity, level::OWNER, operation, schema::TextOrSecret, secret::Reference};
+use crate::{
+    kind::Identity,
+    level::OWNER,
+    operation,
+    schema::TextOrSecret,
+    secret::{Reference, judge},
+};
 
 use super::prelude::*;
 
@@ -163,7 +169,7 @@ impl Rules for Hooks {
         let text = |name| field(name).and_then(|value| value.as_str().map(str::to_owned));
         let url = text("url");
         let name = text("name").filter(|name| !name.is_empty());
-        let masked = || url.as_deref().map(|url| text::mask_url(url).into_owned());
+        let masked = || url.as_deref().map(|url| judge::mask_url(url).into_owned());
         let previously = field("previously");
         let previously = previously.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
         let urls: Vec<_> = url

@@ -437,6 +437,7 @@ mod tests {
             "properties": {"room": "@a", "thread": "7", "notify_only_broken_pipelines": "0", "other": 1},
         });
         let read = live(section("integrations"), raw).fields;
+        let read = read.raw();
         assert_eq!(
             (&read["thread"], &read["notify_only_broken_pipelines"]),
             (&7.into(), &false.into())

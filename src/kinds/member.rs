@@ -112,7 +112,7 @@ static PENDING: SideList = SideList {
     value: |member, pending| {
         let is_it = |row: &&Object| {
             let name = row.get("username").and_then(Json::as_str).unwrap_or_default();
-            let own = member.fields.get("user").and_then(Json::as_str).unwrap_or_default();
+            let own = member.fields.raw().get("user").and_then(Json::as_str).unwrap_or_default();
             row.get("approved") == Some(&Json::Bool(false))
                 && name.to_lowercase() == own.to_lowercase()
         };
@@ -204,7 +204,7 @@ impl Rules for Members {
 fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
     let (declared, live) = match job.act {
         Act::Create(declared) => (declared, None),
-        Act::Change(declared, live, _) => (declared, Some(&live.fields)),
+        Act::Change(declared, live, _) => (declared, Some(live.fields.raw())),
         Act::Remove(_) | Act::Container(_) => return Ok(()),
     };
     let Some(role) = declared.get("member_role").and_then(Value::text) else { return Ok(()) };
@@ -274,14 +274,14 @@ mod tests {
     fn a_live_member_has_the_form_of_a_manifest() {
         let member = live(section("members"), raw());
         assert_eq!(
-            member.fields,
+            *member.fields.raw(),
             object(json!({
                 "user": "Alice", "access_level": "developer", "expires_at": "2099-01-31", "member_role": null,
             }))
         );
-        assert_eq!(section("members").name(&member.fields), "alice");
+        assert_eq!(section("members").name(member.fields.raw()), "alice");
         assert_eq!(
-            live(section("members"), json!({"access_level": 35})).fields["access_level"],
+            live(section("members"), json!({"access_level": 35})).fields.raw()["access_level"],
             json!(35)
         );
     }

@@ -175,7 +175,7 @@ fn arrival(raw: &Object) -> Option<Arrival> {
     match says("import_status")? {
         "none" | "finished" => None,
         "failed" => {
-            let why = says("import_error").map(text::mask_url);
+            let why = says("import_error").map(crate::secret::judge::mask_url);
             Some(Arrival::Failed(why.map(|why| text::escape(&why).into_owned())))
         }
         "canceled" => Some(Arrival::Failed(Some("it was canceled".to_owned()))),

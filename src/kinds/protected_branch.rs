@@ -207,7 +207,7 @@ impl ProtectedBranches {
         let (rows, what) = match job.act {
             Act::Create(new) => (declared(new), "would"),
             Act::Change(_, live, _) | Act::Remove(live) => {
-                (live.fields.get(UNPROTECT).cloned(), "do")
+                (live.fields.raw().get(UNPROTECT).cloned(), "do")
             }
             Act::Container(_) => (None, ""),
         };
@@ -346,10 +346,10 @@ mod tests {
     fn rows_are_identified_by_user_or_group_before_level() {
         let branch = live(section("protected_branches"), premium());
         assert_eq!(
-            branch.fields["allowed_to_push"],
+            branch.fields.raw()["allowed_to_push"],
             json!([{"id": 1, "access_level": "maintainer"}, {"id": 2, "user_id": 5}])
         );
-        assert_eq!(branch.fields["allowed_to_merge"], json!([{"id": 3, "group_id": 6}]));
+        assert_eq!(branch.fields.raw()["allowed_to_merge"], json!([{"id": 3, "group_id": 6}]));
         assert_eq!(
             (branch.tier, live(section("protected_branches"), free()).tier),
             (Tier::Premium, Tier::Free)

@@ -128,7 +128,7 @@ impl Rules for Schedules {
         let declared = declared.get(name)?.plain()?;
         let is_short = !declared.as_str()?.starts_with("refs/");
         let differs = |live: &LiveEntry| {
-            live.fields.get(name).is_none_or(|found| !same(Compare::Ref, declared, found))
+            live.fields.raw().get(name).is_none_or(|found| !same(Compare::Ref, declared, found))
         };
         let is_looked_for = name == "ref" && is_empty && is_short && live.is_none_or(differs);
         is_looked_for.then_some("until the repository has a branch")
@@ -152,7 +152,7 @@ impl Rules for Schedules {
 
 /// The id of the owner, if the response contains it.
 fn owner(live: &LiveEntry) -> Option<u64> {
-    live.whole.as_ref()?.get("owner")?.get("id").and_then(Json::as_u64)
+    live.whole.as_ref()?.raw().get("owner")?.get("id").and_then(Json::as_u64)
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
         let same =
             declared(json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]));
         let found = forms::comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
-        assert!(forms::same(spec.field.compare, &found, &there.fields["inputs"]));
+        assert!(forms::same(spec.field.compare, &found, &there.fields.raw()["inputs"]));
         let new = declared(json!([{"name": "c"}]));
         let create = act(of, &names, Act::Create(&new));
         let expected = json!([{"name": "c", "value": ""}]);

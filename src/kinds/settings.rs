@@ -94,7 +94,7 @@ impl Rules for Settings {
         live: Option<&LiveEntry>,
         is_empty: bool,
     ) -> Option<&'static str> {
-        let waits = || match live.map(|live| live.fields.get(name)) {
+        let waits = || match live.map(|live| live.fields.raw().get(name)) {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
             Some(shown) => is_empty && declared.get(name).and_then(Value::plain) != shown,
@@ -317,7 +317,7 @@ mod tests {
                 live(section("settings"), json!({"builds_access_level": level, "topics": ["a"]}))
                     .fields;
             assert_eq!(
-                (&read["jobs_enabled"], &read["tag_list"]),
+                (&read.raw()["jobs_enabled"], &read.raw()["tag_list"]),
                 (&json!(enabled), &json!(["a"]))
             );
         }
@@ -327,14 +327,15 @@ mod tests {
             json!({"builds_access_level": "enabled", "jobs_enabled": false}),
         )
         .fields;
-        assert_eq!(read["jobs_enabled"], json!(false));
-        assert!(!live(section("settings"), json!({})).fields.contains_key("jobs_enabled"));
+        assert_eq!(read.raw()["jobs_enabled"], json!(false));
+        assert!(!live(section("settings"), json!({})).fields.raw().contains_key("jobs_enabled"));
     }
 
     #[test]
     fn a_new_flag_gives_the_own_value_of_the_old_opposite() {
         let of = |scope| kinds::section(scope, "settings").unwrap();
-        let disabled = |scope, raw| live(of(scope), raw).fields.get("emails_disabled").cloned();
+        let disabled =
+            |scope, raw| live(of(scope), raw).fields.raw().get("emails_disabled").cloned();
         let both = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
         for (scope, enabled, expected) in [
             // Off because of a group above.
@@ -355,16 +356,17 @@ mod tests {
         let role = "ci_pipeline_variables_minimum_override_role";
         for (word, restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
             let read = live(section("settings"), json!({role: word})).fields;
-            assert_eq!(read["restrict_user_defined_variables"], restricted, "{word}");
+            assert_eq!(read.raw()["restrict_user_defined_variables"], restricted, "{word}");
         }
         let read = live(section("settings"), json!({"public_jobs": false})).fields;
-        assert_eq!(read["public_builds"], json!(false));
+        assert_eq!(read.raw()["public_builds"], json!(false));
     }
 
     #[test]
     fn the_clean_up_policy_is_compared_by_its_declared_keys() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
-        let read = &live(section("settings"), raw).fields["container_expiration_policy"];
+        let entry = live(section("settings"), raw);
+        let read = &entry.fields.raw()["container_expiration_policy"];
         assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null}));
         for (declared, is_same) in [
             (json!({"cadence": "1d"}), true),
@@ -384,7 +386,10 @@ mod tests {
             json!({"name_regex_delete": "a"}),
         ] {
             let read = live(section("settings"), json!({"container_expiration_policy": raw}));
-            assert_eq!(read.fields["container_expiration_policy"], json!({"name_regex": "a"}));
+            assert_eq!(
+                read.fields.raw()["container_expiration_policy"],
+                json!({"name_regex": "a"})
+            );
         }
     }
 

@@ -119,12 +119,12 @@ mod tests {
     fn a_live_share_has_the_form_of_a_manifest() {
         let share = live(section("shares"), raw());
         assert_eq!(
-            share.fields,
+            *share.fields.raw(),
             object(
                 json!({"group": "acme/Security", "group_access": "reporter", "expires_at": null})
             )
         );
-        assert_eq!(section("shares").name(&share.fields), "acme/security");
+        assert_eq!(section("shares").name(share.fields.raw()), "acme/security");
     }
 
     #[test]

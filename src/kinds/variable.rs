@@ -5,7 +5,7 @@ use crate::{
     operation,
     release::{Known, Release},
     schema::TextOrSecret,
-    secret::looks,
+    secret::judge,
 };
 
 use super::prelude::*;
@@ -148,7 +148,7 @@ impl Rules for Variables {
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
-        if live.fields.get(HIDDEN) == Some(&Json::Bool(true)) {
+        if live.fields.raw().get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
                 return Err(stays_hidden(field));
             }
@@ -160,7 +160,7 @@ impl Rules for Variables {
         }
         // In older releases, an edit of a group's variable ignores the filter and changes any
         // variable with the key.
-        let says_so = live.fields.contains_key(HIDDEN);
+        let says_so = live.fields.raw().contains_key(HIDDEN);
         match job.release {
             _ if says_so || job.release.has(HEEDS_FILTER) => job.plain(),
             Known::NotAsked => Err(Unable::DependsOnRelease),
@@ -203,11 +203,16 @@ impl Rules for Variables {
             report(Fault::error("hidden-variable", "masked", message, help).with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
-        let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));
-        let is_certain = value.is_some_and(|value| looks::credential(value).is_some());
+        let last = declared.get("key").and_then(Value::text).and_then(|key| key.rsplit('_').next());
+        let is_named_so = last.is_some_and(judge::is_named_like_secret);
+        // Many protected values are no secrets, such as the hosts of an environment.
+        let is_likely =
+            is_named_so || value.is_some_and(|value| is_quoted(value) || judge::has_random(value));
+        let flags = ["masked", HIDDEN].into_iter().chain(is_likely.then_some("protected"));
+        let named = flags.into_iter().find(|name| flag(name));
+        let is_certain = value.is_some_and(|value| judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            let is_quoted = |value: &str| value.starts_with("{env:") || value.starts_with("{file:");
             let (is, help) = if value.is_some_and(is_quoted) {
                 ("a reference in quotes, which is text", "take the quotes away".to_owned())
             } else {
@@ -220,6 +225,11 @@ impl Rules for Variables {
             report(Fault::warning("literal-secret", "value", message, help));
         }
     }
+}
+
+/// Whether `value` is a reference that was written in quotes.
+fn is_quoted(value: &str) -> bool {
+    value.starts_with("{env:") || value.starts_with("{file:")
 }
 
 /// Whether the service accepts `value` as masked: one line of at least 8 characters and, unless

@@ -14,8 +14,7 @@ use crate::{
     kind::{self, Shape, forms},
     kinds,
     origin::{Origin, Sourced},
-    secret::Reference,
-    text::mask_url,
+    secret::{Reference, judge::mask_url},
     value::{Fields, Json, Object, Value},
     yaml::write::{self, Item, Node},
 };

@@ -409,7 +409,7 @@ impl Observer {
         }
         let called = |entry: &LiveEntry, id: u64| match of {
             Named::Runner => {
-                let own = entry.fields.get(field).and_then(Json::as_str).unwrap_or_default();
+                let own = entry.fields.raw().get(field).and_then(Json::as_str).unwrap_or_default();
                 let is_plain = !own.is_empty() && own.parse::<u64>().is_err();
                 let means_it = lookups::called(runners, own) == [id];
                 let is_it = is_plain && (means_it || gone.contains(&own.to_lowercase()));
@@ -421,7 +421,7 @@ impl Observer {
             if let Some(id) = entry.id()
                 && let Some(name) = declared.get(&id).cloned().or_else(|| called(&entry, id))
             {
-                entry.fields.insert(field.to_owned(), name);
+                entry.fields.raw_mut().insert(field.to_owned(), name);
             }
             entry
         };

@@ -51,8 +51,8 @@ impl Observer {
                 }
                 if named == Named::Role {
                     let has_it = |live: &LiveEntry| {
-                        section.of.name(&live.fields) == entry.key
-                            && live.fields.get(&field).and_then(Json::as_str) == Some(&name)
+                        section.of.name(live.fields.raw()) == entry.key
+                            && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
                     };
                     if !live.iter().any(has_it) {
                         let roles = self.roles(path).await?;
@@ -67,7 +67,7 @@ impl Observer {
                 }
                 let is_identity = section.of.identity.contains(&&*field);
                 let known = known.get_or_insert_with(|| {
-                    live.iter().map(|entry| section.of.name(&entry.fields)).collect()
+                    live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
                 });
                 if !(is_identity && known.contains(&entry.key)) {
                     names.insert(named, &name, self.id(named, &name).await?);

@@ -99,7 +99,7 @@ impl Observer {
             let declared = section.entries.iter().map(|entry| forms::plain(&entry.values()));
             let found =
                 live.sections.get(section.of.section).and_then(|found| found.entries().ok());
-            let found = found.into_iter().flatten().map(|entry| entry.fields.clone());
+            let found = found.into_iter().flatten().map(|entry| entry.fields.raw().clone());
             for fields in declared.chain(found) {
                 named.extend(forms::sections_named(section.of, &fields));
             }
@@ -206,7 +206,7 @@ impl Observer {
                 continue;
             }
             for entry in entries {
-                let path = entry.fields.get(*name).and_then(Json::as_str);
+                let path = entry.fields.raw().get(*name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
                     groups.insert(id, all(self.levels(path).await)?);
                 }

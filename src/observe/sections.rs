@@ -56,7 +56,7 @@ impl Observer {
             let Some(id) = of.id_of(entry) else { continue };
             let first = of.rules.first(entry, Some(self.caller.id));
             live.names.insert_first(parent.section, id, first);
-            above.entry(of.name(&entry.fields)).or_default().push(id);
+            above.entry(of.name(entry.fields.raw())).or_default().push(id);
         }
         above.retain(|name, _| is_wanted(name));
         if let Some((name, _)) =
@@ -289,7 +289,7 @@ impl Observer {
         Ok(match or_cause(self.client.list_known(request, beside.rows).await)? {
             Ok(others) => entries.map(|mut entry| {
                 let value = (beside.value)(&entry, &others);
-                entry.fields.insert(beside.field.to_owned(), value);
+                entry.fields.raw_mut().insert(beside.field.to_owned(), value);
                 entry
             }),
             // Without that list the field is unknown.
@@ -300,7 +300,7 @@ impl Observer {
 
 /// The name of an entry in a response.
 fn shown_name(of: Section, raw: &Object) -> String {
-    of.name(&of.read(raw, Wanted::Only(&[].into())).fields)
+    of.name(of.read(raw, Wanted::Only(&[].into())).fields.raw())
 }
 
 /// What to do about an answer that the service does not give.

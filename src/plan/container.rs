@@ -389,12 +389,12 @@ impl Planning<'_> {
                 && step.address.section == Some(of.section)
         };
         let live = steps.iter().filter(removes).filter_map(|step| step.live.as_ref());
-        let gone: BTreeSet<_> = live.map(|live| of.name(&live.0.fields)).collect();
+        let gone: BTreeSet<_> = live.map(|live| of.name(live.0.fields.raw())).collect();
         if gone.is_empty() {
             return;
         }
         findings.steps.retain(|step| {
-            let above = step.live.as_ref().and_then(|live| live.0.fields.get(parent.field));
+            let above = step.live.as_ref().and_then(|live| live.0.fields.raw().get(parent.field));
             !above.and_then(Json::as_str).is_some_and(|name| gone.contains(name))
         });
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
@@ -480,7 +480,7 @@ impl Planning<'_> {
         self.in_order().flat_map(|(name, section)| {
             let effects = match self.live.sections.get(name) {
                 Some(Collection::One(Some(live))) if self.is_held(name) => {
-                    section.of.rules.effects(None, &live.fields, &live.fields)
+                    section.of.rules.effects(None, live.fields.raw(), live.fields.raw())
                 }
                 _ => self.declared_effects(name, section),
             };

@@ -109,7 +109,7 @@ impl Planning<'_> {
             let live = self.live.sections.get(name).and_then(|found| found.entries().ok());
             let live = live.into_iter().flatten();
             levels.extend(live.filter_map(|entry| {
-                Some((entry.id()?, Level::parse(entry.fields.get(&level.name)?)?))
+                Some((entry.id()?, Level::parse(entry.fields.raw().get(&level.name)?)?))
             }));
             let declared = section.entries.iter().filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
@@ -164,7 +164,7 @@ impl Planning<'_> {
         let found = self.live.sections.get(section.section).map(Collection::entries);
         let (Some(declared), Some(Ok(entries))) = (declared, found) else { return vec![address] };
         let loses = |entry: &&LiveEntry| {
-            let name = section.name(&entry.fields);
+            let name = section.name(entry.fields.raw());
             let own = declared.entries.iter().find(|own| own.key == name);
             let stays = match own {
                 Some(own) => own.state == State::Present,
@@ -173,12 +173,15 @@ impl Planning<'_> {
             let left = entry.without_grants(section.table(), Named::Group, &[group]).fields;
             let is_declared =
                 |field: &String| own.is_some_and(|own| own.fields.contains_key(field));
-            let mut lost =
-                entry.fields.iter().filter(|(field, value)| left.get(*field) != Some(value));
+            let mut lost = entry
+                .fields
+                .raw()
+                .iter()
+                .filter(|(field, value)| left.raw().get(*field) != Some(value));
             stays && lost.any(|(field, _)| !is_declared(field))
         };
         let entries = entries.iter().filter(loses);
-        entries.map(|entry| address.entry(section.name(&entry.fields))).collect()
+        entries.map(|entry| address.entry(section.name(entry.fields.raw()))).collect()
     }
 
     /// Whether the identity of the entry of `step` is the group in it.

@@ -295,9 +295,9 @@ fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effe
         Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
     });
     sections.flat_map(|(section, entries)| {
-        entries
-            .iter()
-            .flat_map(move |entry| section.rules.effects(entry.id(), &entry.fields, &entry.fields))
+        entries.iter().flat_map(move |entry| {
+            section.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
+        })
     })
 }
 
@@ -415,7 +415,7 @@ fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
         }
         let entries = live.sections.get(name).and_then(|live| live.entries().ok());
         let there = entries.into_iter().flatten().flat_map(|entry| {
-            let effects = section.of.rules.effects(None, &entry.fields, &entry.fields);
+            let effects = section.of.rules.effects(None, entry.fields.raw(), entry.fields.raw());
             effects.into_iter().filter_map(|effect| match effect {
                 Effect::Rule { before, .. } => before,
                 _ => None,

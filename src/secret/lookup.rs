@@ -11,9 +11,11 @@ use std::{
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::field::Secrecy;
+
 use super::{
-    Allowed, Piece, Reference, Secret, is_encoded, is_reserved, known::Known, names::TOKEN_NAMES,
-    struck,
+    Allowed, Piece, Reference, Secret, is_encoded, is_reserved, judge, known::Known,
+    names::TOKEN_NAMES, struck,
 };
 
 /// The characters that a secret in a URL must not contain.
@@ -83,6 +85,8 @@ pub struct Secrets {
     own: Option<OwnToken>,
     found: BTreeMap<Reference, Result<Secret, Missing>>,
     known: Known,
+    /// Whether only known secrets are redacted.
+    shows_credentials: bool,
 }
 
 /// undrift's own token, to recognise it.
@@ -298,13 +302,25 @@ impl Secrets {
         self.known.find(text)
     }
 
-    /// `text` with every known secret redacted: unchanged, escaped or encoded. A second redaction
-    /// changes nothing.
-    pub fn redact(&self, text: &str) -> String {
-        self.redacted(text).into_owned()
+    /// The same, but [`Self::redact`] shows credentials that are not known.
+    #[must_use]
+    pub fn showing_credentials(&self) -> Self {
+        Self { shows_credentials: true, ..self.clone() }
     }
 
-    /// The same, without a copy if there is no secret in `text`.
+    /// `text` with every known secret redacted, and every credential that the [judge] finds masked. A
+    /// second redaction changes nothing.
+    pub fn redact(&self, text: &str) -> String {
+        let text = self.redacted(text);
+        match judge::masked(&text, Secrecy::Open) {
+            _ if self.shows_credentials => text.into_owned(),
+            Cow::Borrowed(_) => text.into_owned(),
+            Cow::Owned(masked) => masked,
+        }
+    }
+
+    /// `text` with every known secret redacted: unchanged, escaped or encoded. Without a copy if
+    /// there is none.
     pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = self.find(text);
         if found.is_empty() { text.into() } else { struck(text, &found).into() }

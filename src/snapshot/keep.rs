@@ -1,11 +1,10 @@
 //! Decides what a snapshot keeps of an answer: the fields that plans use, without secrets.
 //!
 //! The kept fields are listed, never the excluded ones: the fields in the tables of kinds, and what
-//! their data names in addition. A sensitive value, or a URL that may contain a credential, is kept
-//! only if the manifests declare that very value in plain text, because every reader of the
-//! snapshot can read it there. An address that contains a known secret is sensitive, too.
-//! Otherwise it is left out, as if the service did not return it, or
-//! kept as a digest ([`seal`](super::seal)). If leaving it out would mean something, its whole
+//! their data names in addition. A sensitive value, or a text that [may be](judge) or contain a
+//! secret, is kept only if the manifests declare that very value in plain text, because every reader
+//! of the snapshot can read it there. Otherwise it is marked as withheld, as if the service did not
+//! return it, or kept as a digest ([`seal`](super::seal)). If it identifies an entry, the whole
 //! collection counts as not read.
 
 use std::{
@@ -16,16 +15,16 @@ use std::{
 
 use super::{
     question::Parsed,
-    seal::{matters, sealed, withheld},
+    seal::{sealed, withheld},
 };
 use crate::{
     desired::Desired,
     digest::Key,
     field::{Compare, Field, Scope, Secrecy},
-    kind::{Parent, Place, Section, Spec, Wanted, forms},
+    kind::{self, Parent, Place, Section, Spec, Wanted, forms},
     kinds::{self, copies::COMPUTED},
     operation::{self, KeyFilter, Op, Read},
-    secret::Secrets,
+    secret::{Secrets, judge},
     text,
     value::{Json, Object},
 };
@@ -75,9 +74,11 @@ impl Literals {
                     let values = entry.values();
                     let plain = values.iter().filter_map(|(name, value)| {
                         let field = of.field(name);
-                        let counts =
-                            field.secrecy != Secrecy::Open && !forms::is_kept_back(field, &values);
-                        Some((name.clone(), value.plain().filter(|_| counts)?.clone()))
+                        let value = value.plain()?;
+                        let counts = field.secrecy != Secrecy::Open
+                            || judge::holds_secret(value, Secrecy::Open);
+                        let counts = counts && !forms::is_kept_back(field, &values);
+                        counts.then(|| (name.clone(), value.clone()))
                     });
                     let plain = plain.map(|(name, value)| (entry.key.clone(), name, value));
                     literals.plain.entry(key.clone()).or_default().extend(plain);
@@ -197,10 +198,11 @@ impl Keep {
             .flat_map(|section| rows.iter().zip(&kept).map(move |of| (section, of)))
         {
             let rest = |name: &&String| {
-                kept.get(name.as_str()).is_none() && !COMPUTED.contains(&name.as_str())
+                kept.get(name.as_str()).is_none_or(kind::is_withheld)
+                    && !COMPUTED.contains(&name.as_str())
             };
             let rest: Object = row.iter().filter(|(name, _)| rest(name)).map(own).collect();
-            let name = section.name(&section.read(row, Wanted::All).fields);
+            let name = section.name(section.read(row, Wanted::All).fields.raw());
             if seen.insert(name, rest.clone()).is_some_and(|other| other != rest) {
                 return Err(format!(
                     "two {} are alike in all that is kept",
@@ -252,25 +254,25 @@ impl Keep {
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
         for name in extra.filter(|_| !matches!(home.place, Place::Container(_))) {
-            let value = raw.get(name).filter(|value| !self.holds_secret(value));
-            kept.extend(value.map(|value| (name.to_owned(), self.shown(value))));
+            let value = raw.get(name).filter(|value| !self.may_be_secret(value));
+            kept.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
             let modern = spec.field.replaced_by.as_deref();
             let modern = modern.filter(|name| section.table().get(name).is_none());
             let modern = modern.and_then(|name| Some((name, raw.get(name)?)));
-            let modern = modern.filter(|(_, value)| !self.holds_secret(value));
-            kept.extend(modern.map(|(name, value)| (name.to_owned(), self.shown(value))));
+            let modern = modern.filter(|(_, value)| !self.may_be_secret(value));
+            kept.extend(modern.map(|(name, value)| (name.to_owned(), value.clone())));
             let Some(live) = spec.field.live_name(&spec.name) else { continue };
             let Some(value) = raw.get(live) else { continue };
             if !self.is_sensitive(section, spec, path, value, raw) {
-                kept.insert(live.to_owned(), self.open(spec, value));
+                kept.insert(live.to_owned(), open(spec, value));
             } else if let Some(sealed) = self.sealed(section, path, spec, raw, value) {
                 kept.insert(live.to_owned(), sealed);
-            } else if matters(section, spec) {
+            } else if section.identity.contains(&spec.name.as_str()) {
                 return Err(withheld(section, live).message);
             } else {
-                kept.remove(live);
+                kept.insert(live.to_owned(), kind::withheld_field());
             }
         }
         let sensitive = |name: &str| {
@@ -298,10 +300,15 @@ impl Keep {
         raw: &Object,
         value: &Json,
     ) -> Option<Json> {
-        let is_alone = !section.is_in_object();
+        let is_alone = !section.is_in_object() && spec.field.secrecy != Secrecy::Open;
         let key = self.key.as_ref();
         let shows_url = !self.holds_secret(value);
         is_alone.then(|| sealed(key, section, path, spec, raw, value, shows_url)).flatten()
+    }
+
+    /// Whether a text of unknown meaning may be secret.
+    fn may_be_secret(&self, value: &Json) -> bool {
+        self.holds_secret(value) || judge::holds_secret(value, Secrecy::Open)
     }
 
     /// Whether a text in `value` contains a secret of this run.
@@ -324,18 +331,17 @@ impl Keep {
         raw: &Object,
     ) -> bool {
         let Field { secrecy, compare, .. } = &spec.field;
-        if *secrecy != Secrecy::Open && self.holds_secret(value) {
+        if self.holds_secret(value) {
             return true;
         }
-        let may_be = match (secrecy, value) {
-            (Secrecy::Open, _) | (_, Json::Null) => false,
-            (Secrecy::Address, Json::String(url)) => text::mask_url(url) != url.as_str(),
-            _ => true,
+        let may_be = match secrecy {
+            Secrecy::Open | Secrecy::Address => judge::holds_secret(value, *secrecy),
+            Secrecy::Sensitive | Secrecy::Reference => !value.is_null(),
         };
         let key = (section.home.scope, path.to_owned(), section.section);
         let is_identity = section.identity.contains(&spec.name.as_str());
         let is_declared = || {
-            let name = section.name(&section.read(raw, Wanted::All).fields);
+            let name = section.name(section.read(raw, Wanted::All).fields.raw());
             let mut plain = self.literals.plain.get(&key).into_iter().flatten();
             // Responses do not contain the parent.
             let is_nested = section.home.parent.is_some();
@@ -352,47 +358,27 @@ impl Keep {
         may_be && !is_declared()
     }
 
-    /// The value of a field that is not sensitive. Names in it are kept by id.
-    fn open(&self, spec: &Spec, value: &Json) -> Json {
-        let names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
-        match value {
-            Json::Array(rows) if spec.field.names_entries.is_some() => {
-                let row = |row: &Json| {
-                    let named =
-                        ["id", "name"].map(|name| (name.to_owned(), self.shown(&row[name])));
-                    Json::Object(named.into_iter().collect())
-                };
-                rows.iter().map(row).collect()
-            }
-            Json::Array(rows) if names && rows.iter().all(Json::is_object) => bones(value),
-            _ => self.shown(value),
-        }
-    }
-
-    /// A value of unknown meaning: text without credentials, and only the [`bones`] of an object.
+    /// A value of unknown meaning: text without what may be secret, and only the [`bones`] of an
+    /// object.
     fn plain(&self, value: &Json) -> Json {
         match value {
             Json::Object(_) | Json::Array(_) => bones(value),
-            one => self.shown(one),
-        }
-    }
-
-    /// `value` without credentials, as plans show it.
-    fn shown(&self, value: &Json) -> Json {
-        match value {
-            Json::String(text) => {
-                let secrets = text::url_secrets(text).into_iter();
-                let users = secrets.filter(|range| text[range.end..].starts_with('@'));
-                let text = text::mask_ranges(text, &users.collect::<Vec<_>>()).into_owned();
-                self.secrets.redact(&text).into()
-            }
-            Json::Array(items) => items.iter().map(|item| self.shown(item)).collect(),
-            Json::Object(object) => {
-                let shown = |(name, value): (&String, &Json)| (name.clone(), self.shown(value));
-                Json::Object(object.iter().map(shown).collect())
-            }
+            Json::String(text) => self.secrets.redact(text).into(),
             other => other.clone(),
         }
+    }
+}
+
+/// The value of a field that is not sensitive. Names in it are kept by id.
+fn open(spec: &Spec, value: &Json) -> Json {
+    let names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
+    match value {
+        Json::Array(rows) if spec.field.names_entries.is_some() => {
+            let row = |row: &Json| serde_json::json!({ "id": row["id"], "name": row["name"] });
+            rows.iter().map(row).collect()
+        }
+        Json::Array(rows) if names && rows.iter().all(Json::is_object) => bones(value),
+        _ => value.clone(),
     }
 }
 

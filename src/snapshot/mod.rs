@@ -14,6 +14,8 @@
 mod contents;
 pub mod file;
 mod keep;
+#[cfg(test)]
+mod leaks;
 mod offline;
 mod question;
 mod seal;

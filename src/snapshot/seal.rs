@@ -8,6 +8,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,9 +17,12 @@ use crate::{
     desired::{Desired, Entry},
     digest::Key,
     field::{Compare, Scope, Secrecy},
-    kind::{Section, Spec},
-    secret::{Secrets, looks},
-    text::{self, MASK, mask_url},
+    kind::{self, Section, Spec},
+    secret::{
+        Secrets,
+        judge::{self, mask_url},
+    },
+    text::{self, MASK},
     value::{Json, Object, Value},
 };
 
@@ -66,6 +70,10 @@ pub(super) fn sealed(
     (!sealed.is_empty()).then_some(Json::Object(sealed))
 }
 
+fn url_secrets(url: &str) -> Vec<Range<usize>> {
+    judge::secrets(url, Secrecy::Address)
+}
+
 fn is_url_of_identity(section: Section, spec: &Spec) -> bool {
     spec.field.secrecy == Secrecy::Address && section.identity.contains(&spec.name.as_str())
 }
@@ -76,10 +84,10 @@ fn masked(url: &str) -> Option<String> {
     let is_web = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
         && url.matches("://").count() == 1;
     let (masked, normal) = (mask_url(url), text::normal_url(url));
-    let is_secret = |part: &str| looks::is_like_secret(part) || looks::credential(part).is_some();
+    let is_secret = |part: &str| judge::may_be_secret(part, Secrecy::Sensitive);
     let is_open = is_web
         && url.chars().all(is_plain)
-        && text::url_secrets(url).len() == text::url_secrets(&normal).len()
+        && url_secrets(url).len() == url_secrets(&normal).len()
         && !masked.split(MASK).any(is_secret);
     is_open.then(|| masked.into_owned())
 }
@@ -93,7 +101,7 @@ fn says_all(spec: &Spec, url: &str) -> bool {
 fn unmasked(masked: &str, nonce: &str) -> Option<String> {
     let mut url = String::new();
     let mut from = 0;
-    for range in text::url_secrets(masked) {
+    for range in url_secrets(masked) {
         url.push_str(&masked[from..range.start]);
         url.push_str(nonce);
         from = range.end;
@@ -163,7 +171,7 @@ impl Unsealing {
     /// The entries of `section` below `path`, or the single object, with all values that are known.
     ///
     /// # Errors
-    /// If an unknown value belongs to an identity and may be a declared one, or would count as null.
+    /// If an unknown value belongs to an identity and may be a declared one.
     pub(super) fn unseal(&self, section: Section, path: &str, json: Json) -> Result<Json, Failed> {
         match json {
             Json::Array(entries) => {
@@ -194,10 +202,10 @@ impl Unsealing {
                     };
                     match value {
                         Some(value) => drop(raw.insert(live.to_owned(), value)),
-                        None if matters(section, spec) => {
+                        None if section.identity.contains(&spec.name.as_str()) => {
                             return Err(undecided(section, live, digest.is_some()));
                         }
-                        None => drop(raw.remove(live)),
+                        None => drop(raw.insert(live.to_owned(), kind::withheld_field())),
                     }
                 }
                 Ok(Json::Object(raw))
@@ -264,11 +272,6 @@ impl Unsealing {
     }
 }
 
-/// Whether the absence of a field in an answer has a meaning.
-pub(super) fn matters(section: Section, spec: &Spec) -> bool {
-    section.identity.contains(&spec.name.as_str()) || spec.field.nullable
-}
-
 /// Why an entry is unknown without a field.
 pub(super) fn withheld(section: Section, live: &str) -> Failed {
     Failed::because(format!("the `{live}` of a {} may hold a credential", section.noun))
@@ -302,11 +305,17 @@ mod tests {
             ("https://bob:a'b@h.example/", None),
             ("https://bob:pwh.example/x", None),
             ("bob:pw@h.example", None),
+            (
+                "https://HOOKS.slack.com/services/T0/B0/abcdefgh?a=b",
+                Some("https://HOOKS.slack.com/services/***?a=***"),
+            ),
+            (
+                "https://h.example/wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY?a=b",
+                Some("https://h.example/***?a=***"),
+            ),
+            ("https://h.example/?glpat-abcDEF123456789=b", Some("https://h.example/?***=***")),
             // The rest looks like a secret.
-            ("https://HOOKS.slack.com/services/T0/B0/abcdefgh?a=b", None),
-            ("https://h.example/wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY?a=b", None),
             ("https://h.example/https://bob:pw@h2.example/?a=b", None),
-            ("https://h.example/?glpat-abcDEF123456789=b", None),
         ] {
             assert_eq!(masked(url).as_deref(), shown, "{url}");
         }

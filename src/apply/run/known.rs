@@ -148,7 +148,7 @@ impl Known {
         let own = container.address();
         let read = self.live.sections.iter().find_map(|(name, collection)| {
             let of = kinds::section(container.scope, name)?;
-            let at = |entry: &LiveEntry| own.section(of.section).entry(of.name(&entry.fields));
+            let at = |entry: &LiveEntry| own.section(of.section).entry(of.name(entry.fields.raw()));
             let mut entries = collection.entries().ok()?.iter();
             of.id_of(entries.find(|entry| at(entry).to_string() == address)?)
         });
@@ -490,8 +490,9 @@ mod tests {
             let answer = json!({"key": key, "value": value, "environment_scope": "*"});
             let (step, request) = (step(&container, "variables"), VARIABLE_CREATE.request());
             known.hear(&container, &step, &request, &answer, Some(1), Duration::ZERO);
-            let text =
-                |entry: &LiveEntry, name: &str| entry.fields[name].as_str().unwrap().to_owned();
+            let text = |entry: &LiveEntry, name: &str| {
+                entry.fields.raw()[name].as_str().unwrap().to_owned()
+            };
             let entries = known.live.sections["variables"].entries().unwrap().iter();
             let found: Vec<_> =
                 entries.map(|entry| [text(entry, "key"), text(entry, "value")].join(" ")).collect();

@@ -22,7 +22,7 @@ use crate::{
     digest::Key,
     manifest::Config,
     report::SnapshotSource,
-    secret::Secrets,
+    secret::{Secrets, judge},
     snapshot::{self, Head, Offline, Recorder, Snapshot, file::MAX_BYTES},
     text,
 };
@@ -282,7 +282,7 @@ impl crate::cli::connect::ConnectArgs {
             let message = format!(
                 "the snapshot is of `{}`, and {who} names `{}`",
                 text::escape(target),
-                text::mask_url(url)
+                judge::mask_url(url)
             );
             let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
             failure.help("take a snapshot of that service, or use that of this one")

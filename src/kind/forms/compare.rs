@@ -15,6 +15,7 @@ use super::{plain_text, rows};
 use crate::{
     field::{Compare, Secrecy},
     kind::{FieldOf, Identity, Section},
+    secret::judge,
     text,
     value::Json,
 };
@@ -29,11 +30,15 @@ pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
             Some(_) => text.to_lowercase(),
             None => normal(field.compare, &text).into_owned(),
         };
-        let shown = match field.secrecy {
-            _ if field.names.is_some() || field.compare == Compare::Location => key.clone(),
-            Secrecy::Address => text::mask_url(&text).into_owned(),
-            _ if field.compare == Compare::PublicKey => fingerprint(&key),
+        let shown = match field.compare {
+            _ if field.names.is_some() => key.clone(),
+            Compare::Location => key.clone(),
+            Compare::PublicKey => fingerprint(&key),
             _ => text,
+        };
+        let shown = match field.secrecy {
+            Secrecy::Open => shown,
+            secrecy => judge::masked(&shown, secrecy).into_owned(),
         };
         Some((shown, key))
     };

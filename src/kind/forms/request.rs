@@ -7,7 +7,7 @@ use crate::{
     kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
     level::Level,
     planted::Bug,
-    secret::looks,
+    secret::judge::{self, Credential},
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -53,7 +53,7 @@ pub fn edit_body(
     changed: &[&str],
     names: &Names,
 ) -> Result<Fields, Unable> {
-    let needed = section.rules.needed(&live.fields);
+    let needed = section.rules.needed(live.fields.raw());
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
         // A field that cannot be compared is not sent with other changes.
@@ -71,14 +71,14 @@ pub fn edit_body(
         if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
             && let Value::Plain(rows) = &value
         {
-            value = Value::Plain(spec.delta(rows, live.fields.get(name)));
+            value = Value::Plain(spec.delta(rows, live.fields.raw().get(name)));
         }
         body.insert(sent_name, value);
     }
     let known = |name: &str| {
         // A live URL has lost its credentials.
         let found =
-            || live.fields.get(name).filter(|_| section.field(name).secrecy == Secrecy::Open);
+            || live.fields.raw().get(name).filter(|_| section.field(name).secrecy == Secrecy::Open);
         declared.get(name).cloned().or_else(|| found().map(|value| Value::Plain(value.clone())))
     };
     add_needed(section, &mut body, known, names)?;
@@ -120,7 +120,7 @@ fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bo
 
 /// Whether responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
-    let hides = |flag| live.fields.get(flag) == Some(&Json::Bool(true));
+    let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
     field.hidden_by.as_deref().is_some_and(hides)
 }
 
@@ -132,10 +132,10 @@ pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
         && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
 }
 
-/// The sort of credential in `value` or below it.
-pub fn credential(value: &Json) -> Option<&'static str> {
+/// The credential that is certainly in `value` or below it.
+pub fn credential(value: &Json) -> Option<Credential> {
     match value {
-        Json::String(text) => looks::credential(text),
+        Json::String(text) => judge::credential(text),
         Json::Array(items) => items.iter().find_map(credential),
         Json::Object(fields) => fields.values().find_map(credential),
         _ => None,
@@ -171,7 +171,7 @@ pub fn repeated(
         return Err(Unable::Unseen(cause.help("declare it, and the edit sends what is declared")));
     }
     let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
-        let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
+        let value = live.fields.raw().get(&spec.name).filter(|value| !value.is_null())?;
         let (name, sent) = sent(section, &spec.name, &value.clone().into(), names).ok()?;
         Some((name, sent.plain()?.clone()))
     });
@@ -191,10 +191,10 @@ pub fn lacking(
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.tier <= live.tier
-            && section.rules.has(&live.fields, &spec.name)
+            && section.rules.has(live.fields.raw(), &spec.name)
     };
     let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
-    let lacking = specs.filter(|spec| !live.fields.contains_key(&spec.name));
+    let lacking = specs.filter(|spec| !live.fields.raw().contains_key(&spec.name));
     let lacking: Vec<_> = lacking.map(|spec| spec.name.as_str()).collect();
     (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
 }

@@ -210,7 +210,7 @@ mod tests {
     fn a_live_row_is_identified_by_user_or_group_before_level() {
         let there = live(section("protected_branches"), branch());
         let rows = json!([{"id": 1, "user_id": 3}, {"id": 2, "access_level": "no_access"}, {"id": 4, "group_id": 5}]);
-        assert_eq!(there.fields["allowed_to_push"], rows);
+        assert_eq!(there.fields.raw()["allowed_to_push"], rows);
         assert_eq!(there.tier, Tier::Premium, "without a licence no rule names anybody");
     }
 

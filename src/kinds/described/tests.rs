@@ -283,7 +283,7 @@ fn grants_change_row_by_row_and_are_guarded() {
     assert_eq!(sent[0].body_fields(), Some(&testing::fields(body)));
 
     let after = json!({"name": "prod", "deploy_access_levels": [{"access_level": "developer"}, {"user_id": 5}, {"group_id": 6}]});
-    let effects = of.rules.effects(None, &live.fields, &object(after));
+    let effects = of.rules.effects(None, live.fields.raw(), &object(after));
     let [Effect::Rule { before: Some(before), after: Some(after) }, rest @ ..] = &effects[..]
     else {
         panic!("{effects:?}")

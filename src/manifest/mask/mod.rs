@@ -12,7 +12,7 @@ use super::read::templates;
 use crate::{
     diagnostic::Source,
     field::{Field, Secrecy},
-    secret::looks,
+    secret::judge::{self, Credential},
     text::{self, is_name},
     value::Json,
     yaml::{Data, Key, Node, Parsed},
@@ -173,7 +173,7 @@ impl Walk<'_> {
             Data::List(items) => items.iter().all(is_plain),
             _ => is_plain(value),
         };
-        if !is_shown || !is_name(&key.name) || looks::is_named_like_secret(&key.name) {
+        if !is_shown || !is_name(&key.name) || judge::is_named_like_secret(&key.name) {
             return false;
         }
         let known: Vec<_> = properties.keys().map(String::as_str).collect();
@@ -200,7 +200,7 @@ impl Walk<'_> {
         let inner = quote
             .map_or(written, |quote| written.trim_start_matches(quote).trim_end_matches(quote));
         let start = range.start + (written.len() - inner.len()) / 2;
-        match text::address_secrets(inner).filter(|_| value.text() == Some(inner)) {
+        match judge::address_secrets(inner).filter(|_| value.text() == Some(inner)) {
             Some(secrets) => self
                 .hidden
                 .extend(secrets.into_iter().map(|secret| start + secret.start..start + secret.end)),
@@ -211,7 +211,9 @@ impl Walk<'_> {
     /// Adds the parts on other lines than the key. They may contain anything, because quotes and
     /// indentation are often wrong.
     fn rest_of_lines(&mut self, node: &Node, after: usize) {
-        if self.quality == Quality::Loaded && !node.text().is_some_and(looks::is_like_secret) {
+        if self.quality == Quality::Loaded
+            && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
+        {
             return;
         }
         let Some(value) = self.text.get(after..node.span.end) else { return };
@@ -225,7 +227,7 @@ impl Walk<'_> {
 /// Whether it certainly is or contains a credential. A credential at its place in a URL is hidden
 /// without the rest of the URL.
 fn is_credential(node: &Node) -> bool {
-    node.text().and_then(looks::credential).is_some_and(|what| what != looks::PASSWORD)
+    node.text().and_then(judge::credential).is_some_and(|what| what != Credential::Password)
 }
 
 /// The value of a key that ends at `key_end`, from the colon on: a secret that begins with `&` or

@@ -233,7 +233,7 @@ fn faults_of_all_parts_count_together() {
     let schema = |i| format!("  - {{key: A{i}, value: 1}}\n");
     let check = |i| {
         format!(
-            "  - {{key: B{i}, value: short, masked: true}}\n  - {{key: C{i}, value: a, protected: true}}\n"
+            "  - {{key: B{i}, value: short, masked: true}}\n  - {{key: C{i}_TOKEN, value: a, protected: true}}\n"
         )
     };
     let entries: String = (0..60).map(schema).chain((0..60).map(check)).collect();

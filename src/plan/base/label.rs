@@ -110,7 +110,7 @@ impl Pair<'_> {
     /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
         let Some(section) = section(self.declared, &step.address) else { return false };
-        let name = step.found().map(|live| section.of.name(&live.fields));
+        let name = step.found().map(|live| section.of.name(live.fields.raw()));
         let address = self.declared.address();
         section.entries.iter().filter(|entry| entry.state == State::Present).any(|entry| {
             Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
@@ -189,7 +189,7 @@ impl Pair<'_> {
             let own = all().find(|own| own.address == step.address);
             let (section, entry) = entry(self.head, &step.address).or_else(|| {
                 let section = section(self.head, &step.address)?;
-                let name = section.of.name(&step.found()?.fields);
+                let name = section.of.name(step.found()?.fields.raw());
                 Some((section, section.entries.iter().find(|entry| entry.key == name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
@@ -288,9 +288,9 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
     let Some((of, found)) = of.zip(step.found().cloned()) else { return also(step) };
     let provides = |change: &&mut Change| {
         let Shown::Value(value) = &*change.after else { return false };
-        let mut after = found.fields.clone();
+        let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
-        let effects = of.of.rules.effects(found.id(), &found.fields, &after);
+        let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::Provides(capability))
     };
     let mut provide = step.changes.iter_mut().filter(provides).peekable();

@@ -48,7 +48,7 @@ impl Rest {
                 }
                 continue;
             }
-            let name = step.found().map(|live| section.of.name(&live.fields));
+            let name = step.found().map(|live| section.of.name(live.fields.raw()));
             let own = section.entries.iter().position(|entry| {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())

@@ -43,7 +43,7 @@ impl Recording<'_> {
     pub(super) fn step(self, step: &diff::Step) -> Step {
         assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
         let about = SavedSections::of(step);
-        let live = step.found().map(|live| &live.fields);
+        let live = step.found().map(|live| live.fields.raw());
         let change = |change: &diff::Change| {
             let found = live.and_then(|live| live.get(&*change.field));
             let found = found.filter(|_| about.is_secret(|spec| *spec.name == *change.field));

@@ -253,7 +253,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         let Some(Ok(entries)) = known.live.sections.get(of.section).map(Collection::entries) else {
             return true;
         };
-        let is_it = |entry: &&LiveEntry| Some(&*of.name(&entry.fields)) == address.entry.as_deref();
+        let is_it =
+            |entry: &&LiveEntry| Some(&*of.name(entry.fields.raw())) == address.entry.as_deref();
         entries.iter().find(is_it).is_none_or(|now| walk.step.leaves(of, now))
     }
 

@@ -5,7 +5,7 @@ use crate::{
     kinds::{self, words},
     level::Level,
     manifest::mask::may_be_secret,
-    secret::looks,
+    secret::judge,
     text::is_name,
     value::Json,
     yaml::{Data, Key, Node, write::scalar},
@@ -151,7 +151,7 @@ impl Located<'_> {
             _ => Vec::new(),
         };
         let is_shown =
-            |text: &String| (1..LONGEST).contains(&text.len()) && looks::credential(text).is_none();
+            |text: &String| (1..LONGEST).contains(&text.len()) && judge::credential(text).is_none();
         let fits = self.is_marked()
             && !texts.is_empty()
             && texts.iter().all(is_shown)
@@ -191,7 +191,7 @@ fn plain(node: &Node) -> Option<String> {
     let text = scalar_text(node).filter(|_| !matches!(node.data, Data::Bool(_)))?;
     let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     let is_shown = (1..LONGEST).contains(&text.len()) && !is_odd;
-    (is_shown && looks::credential(&text).is_none()).then_some(text)
+    (is_shown && judge::credential(&text).is_none()).then_some(text)
 }
 
 /// What a field may hold.

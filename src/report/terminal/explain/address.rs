@@ -308,8 +308,8 @@ fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let (name, within) = subject.field.split_first()?;
     let entries = live.sections.get(of.section)?.entries().ok()?;
     let entry =
-        entries.iter().find(|live| of.shape != Shape::List || of.name(&live.fields) == key)?;
-    let shown = shown_live(of.table().get(name), entry.fields.get(name), &live.names);
+        entries.iter().find(|live| of.shape != Shape::List || of.name(live.fields.raw()) == key)?;
+    let shown = shown_live(of.table().get(name), entry.fields.raw().get(name), &live.names);
     // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {

@@ -1,0 +1,669 @@
+//! The one judgement over what may be a secret: by the name of a value, by its form, and by the
+//! secrecy of its field.
+//!
+//! Whatever leaves the program asks it: reports, snapshots, manifests, quotations and names of
+//! entries. In doubt, a value counts as a secret: leaving it out costs a line, but a secret in Git is
+//! compromised. The secrecy of the field is the degree of doubt: a text of an open field is shown
+//! unless it has the form of a credential; in an address, each part that may be one is hidden.
+
+use std::{borrow::Cow, ops::Range, sync::LazyLock};
+
+use aho_corasick::AhoCorasick;
+use percent_encoding::percent_decode_str;
+
+use crate::{field::Secrecy, text::mask_ranges, value::Json};
+
+/// Words in names of secrets, in upper case.
+const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL CREDENTIALS CREDS \
+    DSN JWT KEY KEYS LICENSE PASS PASSPHRASE PASSWD PASSWORD PAT PRIVATE PWD SALT SECRET SECRETS \
+    SIG SIGNATURE TOKEN";
+/// The ends of names of secrets.
+const ENDS: [&str; 5] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
+/// The beginnings of tokens of well-known services. Ordinary text does not start like this.
+const TOKENS: &str = "AGE-SECRET-KEY- AIza AKIA ASIA GR1348941 SG. dckr_pat_ doo_v1_ dop_v1_ eyJ \
+    ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glagent- glcbt- gldt- glffct- glft- glimt- gloas- glpat- \
+    glptt- glrt- glsoat- glwt- hvs. npm_ pypi- rk_live_ shpat_ sk_live_ xapp- xoxa- xoxb- xoxe- \
+    xoxp- xoxr- xoxs- ya29.";
+/// Beginnings of tokens that ordinary text may have too: the rest must be random.
+const LIKE_TOKENS: &str = "hf_ sk- sk_";
+/// The minimum length of a token, and of what follows its beginning.
+const SHORTEST: [usize; 2] = [16, 10];
+/// Other beginnings of secrets, with at least 8 characters more.
+const BEGINNINGS: &str = "-----BEGIN AKIA AIza eyJ glp sk- sk_ xox";
+/// The minimum length of a value whose name is that of a secret, and of the secret in an address.
+const NAMED: usize = 8;
+/// The minimum length of a run of letters and digits that may be a secret.
+const LONG: usize = 20;
+/// The minimum length if all of them are hexadecimal digits.
+const LONG_HEX: usize = 32;
+/// The minimum entropy of a secret in bits per character.
+const BITS: f64 = 3.5;
+/// The beginnings of URLs that allow anyone who knows them to write.
+const SECRET_ADDRESSES: &str = "api.telegram.org/bot discord.com/api/webhooks/ \
+    discordapp.com/api/webhooks/ events.pagerduty.com/integration/ \
+    hooks.slack.com/services/ hooks.slack.com/triggers/ hooks.slack.com/workflows/ \
+    hooks.zapier.com/hooks/ maker.ifttt.com/trigger/ open.feishu.cn/open-apis/bot/ \
+    open.larksuite.com/open-apis/bot/ outlook.office.com/webhook/ \
+    outlook.office365.com/webhook/ webexapis.com/v1/webhooks/incoming/ \
+    webhook.office.com/webhookb2/";
+
+/// Where a part that may be a secret can begin: `://`, `=`, a key, or a token.
+static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
+    let tokens = TOKENS.split_whitespace().chain(LIKE_TOKENS.split(' '));
+    let markers: Vec<_> = ["://", "=", KEY].into_iter().chain(tokens).collect();
+    let first_like = markers.len() - LIKE_TOKENS.split(' ').count();
+    (AhoCorasick::new(markers).expect("a few short patterns"), first_like)
+});
+
+/// What a private key has in its first line.
+const KEY: &str = "PRIVATE KEY";
+
+/// What may be secret, from the most certain on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Credential {
+    /// It has the form of a known token.
+    Token,
+    /// A private key.
+    PrivateKey,
+    /// A password in a URL.
+    Password,
+    /// A value whose name is that of a secret.
+    Parameter,
+    /// A URL that allows anyone who knows it to write.
+    Address,
+    /// A part that may be anything: not judged in open fields.
+    Doubt,
+}
+
+impl Credential {
+    /// The end of a sentence that starts with "it has".
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Token => "a token",
+            Self::PrivateKey => "a private key",
+            Self::Password => "a password",
+            Self::Parameter => "a secret parameter",
+            Self::Address => "an address that is a secret",
+            Self::Doubt => "a possible secret",
+        }
+    }
+}
+
+/// Whether `name` is a typical name of a secret: it contains or ends with one of the words.
+pub fn is_named_like_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| {
+        WORDS.split(' ').any(|known| known == word) || ENDS.iter().any(|end| word.ends_with(end))
+    })
+}
+
+/// The parts of `text`, a value of a field with this `secrecy`, that may be secret: ordered and
+/// merged. A sensitive value is never shown; of one, these are the reasons not to write it into a
+/// file either.
+pub fn secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
+    let mut ranges: Vec<_> = found(text, secrecy).into_iter().map(|(_, range)| range).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let overlaps = next.start < range.end;
+        if overlaps {
+            range.end = range.end.max(next.end);
+        }
+        overlaps
+    });
+    ranges
+}
+
+/// `text` without its [`secrets`].
+pub fn masked(text: &str, secrecy: Secrecy) -> Cow<'_, str> {
+    mask_ranges(text, &secrets(text, secrecy))
+}
+
+/// `url` without possible credentials.
+pub fn mask_url(url: &str) -> Cow<'_, str> {
+    masked(url, Secrecy::Address)
+}
+
+/// Whether `text` has a part that may be secret.
+pub fn may_be_secret(text: &str, secrecy: Secrecy) -> bool {
+    masked(text, secrecy) != text
+}
+
+/// Whether a text in `value`, or in a list or mapping in it, has a part that may be secret.
+pub fn holds_secret(value: &Json, secrecy: Secrecy) -> bool {
+    match value {
+        Json::String(text) => may_be_secret(text, secrecy),
+        Json::Array(items) => items.iter().any(|item| holds_secret(item, secrecy)),
+        Json::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| may_be_secret(name, secrecy) || holds_secret(value, secrecy)),
+        _ => false,
+    }
+}
+
+/// A live value of a field with this `secrecy` as it may be shown; `None` if it is hidden.
+pub fn shown(value: &Json, secrecy: Secrecy) -> Option<Json> {
+    match (value, secrecy) {
+        (_, Secrecy::Sensitive | Secrecy::Reference) => None,
+        (Json::String(url), Secrecy::Address) => Some(mask_url(url).into()),
+        _ => (!holds_secret(value, Secrecy::Open)).then(|| value.clone()),
+    }
+}
+
+/// The credential that is certainly in `text`.
+pub fn credential(text: &str) -> Option<Credential> {
+    found(text, Secrecy::Open).into_iter().map(|(what, _)| what).min()
+}
+
+/// Whether `text` is too irregular to be written by a person. Digests and UUIDs are not.
+pub fn has_random(text: &str) -> bool {
+    text.split(|c| !is_of_token(c)).any(|part| is_random(part, false))
+}
+
+/// As [`secrets`], with the sort of each, in no order.
+fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
+    let mut found = Vec::new();
+    let (markers, first_like) = &*MARKERS;
+    let mut urls_end = 0;
+    for marker in markers.find_iter(text) {
+        let (start, end) = (marker.start(), marker.end());
+        match marker.pattern().as_usize() {
+            0 if start >= urls_end => urls_end = url(text, end, &mut found),
+            0 => {}
+            1 => found.extend(pair(text, start).map(|range| (Credential::Parameter, range))),
+            2 => found.extend(key(text, start).map(|range| (Credential::PrivateKey, range))),
+            pattern => {
+                let is_like = pattern >= *first_like;
+                found.extend(token(text, start, end, is_like).map(|of| (Credential::Token, of)));
+            }
+        }
+    }
+    // Paths of requests contain texts percent-encoded.
+    let ends = |c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c);
+    let encoded = text.contains('%').then(|| text.split(ends)).into_iter().flatten();
+    for part in encoded.filter(|part| part.contains('%')) {
+        let decoded = percent_decode_str(part).decode_utf8_lossy();
+        let what = Some(&decoded).filter(|decoded| *decoded != part).and_then(|of| credential(of));
+        found.extend(what.map(|what| (what, range_of(text, part))));
+    }
+    match secrecy {
+        Secrecy::Open => found.retain(|(what, _)| *what != Credential::Doubt),
+        Secrecy::Address => {}
+        Secrecy::Sensitive | Secrecy::Reference => {
+            let words = text.split(|c: char| !is_of_token(c));
+            let is_doubtful = |word: &str| {
+                is_random(word, true)
+                    || word.split('/').any(|part| {
+                        BEGINNINGS.split(' ').any(|first| is_longer(part, first, NAMED))
+                    })
+            };
+            let doubtful = words.filter(|word| is_doubtful(word));
+            found.extend(doubtful.map(|word| (Credential::Doubt, range_of(text, word))));
+            found.extend(text.find(KEY).map(|at| (Credential::Doubt, at..text.len())));
+        }
+    }
+    found
+}
+
+/// The place of `part` in `text`.
+fn range_of(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+/// Whether `word` starts with `beginning` and has at least `least` more bytes.
+fn is_longer(word: &str, beginning: &str, least: usize) -> bool {
+    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= least)
+}
+
+/// The token at `start` whose beginning ends at `end`.
+fn token(text: &str, start: usize, end: usize, is_like: bool) -> Option<Range<usize>> {
+    let before = &text[..start];
+    let is_encoded = before.len() >= 3 && before.as_bytes()[start - 3] == b'%';
+    if !is_encoded && before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let mut stop = end;
+    for (at, c) in text[end..].char_indices() {
+        let next = text[end + at + c.len_utf8()..].chars().next();
+        if !is_part(c) && (c != '.' || !next.is_some_and(is_part)) {
+            break;
+        }
+        stop = end + at + c.len_utf8();
+    }
+    let (token, rest) = (&text[start..stop], &text[end..stop]);
+    let is_long = token.len() >= SHORTEST[0] && rest.len() >= SHORTEST[1];
+    (is_long && (!is_like || is_random(rest, false))).then_some(start..stop)
+}
+
+/// The private key whose first line has [`KEY`] at `at`.
+fn key(text: &str, at: usize) -> Option<Range<usize>> {
+    let rest = text[at + KEY.len()..].trim_start_matches(" BLOCK");
+    let start = text[..at].rfind("-----").filter(|_| rest.starts_with("-----"))?;
+    if !text[start..].starts_with("-----BEGIN") {
+        return None;
+    }
+    let end = text[at..].find("-----END").map(|end| at + end);
+    let line = end.and_then(|end| Some(end + text[end + 8..].find("-----")? + 13));
+    Some(start..line.unwrap_or(text.len()))
+}
+
+/// The value after the `=` at `equals`, if its name is that of a secret.
+fn pair(text: &str, equals: usize) -> Option<Range<usize>> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.%[]".contains(c);
+    let name = text[..equals].rsplit(|c| !is_of_name(c)).next().unwrap_or_default();
+    let ends = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
+    let value = text[equals + 1..].split(ends).next().unwrap_or_default();
+    is_pair(&percent_decode_str(name).decode_utf8_lossy(), value)
+        .then(|| equals + 1..equals + 1 + value.len())
+}
+
+/// Whether `value` may be a secret because of its name.
+fn is_pair(name: &str, value: &str) -> bool {
+    let is_plain = |c: &char| is_of_token(*c) || ".~%@!:".contains(*c);
+    value.chars().take_while(is_plain).count() >= NAMED
+        && is_named_like_secret(name)
+        && !is_placeholder(value)
+}
+
+/// Whether `text` only stands for a secret.
+fn is_placeholder(text: &str) -> bool {
+    let is_variable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c);
+    let first = text.chars().next();
+    ["@env:", "@file:"].iter().any(|from| text.starts_with(from))
+        || text.strip_prefix('$').is_some_and(|name| name.chars().all(is_variable))
+        || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
+            && text.ends_with(['}', '>', ']'])
+            && !text.contains(':')
+        || first.is_some_and(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
+}
+
+/// Adds the parts of the URL whose authority begins at `start`. Returns its end.
+fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) -> usize {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
+    let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
+    let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
+    let authority = &text[start..path];
+    let mut host = start;
+    if let Some(length) = authority.rfind('@') {
+        found.push((user(text, start, length), start..start + length));
+        host = start + length + 1;
+    } else if !has_plain_port(authority) {
+        // The part that looks like a port may be a password that has a `/` in it, or whose `@` is
+        // missing.
+        let length = text[start..end].rfind('@');
+        let what = length.map_or(Credential::Doubt, |length| user(text, start, length));
+        found.push((what, start..length.map_or(path, |length| start + length)));
+        host = length.map_or(start, |length| start + length + 1);
+    }
+    let fragment = text[path..end].find('#').map_or(end, |length| path + length);
+    let query = text[path..fragment].find('?').map_or(fragment, |length| path + length);
+    if host <= query {
+        steps(text, host, query, found);
+    }
+    for pair in text[query..fragment].trim_start_matches('?').split(['&', ';']) {
+        let value = pair.split_once('=').map_or(pair, |(_, value)| value);
+        if !value.is_empty() {
+            let what = if has_random(value) { Credential::Parameter } else { Credential::Doubt };
+            found.push((what, range_of(text, value)));
+        }
+    }
+    if fragment + 1 < end {
+        found.push((Credential::Doubt, fragment + 1..end));
+    }
+    end
+}
+
+/// The sort of the user information in a URL.
+fn user(text: &str, start: usize, length: usize) -> Credential {
+    let information = &text[start..start + length];
+    let is_ssh = text[..start].ends_with("ssh://");
+    let is_token =
+        |user: &str| user.len() >= SHORTEST[0] && user.contains(|c: char| c.is_numeric());
+    match information.split_once(':') {
+        Some((_, password)) if !password.is_empty() && !is_placeholder(password) => {
+            Credential::Password
+        }
+        None if !is_ssh && is_token(information) => Credential::Token,
+        _ => Credential::Doubt,
+    }
+}
+
+/// Adds what is secret in the host and path of a URL: the rest of an address that lets write, random
+/// parts after a word for hooks and, in doubt, other random parts.
+fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Range<usize>)>) {
+    let whole = text[host..query].to_ascii_lowercase();
+    let is_at = |address: &&str| {
+        let at = whole.find(*address)?;
+        (at == 0 || whole[..at].ends_with('.') && !whole[..at].contains('/'))
+            .then_some(host + at + address.len())
+    };
+    if let Some(rest) = SECRET_ADDRESSES.split_whitespace().find_map(|own| is_at(&own)) {
+        let is_open = query - rest < NAMED;
+        let what = if is_open { Credential::Doubt } else { Credential::Address };
+        found.extend((rest < query).then_some((what, rest..query)));
+        return;
+    }
+    let mut is_hook = false;
+    for part in text[host..query].split(|c: char| !is_of_token(c) || c == '/') {
+        if is_random(part, is_hook) {
+            let what = if is_hook { Credential::Address } else { Credential::Doubt };
+            found.push((what, range_of(text, part)));
+        }
+        is_hook |= part.to_ascii_lowercase().contains("hook");
+    }
+}
+
+/// Whether the part of `authority` after the host is empty or a port.
+fn has_plain_port(authority: &str) -> bool {
+    let behind_address = authority.rfind(']').unwrap_or_default();
+    let port = authority[behind_address..].split_once(':').map_or("", |(_, port)| port);
+    port.chars().all(|c| c.is_ascii_digit())
+}
+
+/// The ranges of possible credentials in a text that should be a URL; `None` if the whole text may
+/// be one.
+pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
+    const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
+    let in_urls = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
+    if !text.chars().all(in_urls) {
+        return None;
+    }
+    if let Some((scheme, _)) = text.split_once("://")
+        && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme))
+    {
+        return Some(secrets(text, Secrecy::Address));
+    }
+    // Without a scheme, the start of the host is unknown: everything before an `@` may be a
+    // password, including slashes.
+    let user = text.rfind('@').unwrap_or_default();
+    let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
+    let ranges = [0..user, path.min(text.len())..text.len()];
+    let shown = &text[user..path.min(text.len())];
+    shown
+        .contains(['.', '/'])
+        .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
+}
+
+fn is_of_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "+/=_-".contains(c)
+}
+
+/// Whether a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
+/// only `with_hex`.
+fn is_random(run: &str, with_hex: bool) -> bool {
+    let hex: String = run.chars().filter(|c| *c != '-').collect();
+    let has = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
+    let is_hex = hex.len() >= LONG_HEX && hex.chars().all(|c| c.is_ascii_hexdigit());
+    if is_hex {
+        return with_hex && has(char::is_ascii_digit);
+    }
+    // Words joined by separators, as in paths, are not a run.
+    let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
+    let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
+    let kinds = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
+    longest.len() >= LONG && kinds >= 2 && has(char::is_ascii_digit) && bits(longest) >= BITS
+}
+
+/// The entropy of `text` in bits per character, from the frequency of its characters.
+fn bits(text: &str) -> f64 {
+    let mut counts = [0_u32; 128];
+    text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
+    let all = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
+    let share = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
+    share.map(|share| -share * share.log2()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_recognised_by_their_words() {
+        for name in [
+            "DEPLOY_TOKEN",
+            "deploy_token",
+            "API_KEY",
+            "APIKEY",
+            "MYAPIKEY",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "SENTRY_DSN",
+            "SSH_PRIVATE_KEY",
+            "GITHUBTOKEN",
+        ] {
+            assert!(is_named_like_secret(name), "{name}");
+        }
+        for name in
+            ["LOG_LEVEL", "REGISTRY", "KEYBOARD", "PASSENGER_COUNT", "AUTHOR", "MONKEY", "REGION"]
+        {
+            assert!(!is_named_like_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn secret_values_are_recognised() {
+        for value in [
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+            "glpat-abcDEF123456",
+            "https://bob:hunter2@registry.example.org",
+            "postgres://app:pw@db.example.org/app",
+            "https://h.example/x?token=abc",
+            "AKIAIOSFODNN7EXAMPLE",
+            "wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+            "--token=q8Zr2LxV9tPm4KsW7nYb3",
+        ] {
+            assert!(may_be_secret(value, Secrecy::Sensitive), "{value}");
+        }
+        for value in [
+            "",
+            "debug",
+            "production",
+            "registry.example.org",
+            "https://payments.example.org/api/v2",
+            "DE,FR,NL",
+            "1.2.3-rc.1",
+            "a sentence with many words of 2 sorts in it",
+            "key-2099",
+            "--release --features sandbox-and-something-else-2",
+            "acme/platform/gateway-service-v2",
+            "-Xmx2048m -XX:+UseG1GC",
+            "2099-01-31T00:00:00Z",
+        ] {
+            assert!(!may_be_secret(value, Secrecy::Sensitive), "{value}");
+        }
+    }
+
+    /// Ordinary values, in open fields and as protected variables.
+    #[test]
+    fn harmless_values_are_no_secrets() {
+        for value in [
+            "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+            "registry.example.org:5000/acme/shop@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+            "registry.example.org/acme/build-image-for-ci:2026.11.29-alpine3.20",
+            "https://git.example.org:8443/acme/shop/-/blob/main/src/main.rs#L10-20",
+            "https://ci.example.org/job/shop?ref=main&per_page=20",
+            "https://git.example.org/acme/shop/-/commit/da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            "https://ci.example.org/%{project_path}/badges/%{default_branch}/pipeline.svg?ignore_skipped=true",
+            "https://issues.example.org/browse/:id",
+            "https://hooks.example.org/acme/shop",
+            "https://api.example.org/projects/12/hooks/34",
+            "https://user:${CI_JOB_TOKEN}@git.example.org/acme/shop.git",
+            "https://example.org/search?token={token}&key=<your-api-key>",
+            "https://registry.npmjs.org/@acme/shop",
+            "ssh://git@git.example.org:2222/acme/shop.git",
+            "git@git.example.org:acme/shop.git",
+            "db-1.eu-west-1.prod.internal.example.org:5432",
+            "192.0.2.17:8080",
+            "[2001:db8::1]:443",
+            "v1.2.3-rc.1+build.20261129",
+            "*/15 4-6 * * 1-5",
+            "^(feat|fix|chore)(\\([a-z-]+\\))?: .{1,72}$",
+            "(?i)(token|key|secret)=[A-Za-z0-9]{20,}",
+            "charts/payments/values-production-eu-central-1.yaml",
+            "C:\\builds\\acme\\shop",
+            "bob.builder+ci@example.org, ops@example.org",
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhJ8t2X0Yw4S1p7C6mK9aBcDeFgHiJkLmNoPqRsTuVw bob@laptop",
+            "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGLYhQWzrjKVYzIbgQk",
+            "group/sub-group/project-with-a-long-name-2026",
+            "acme_platform_gateway_service_configuration_v2",
+            "2026-11-29T01:02:03.000Z",
+            "The highs_and_lows_of_2026 in the token-service, see key-2099 and sk-SK",
+            "Authentication: uses OAuth (see docs), passwords are in the vault",
+            "task-runner-for-glrt- prefixed names",
+            "-Xmx2048m -XX:+UseG1GC --features=sandbox-and-more",
+            "max-age=31536000; includeSubDomains",
+            "DE,FR,NL",
+        ] {
+            assert_eq!(credential(value), None, "{value}");
+            assert!(!may_be_secret(value, Secrecy::Open), "{value}");
+        }
+    }
+
+    /// Spellings that are found anywhere, alone and in a sentence.
+    #[test]
+    fn credentials_are_masked_in_any_text() {
+        for (text, shown) in [
+            ("https://bob:hunter2@h.example.org/x", "https://***@h.example.org/x"),
+            ("https://bob:hun/ter@2@h.example.org/x", "https://***@h.example.org/x"),
+            ("https://q8Zr2LxV9tPm4KsW7nYb3@h.example.org/x", "https://***@h.example.org/x"),
+            ("https://h/x?token=abcdef123456/:id", "https://h/x?token=***"),
+            ("https://h/x#access_token=abcdef123456&a=b", "https://h/x#access_token=***&a=b"),
+            ("https://h/x?a=b&private%5Ftoken=abcdef123456", "https://h/x?a=b&private%5Ftoken=***"),
+            (
+                "h.example.org/b.svg?private_token=abcdef123456",
+                "h.example.org/b.svg?private_token=***",
+            ),
+            (
+                "https://h/run?sp=%2Ftriggers&sig=aB3dE5gH7jK9mN1pQ3sT5vW7",
+                "https://h/run?sp=%2Ftriggers&sig=***",
+            ),
+            (
+                "https://HOOKS.slack.com/services/T0/B0/abcdefgh",
+                "https://HOOKS.slack.com/services/***",
+            ),
+            (
+                "https://a.webhook.office.com/webhookb2/1@2/IncomingWebhook/3",
+                "https://a.webhook.office.com/webhookb2/***",
+            ),
+            (
+                "https://chat.example.org/hooks/xhs8w3pd7fd8ufo3q9yq1dkqjc",
+                "https://chat.example.org/hooks/***",
+            ),
+            (
+                "https://webhook.site/6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+                "https://webhook.site/***",
+            ),
+            ("glpat-abc_DEF123456789.01.0w1a2b", "***"),
+            ("token:glptt-abcDEF123456789", "token:***"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "***"),
+            (
+                "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----\n",
+                "***\n",
+            ),
+            ("/variables/https%3A%2F%2Fbob%3Ahunter2%40h", "/variables/***"),
+        ] {
+            assert_eq!(masked(text, Secrecy::Open), shown);
+            let sentence = format!("See {text} for more.");
+            let expected = format!("See {shown} for more.");
+            assert_eq!(masked(&sentence, Secrecy::Open), expected);
+            assert_eq!(masked(&expected, Secrecy::Open), expected, "a second time");
+        }
+    }
+
+    #[test]
+    fn credentials_and_words_are_distinguished() {
+        let slack = "https://hooks.slack.com/services/T0/B0/abcdefgh";
+        for (value, expected) in [
+            ("glpat-abcDEF123456789", Some("a token")),
+            ("use glrt-0123456789abcdefghij here", Some("a token")),
+            ("https://h/api?private_token=glpat-abcDEF123456789", Some("a token")),
+            ("ghp_0123456789abcdefghij", Some("a token")),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", Some("a private key")),
+            ("https://bob:hunter2@git.example.org/a.git", Some("a password")),
+            ("postgres://app:pw@db/app", Some("a password")),
+            (slack, Some("an address that is a secret")),
+            ("https://ci.example.org/h?token=abcdef123456", Some("a secret parameter")),
+            ("https://ci.example.org/h?token=$TOKEN_OF_CI", None),
+            ("https://ci.example.org/h?token=short", None),
+            ("https://ci.example.org/h?job=abcdef123456", None),
+            ("glpat-…", None),
+            ("the glpat-token", None),
+            ("https://bob@git.example.org/a.git", None),
+            ("ssh://git@git.example.org/a.git", None),
+            ("git@git.example.org:a.git", None),
+            ("https://bob:@git.example.org/a.git", None),
+            ("https://hooks.slack.com/services/", None),
+            ("key-2099", None),
+        ] {
+            assert_eq!(credential(value).map(Credential::noun), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_shown_without_credentials() {
+        for (url, shown) in [
+            ("https://ci.example.org/x", "https://ci.example.org/x"),
+            ("https://bob:s3cret@ci.example.org/@x", "https://***@ci.example.org/@x"),
+            ("https://token@h", "https://***@h"),
+            ("https://h:8080/x and http://[::1]:80", "https://h:8080/x and http://[::1]:80"),
+            ("https://bob:s3creth/x", "https://***/x"),
+            ("https://h/p?token=abc&b=&c", "https://h/p?token=***&b=&***"),
+            ("https://h?a=1;b=2#frag", "https://h?a=***;b=***#***"),
+            ("see 'http://a:b@c/d' and ftp://e@f g@h", "see 'http://***@c/d' and ftp://***@f g@h"),
+            ("no address", "no address"),
+        ] {
+            assert_eq!(mask_url(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_text_that_should_be_a_url_is_shown_without_credentials() {
+        for (text, shown) in [
+            ("ci.example.org/x", Some("ci.example.org/x")),
+            ("bob:s3cret@ci.example.org/x", Some("***@ci.example.org/x")),
+            ("htps//bob:s3/cret@ci.example.org/x?token=s", Some("***@ci.example.org/x?***")),
+            ("https://bob:s3cret@h/x?a=s", Some("https://***@h/x?a=***")),
+            ("s3cret://h", Some("s3cret://h")),
+            ("s3cret", None),
+            ("two words.", None),
+            ("s3cret@", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                address_secrets(text)
+                    .map(|secrets| mask_ranges(text, &secrets).into_owned())
+                    .as_deref(),
+                shown,
+                "{text}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_password_is_never_shown(user in "[a-z]{0,5}", path in "[a-z/]{0,9}") {
+            let url = format!("https://{user}:canary7@host/{path}?k={user}canary8&canary9#canary0");
+            prop_assert!(!mask_url(&url).contains("canary"));
+        }
+
+        #[test]
+        fn any_text_can_be_masked_and_twice_is_as_once(text in r"(\PC|\p{C}|[:/@?&=#%-]){0,40}") {
+            for secrecy in [Secrecy::Open, Secrecy::Address, Secrecy::Sensitive] {
+                let once = masked(&format!("://{text}"), secrecy).into_owned();
+                if secrecy == Secrecy::Open {
+                    prop_assert_eq!(masked(&once, secrecy), &*once);
+                }
+            }
+        }
+    }
+}

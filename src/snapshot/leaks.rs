@@ -1,0 +1,212 @@
+//! No live credential leaves: every text field of every kind, with a credential in each form, in
+//! plans, exported and absorbed manifests, saved plans and snapshots. The fields come from the
+//! tables of the kinds, so a new one is included.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::json;
+
+use super::keep::{Keep, Literals};
+use crate::{
+    absorb,
+    address::Selector,
+    desired::{Container, Desired, Unlisted, testing::container},
+    digest::Key,
+    export::{Estate, Excerpt, Settings as Exporting, Values},
+    field::Scope,
+    kind::{Names, Place, Section, Shape, Spec, Wanted},
+    kinds,
+    live::{
+        Live,
+        testing::{caller, here_reading},
+    },
+    plan::{self, Settings},
+    release::Known,
+    secret::{Secret, Secrets},
+    value::{Json, Object},
+};
+
+/// What must not leave.
+const CANARY: &str = "LiveCanary0123456789";
+
+/// A credential in each form, alone, in a sentence and in a template.
+fn forms() -> Vec<String> {
+    let forms = [
+        "https://bot:C@h.example.org/x",
+        "https://C@h.example.org/x",
+        "https://bot:a/C@h.example.org/x",
+        "https://h.example.org/x?private_token=C",
+        "https://h.example.org/x?token=C/:id",
+        "https://h.example.org/%{project_path}?a=b;api_key=C&c=d",
+        "https://h.example.org/x#access_token=C",
+        "https://hooks.slack.com/services/T0/B0/C",
+        "https://acme.webhook.office.com/webhookb2/C",
+        "https://discord.com/api/webhooks/1/C",
+        "https://chat.example.org/hooks/C",
+        "https://chat.googleapis.com/v1/spaces/A/messages?key=k&token=C",
+        "glpat-C",
+        "glptt-C",
+        "ghp_C",
+        "AKIAC",
+        "xoxb-C",
+        "eyJC.eyJC.C",
+        "-----BEGIN RSA PRIVATE KEY-----\nC\n-----END RSA PRIVATE KEY-----",
+    ];
+    let sentence = |form: &&str| format!("see {form} or (ask '{form}'), as in PASSWORD=C");
+    let all = forms.iter().map(ToString::to_string).chain(forms.iter().map(sentence));
+    all.map(|form| form.replace('C', CANARY).replace(&format!("{CANARY}ANARY"), "CANARY")).collect()
+}
+
+/// `text` as a value of `spec`, if it is a field of texts that names nothing.
+fn filled(spec: &Spec, text: &str) -> Option<Json> {
+    fn within(schema: &Json, text: &str) -> Option<Json> {
+        let is = |name: &str| match &schema["type"] {
+            Json::Array(names) => names.iter().any(|one| one == name),
+            one => one == name,
+        };
+        if is("string") || schema["anyOf"].is_array() {
+            return schema.get("enum").is_none().then(|| text.into());
+        }
+        if is("array") {
+            return Some(json!([within(&schema["items"], text)?]));
+        }
+        let properties = schema["properties"].as_object()?.iter();
+        let parts = properties.filter_map(|(name, of)| Some((name.clone(), within(of, text)?)));
+        let parts: Object = parts.collect();
+        (!parts.is_empty()).then_some(Json::Object(parts))
+    }
+    let field = &spec.field;
+    let is_text = field.names.is_none() && field.names_entries.is_none() && !spec.has_rows();
+    within(&spec.schema, text).filter(|_| is_text)
+}
+
+/// An example of the field.
+fn example(spec: &Spec) -> Option<Json> {
+    let first = spec.schema["examples"].as_array()?.first()?;
+    Some(first.clone()).filter(|_| spec.field.live_name(&spec.name).is_some())
+}
+
+/// An answer of the service with `text` in the field `name`.
+fn raw(of: Section, name: &str, text: &str) -> Object {
+    let mut raw = of.rules.beside(of, name);
+    for spec in of.table().specs() {
+        let is_needed = of.identity.contains(&&*spec.name) || of.required.contains(&&*spec.name);
+        let value = match *spec.name == *name {
+            true => filled(spec, text),
+            false => example(spec).filter(|_| is_needed),
+        };
+        if let (Some(live), Some(value)) = (spec.field.live_name(&spec.name), value) {
+            raw.insert(live.to_owned(), value);
+        }
+    }
+    raw.extend([("id".to_owned(), 3.into()), ("mirror".to_owned(), true.into())]);
+    raw
+}
+
+/// A declaration in which the field differs, or that has no such entry.
+fn declared(of: Section, name: &str) -> Container {
+    let path = if of.home.scope == Scope::Project { "acme/shop" } else { "acme" };
+    let mut sections = Object::new();
+    let field = |name: &str| Some((name.to_owned(), example(of.table().get(name)?)?));
+    let entry: Object = of.identity.iter().chain([&name]).filter_map(|name| field(name)).collect();
+    let entry = Json::Object(entry);
+    let is_list = of.shape == Shape::List;
+    let is_key = of.identity.contains(&name);
+    sections.insert(
+        of.section.to_owned(),
+        match is_list {
+            true if is_key => json!([]),
+            true => json!([entry]),
+            false => entry,
+        },
+    );
+    container(of.home.scope, path, &Json::Object(sections), Unlisted::Delete)
+}
+
+/// Everything that leaves, by the way out.
+fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)> {
+    let declared = declared(of, name);
+    let is_one = of.shape != Shape::List;
+    let answer = Json::Object(raw.clone());
+    let answer = if is_one { answer } else { json!([answer]) };
+    let sections = Json::Object(Object::from_iter([(of.section.to_owned(), answer)]));
+    let live = here_reading(&declared, &sections, Wanted::All);
+    let mut out = planned(&declared, &live);
+    for values in [Values::Plain, Values::Env, Values::None] {
+        let settings = Exporting { values, ..Exporting::plain(caller(), Known::NotAsked) };
+        let mut estate = Estate::new(settings, BTreeSet::new());
+        estate.add(of.home.scope, &declared.path, &live, &Names::default());
+        let left_out = format!("{:?}", estate.left_out());
+        let files: Vec<_> = estate.finish().files.into_iter().map(|file| file.text).collect();
+        out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
+    }
+    for key in [None, Some(Key::new(&Secret::new("key")))] {
+        let (literals, secrets) = (Literals::of(&Desired::default()), Arc::default());
+        let keep = Keep { literals, secrets, key };
+        let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
+        let kept = match of.home.place {
+            Place::List(op) | Place::Optional(op) => keep.one(op, "acme/shop", raw),
+            Place::Object => keep.object(of.home.scope, raw),
+            Place::In(field) => keep.object(of.home.scope, &within(field, json!([raw]))),
+            Place::Part { field, .. } => keep.object(of.home.scope, &within(field, json!(raw))),
+            Place::Container(_) => continue,
+        };
+        let kept = kept.map(|kept| Json::Object(kept).to_string());
+        out.push(("snapshot", kept.unwrap_or_else(|withheld| withheld)));
+    }
+    out
+}
+
+/// What a plan and the edits that absorb it show.
+fn planned(declared: &Container, live: &Live) -> Vec<(&'static str, String)> {
+    let settings = Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default());
+    let plan = plan::container(declared, live, &settings);
+    // Reports redact all that they show; names of entries have to be safe before.
+    let names = plan.steps.iter().map(|step| &step.address);
+    let names: String =
+        names.chain(plan.notes.iter().map(|note| &note.address)).map(ToString::to_string).collect();
+    let steps = Secrets::default().redact(&serde_json::to_string(&plan.steps).unwrap());
+    let changes: Vec<_> = plan.steps.iter().map(|step| &step.changes).collect();
+    let changes = serde_json::to_string(&changes).unwrap();
+    let notes = serde_json::to_string(&plan.notes).unwrap();
+    let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
+    let exporting = Exporting::plain(caller(), Known::NotAsked);
+    let of_ids = Names::default();
+    let words = Excerpt::of(declared.scope, &declared.path, live, &of_ids, &exporting);
+    let (container, words, plan_of) = (declared, words.as_ref(), &plan);
+    let seen = absorb::Compared { container, plan: plan_of, live, names: &of_ids, words };
+    let everything = Selector::parse(&format!("{}#*/*", declared.path)).unwrap();
+    let whole = Selector::parse(&declared.path).unwrap();
+    let (goals, refused) = absorb::drift(&seen, &[everything, whole]);
+    let absorbed = format!("{goals:?} {refused:?}");
+    vec![
+        ("names", names),
+        ("changes", changes),
+        ("steps", steps),
+        ("notes", notes),
+        ("problems", problems),
+        ("absorb", absorbed),
+    ]
+}
+
+#[test]
+fn no_live_credential_of_any_field_leaves_in_any_output() {
+    let (forms, mut fields, mut leaks) = (forms(), 0, Vec::new());
+    for of in kinds::everywhere().filter(|of| of.shape != Shape::Container) {
+        for spec in of.table().specs().iter().filter(|spec| filled(spec, "").is_some()) {
+            // Each field has some of the forms, and each form is in many fields.
+            let some = forms.iter().cycle().skip(fields * 5).step_by(7).take(3);
+            fields += 1;
+            for form in some {
+                let raw = raw(of, &spec.name, form);
+                for (what, text) in outputs(of, &spec.name, &raw) {
+                    if text.contains(CANARY) {
+                        leaks.push(format!("{}.{} {what}: {form}", of.section, spec.name));
+                    }
+                }
+            }
+        }
+    }
+    assert!(fields > 150, "{fields}");
+    assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
+}
