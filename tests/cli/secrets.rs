@@ -337,3 +337,87 @@ fn manifests_use_only_the_environment_variables_that_are_allowed() {
     let story = place().run("plan --sandbox --allow-env SHOP_[");
     assert!(story.starts_with("$ undrift plan --sandbox --allow-env SHOP_[\n---- stderr\nerror: --allow-env: `SHOP_[`: "), "{story}");
 }
+
+/// Live credentials in open fields: in the identity of an entry, alone, in a sentence, and in a
+/// template.
+const LIVE: &str = r"kind: Project
+path: acme/shop
+settings: {description: deploy with glpat-LiveCanary0123456789}
+environments:
+  - {name: a, external_url: 'https://bot:LiveCanary0123456789@e.example.org'}
+badges:
+  - {link_url: 'https://ci.example.org', image_url: 'https://ci.example.org/b?private_token=LiveCanary0123456789'}
+labels:
+  - {name: c, color: '#ff0000', description: 'https://hooks.slack.com/services/T0/B0/LiveCanary0123456789'}
+milestones:
+  - {title: d, description: 'see https://h.example.org/x#access_token=LiveCanary0123456789 for more'}
+integrations:
+  - slug: redmine
+    project_url: https://h.example.org
+    issues_url: https://h.example.org/x?token=LiveCanary0123456789/:id
+    new_issue_url: https://h.example.org
+";
+
+/// The same with other values, and one entry less.
+const OTHER: &str = r"kind: Project
+path: acme/shop
+settings: {description: new}
+environments:
+  - {name: a, external_url: 'https://e.example.org'}
+badges: []
+labels: []
+milestones: {unlisted: delete, entries: []}
+integrations:
+  - slug: redmine
+    project_url: https://h.example.org
+    issues_url: https://h.example.org/:id
+    new_issue_url: https://h.example.org
+";
+
+#[test]
+fn a_live_credential_leaves_in_no_output_and_no_file() {
+    let seed = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
+    let place = Place::new().file("org/sandbox.yaml", seed).file("org/shop.yaml", LIVE);
+    let applied = place.run("apply org --yes --sandbox=state.db");
+    assert!(applied.contains("exit code 0"), "{applied}");
+    place.write("org/shop.yaml", OTHER);
+    let formats = ["json", "markdown", "gitlab-terraform", "codequality", "html", "concise"]
+        .map(|format| format!(" --out {format}=out/{format}"));
+    std::fs::create_dir(place.path().join("out")).unwrap();
+    let plan = format!("plan org --full --sandbox=state.db -o out/saved.json{}", formats.concat());
+    let mut shown: Vec<(&str, String)> = Vec::new();
+    for command in [
+        &*plan,
+        "drift org --sandbox=state.db",
+        "snapshot org -o out/live.json --sandbox=state.db",
+        "plan org --live out/live.json",
+        "explain acme/shop#environments/a -d org --sandbox=state.db",
+        "absorb acme/shop#** -d org --sandbox=state.db",
+        "absorb acme/shop#settings -d org --sandbox=state.db",
+        "export acme/shop -d out/plain --partial --sandbox=state.db",
+        "export acme/shop -d out/env --values env --partial --sandbox=state.db",
+        "export acme/shop -d out/none --values none --all --partial --sandbox=state.db",
+        "export acme/shop -d org --update --partial --sandbox=state.db",
+        "call project-get id=acme/shop --sandbox=state.db",
+        "call environment-list id=acme/shop --sandbox=state.db",
+        "apply org --yes --sandbox=state.db -vv --out json=out/applied.json",
+    ] {
+        let output = place.output(command);
+        let text = [output.stdout, output.stderr].concat();
+        shown.push((command, String::from_utf8(text).unwrap()));
+    }
+    let mut folders = vec![place.path().join("out"), place.path().join("org")];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+            if file.is_dir() {
+                folders.push(file);
+            } else {
+                shown.push(("a file", std::fs::read_to_string(file).unwrap()));
+            }
+        }
+    }
+    assert!(shown.len() > 14 + 14, "{shown:#?}");
+    for (what, text) in shown {
+        assert!(!text.contains("LiveCanary"), "{what}: {text}");
+    }
+}
