@@ -148,7 +148,7 @@ impl<'a> Comparing<'a> {
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
-        self.section.identity_of(&|name| {
+        self.section.rules.identify(self.section, &|name| {
             Some(match self.exposed(name, self.declared().get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),

@@ -34,10 +34,9 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Codec, Compare, Field, Named, Readback, Route, Scope, Secrecy, Tier},
+    field::{Accepted, Codec, Compare, Field, Named, Readback, Route, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
-    secret::judge,
     value::{Fields, Json, Object, Value},
 };
 
@@ -559,17 +558,7 @@ impl Section {
 
     /// The identity of the entry with these comparable fields.
     pub fn identify(self, fields: &Object) -> Identity {
-        self.identity_of(&|name| fields.get(name).map(Cow::Borrowed))
-    }
-
-    /// The same for the fields that `field` gives. Names are in every output: what may be secret in
-    /// them is masked.
-    pub fn identity_of(self, field: FieldOf<'_>) -> Identity {
-        let mut identity = self.rules.identify(self, field);
-        if let Cow::Owned(masked) = judge::masked(&identity.name, Secrecy::Open) {
-            identity.name = masked;
-        }
-        identity
+        self.rules.identify(self, &|name| fields.get(name).map(Cow::Borrowed))
     }
 
     /// The name of an entry in addresses. Two entries with equal names are the same entry.

@@ -179,7 +179,7 @@ impl Rules for Hooks {
             .map(text::normal_url)
             .collect();
         Identity {
-            name: name.clone().or_else(masked).unwrap_or_default(),
+            name: name.as_deref().map(judge::masked_name).or_else(masked).unwrap_or_default(),
             also_called: name.as_ref().and_then(|_| masked()),
             service_name: name,
             near: urls.iter().map(|url| with_other_end(url)).collect(),

@@ -124,6 +124,11 @@ pub fn mask_url(url: &str) -> Cow<'_, str> {
     masked(url, Secrecy::Address)
 }
 
+/// The name of an entry without what may be secret in it.
+pub fn masked_name(name: &str) -> String {
+    masked(name, Secrecy::Open).into_owned()
+}
+
 /// Whether `text` has a part that may be secret.
 pub fn may_be_secret(text: &str, secrecy: Secrecy) -> bool {
     masked(text, secrecy) != text
@@ -164,12 +169,11 @@ pub fn has_random(text: &str) -> bool {
 fn found(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
     let mut found = Vec::new();
     let (markers, first_like) = &*MARKERS;
-    let mut urls_end = 0;
     for marker in markers.find_iter(text) {
         let (start, end) = (marker.start(), marker.end());
         match marker.pattern().as_usize() {
-            0 if start >= urls_end => urls_end = url(text, end, &mut found),
-            0 => {}
+            // Also one within another.
+            0 => url(text, end, &mut found),
             1 => found.extend(pair(text, start).map(|range| (Credential::Parameter, range))),
             2 => found.extend(key(text, start).map(|range| (Credential::PrivateKey, range))),
             pattern => {
@@ -279,8 +283,8 @@ fn is_placeholder(text: &str) -> bool {
         || first.is_some_and(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
 }
 
-/// Adds the parts of the URL whose authority begins at `start`. Returns its end.
-fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) -> usize {
+/// Adds the parts of the URL whose authority begins at `start`.
+fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
     let end = text[start..].find(ends).map_or(text.len(), |length| start + length);
     let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
@@ -312,7 +316,6 @@ fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) ->
     if fragment + 1 < end {
         found.push((Credential::Doubt, fragment + 1..end));
     }
-    end
 }
 
 /// The sort of the user information in a URL.
@@ -537,6 +540,7 @@ mod tests {
             ("https://bob:hun/ter@2@h.example.org/x", "https://***@h.example.org/x"),
             ("https://q8Zr2LxV9tPm4KsW7nYb3@h.example.org/x", "https://***@h.example.org/x"),
             ("https://h/x?token=abcdef123456/:id", "https://h/x?token=***"),
+            ("https://h/x?u=https://bob:hunter2@i/x", "https://h/x?u=https://***@i/x"),
             ("https://h/x#access_token=abcdef123456&a=b", "https://h/x#access_token=***&a=b"),
             ("https://h/x?a=b&private%5Ftoken=abcdef123456", "https://h/x?a=b&private%5Ftoken=***"),
             (

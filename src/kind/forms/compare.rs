@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{plain_text, rows};
 use crate::{
-    field::{Compare, Secrecy},
+    field::Compare,
     kind::{FieldOf, Identity, Section},
     secret::judge,
     text,
@@ -36,11 +36,7 @@ pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
             Compare::PublicKey => fingerprint(&key),
             _ => text,
         };
-        let shown = match field.secrecy {
-            Secrecy::Open => shown,
-            secrecy => judge::masked(&shown, secrecy).into_owned(),
-        };
-        Some((shown, key))
+        Some((judge::masked(&shown, field.secrecy).into_owned(), key))
     };
     let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
     Identity { keys: vec![keys.join("@")], name: shown.join("@"), ..Identity::default() }

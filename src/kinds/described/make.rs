@@ -326,7 +326,11 @@ impl Rules for DescribedRules {
         let plain = forms::identify(section, field);
         let name = self.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
         match name.filter(|name| !name.is_empty()) {
-            Some(name) => Identity { name: name.clone(), service_name: Some(name), ..plain },
+            Some(name) => Identity {
+                name: crate::secret::judge::masked_name(&name),
+                service_name: Some(name),
+                ..plain
+            },
             None => plain,
         }
     }
