@@ -10,6 +10,7 @@ use std::{
 };
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value as Json;
 
 use super::{
     Allowed, Piece, Reference, Secret, is_encoded, is_reserved, known::Known, names::TOKEN_NAMES,
@@ -184,6 +185,15 @@ impl Secrets {
         self.found.get(reference)?.as_ref().ok()
     }
 
+    /// The value of a resolved reference, as it is sent: text, or data.
+    pub fn value(&self, reference: &Reference) -> Option<Json> {
+        let text = self.get(reference)?.expose();
+        match reference {
+            Reference::Data(_) => serde_json::from_str(text).ok(),
+            _ => Some(text.into()),
+        }
+    }
+
     /// Why `reference` could not be resolved, if it could not.
     pub fn why_missing(&self, reference: &Reference) -> Option<&Missing> {
         self.found.get(reference)?.as_ref().err()
@@ -260,6 +270,13 @@ impl Secrets {
                 Ok(Secret::new(without_newline(&text)))
             }
             Reference::Text(pieces) => self.compose(pieces),
+            Reference::Data(data) => {
+                let json = data.to_json(&mut |of| {
+                    self.resolve([of]);
+                    Ok(self.found[of].clone()?.expose().into())
+                })?;
+                Ok(Secret(json.to_string()))
+            }
         }
     }
 
