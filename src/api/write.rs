@@ -180,10 +180,7 @@ fn text_part(name: String, text: String) -> Part {
 
 fn secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
     secrets.value(reference).ok_or_else(|| {
-        let why = secrets
-            .missing()
-            .find(|(missing, _)| *missing == reference)
-            .map(|(_, why): (_, &Missing)| why.to_string());
+        let why = secrets.why_missing(reference).map(Missing::to_string);
         why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

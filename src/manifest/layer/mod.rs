@@ -31,6 +31,7 @@ mod trace;
 
 pub(super) use include::Included;
 pub(super) use rules::Rules;
+pub(super) use text::sources;
 pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 
 /// The result of merging all documents.

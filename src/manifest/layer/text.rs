@@ -102,9 +102,7 @@ impl<'w> Words<'w> {
             "group" => group.to_owned(),
             "path_slug" => slug(self.path),
             other => {
-                let source = other.split_once(':');
-                let source = source.and_then(|(from, name)| Reference::of(from, name.to_owned()));
-                return match source {
+                return match source(other) {
                     Some(source) => Some(Piece::Secret(source)),
                     None => Some(match &self.param(other)?.value {
                         Value::Secret(source) => Piece::Secret(source.clone()),
@@ -359,6 +357,23 @@ impl<'w> Words<'w> {
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
         }
         Ok(())
+    }
+}
+
+/// The secret that `env:NAME` or `file:PATH` within braces names.
+fn source(parameter: &str) -> Option<Reference> {
+    let (from, name) = parameter.split_once(':')?;
+    Reference::of(from, name.to_owned())
+}
+
+/// The secrets that `json` names as written, also in its templates.
+pub(in crate::manifest) fn sources(json: &Json) -> Vec<Reference> {
+    match (written(json), json) {
+        (Some(("text", template)), _) => parameters(&template).filter_map(source).collect(),
+        (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
+        (None, Json::Array(items)) => items.iter().flat_map(sources).collect(),
+        (None, Json::Object(object)) => object.values().flat_map(sources).collect(),
+        (None, _) => Vec::new(),
     }
 }
 
