@@ -459,6 +459,9 @@ impl<'a> Comparing<'a> {
                 {
                     changes.push(self.change(name, Some(live)));
                 }
+                Compared::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
+                    unverified.push(name.clone());
+                }
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
                 Compared::Differs => changes.push(self.change(name, Some(live))),
                 Compared::NotReadable if resend => changes.push(self.change(name, Some(live))),

@@ -16,7 +16,6 @@ use crate::{
     },
     level::{LEVELS, Level},
     manifest::{faults::NO_REFERENCE, mask::may_be_secret, read::templates::CHANGE},
-    secret::written,
     text::{alternatives, is_name, joined, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
@@ -133,7 +132,11 @@ impl Located<'_> {
 
     /// The code for a value whose type is not in `expected`, and what to write instead.
     pub(super) fn instead(&self, expected: &[&str]) -> (&'static str, Option<String>) {
-        if written(&self.node.to_json()).is_some_and(|(from, _)| from != "text") {
+        if expected.contains(&"array")
+            && let [(key, name)] = self.node.entries()
+            && ["env", "file"].contains(&&*key.name)
+            && name.text().is_some()
+        {
             return ("type", Some(NO_REFERENCE.to_owned()));
         }
         let wants = |kind: &str| expected.contains(&kind);
