@@ -6,6 +6,7 @@
 //! texts before they are wrapped, and data before it is written. undrift's own token is never a
 //! value, neither under a [reserved](is_reserved) name nor under another one.
 
+mod data;
 pub mod judge;
 mod known;
 mod lookup;
@@ -16,9 +17,11 @@ use std::{fmt, ops::Range};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 
 use crate::text::MASK;
 
+pub use data::{Data, has_reference, written};
 pub use known::MARK;
 pub use lookup::{Missing, Secrets, without_newline};
 pub use names::{Allowed, RESERVED, is_reserved};
@@ -58,6 +61,9 @@ pub enum Reference {
     /// `{text: '...'}`: a text with secrets in it, such as a URL with a password.
     #[schemars(skip)]
     Text(Vec<Piece>),
+    /// A list or a mapping with references in it.
+    #[schemars(skip)]
+    Data(Data),
 }
 
 /// A piece of a text with secrets in it.
@@ -85,24 +91,52 @@ impl Reference {
         matches!(self, Self::Env(name) | Self::File(name) if name.contains(['{', '}']))
     }
 
-    /// The variables and files that it consists of: one, except for a text.
+    /// The variables and files that it consists of: one, except for texts and data.
     pub fn sources(&self) -> Vec<&Self> {
-        let Self::Text(pieces) = self else { return vec![self] };
-        let sources = pieces.iter().filter_map(|piece| match piece {
-            Piece::Secret(source) => Some(source),
-            Piece::Shown(_) => None,
-        });
-        sources.collect()
+        match self {
+            Self::Env(_) | Self::File(_) => vec![self],
+            Self::Text(pieces) => pieces.iter().filter_map(Piece::source).collect(),
+            Self::Data(_) => self.texts().into_iter().flat_map(Self::sources).collect(),
+        }
     }
 
-    /// The text with [`MASK`] for each secret, if it is a text.
-    pub fn masked(&self) -> Option<String> {
-        let Self::Text(pieces) = self else { return None };
-        Some(pieces.iter().map(Piece::masked).collect())
+    /// The texts that it consists of: one, except for data.
+    pub fn texts(&self) -> Vec<&Self> {
+        if let Self::Data(data) = self { data.references() } else { vec![self] }
+    }
+
+    /// The text or data with [`MASK`] for each secret, if it is more than one secret.
+    pub fn masked(&self) -> Option<Json> {
+        match self {
+            Self::Env(_) | Self::File(_) => None,
+            Self::Text(pieces) => Some(pieces.iter().map(Piece::masked).collect::<String>().into()),
+            Self::Data(data) => {
+                data.to_json(&mut |of| Some(of.masked().unwrap_or(MASK.into())).ok_or(())).ok()
+            }
+        }
+    }
+
+    /// As manifests write it.
+    pub fn written(&self) -> Json {
+        match self {
+            Self::Env(name) => json!({"env": name}),
+            Self::File(path) => json!({"file": path}),
+            Self::Text(_) => json!({"text": self.to_string()}),
+            Self::Data(data) => {
+                data.to_json(&mut |of| Ok::<_, ()>(of.written())).unwrap_or_default()
+            }
+        }
     }
 }
 
 impl Piece {
+    const fn source(&self) -> Option<&Reference> {
+        match self {
+            Self::Secret(source) => Some(source),
+            Self::Shown(_) => None,
+        }
+    }
+
     fn masked(&self) -> &str {
         match self {
             Self::Shown(text) => text,
@@ -131,6 +165,7 @@ impl fmt::Display for Reference {
                 Piece::Shown(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
                 Piece::Secret(source) => write!(f, "{{{source}}}"),
             }),
+            Self::Data(_) => write!(f, "{}", self.written()),
         }
     }
 }

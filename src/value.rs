@@ -8,7 +8,7 @@ use std::{fmt, ops::Index};
 
 use serde::{Serialize, Serializer};
 
-use crate::secret::Reference;
+use crate::secret::{Data, Reference};
 
 /// Plain JSON.
 pub type Json = serde_json::Value;
@@ -207,6 +207,18 @@ impl Value {
 impl From<Json> for Value {
     fn from(json: Json) -> Self {
         Self::Plain(json)
+    }
+}
+
+impl From<Data> for Value {
+    fn from(data: Data) -> Self {
+        match data {
+            Data::Secret(reference) => Self::Secret(*reference),
+            data if data.references().is_empty() => {
+                Self::Plain(data.to_json(&mut |_| Err(())).unwrap_or_default())
+            }
+            data => Self::Secret(Reference::Data(data)),
+        }
     }
 }
 

@@ -96,7 +96,11 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquota
     let mut unquotable = Unquotable::default();
     for (name, value) in request.body_fields().into_iter().flatten() {
         match value {
-            Value::Secret(reference) => unquotable.add(secret(reference, secrets)?),
+            Value::Secret(reference) => {
+                for part in reference.texts() {
+                    unquotable.add(secret(part, secrets)?.as_str().unwrap_or_default());
+                }
+            }
             // A short literal is in Git anyway; only what can be recognised is removed.
             Value::Plain(Json::String(text))
                 if request.is_sensitive(name) && text.chars().count() >= 8 =>
@@ -128,7 +132,7 @@ fn content(request: &Request<Write>, secrets: &Secrets) -> Result<Content, Strin
     for (name, value) in fields {
         let json = match value {
             Value::Plain(json) => json.clone(),
-            Value::Secret(reference) => secret(reference, secrets)?.into(),
+            Value::Secret(reference) => secret(reference, secrets)?,
             Value::File(_) => continue, // A body with a file is a form.
         };
         object.insert(name.clone(), json);
@@ -143,7 +147,7 @@ fn form(fields: &Fields, secrets: &Secrets) -> Result<Vec<Part>, String> {
         match value {
             Value::Plain(json) => flatten(name.clone(), json, &mut parts),
             Value::Secret(reference) => {
-                parts.push(text_part(name.clone(), secret(reference, secrets)?.to_owned()));
+                flatten(name.clone(), &secret(reference, secrets)?, &mut parts);
             }
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
@@ -174,12 +178,9 @@ fn text_part(name: String, text: String) -> Part {
     Part { name, file_name: None, value: Bytes::from(text) }
 }
 
-fn secret<'s>(reference: &Reference, secrets: &'s Secrets) -> Result<&'s str, String> {
-    secrets.get(reference).map(crate::secret::Secret::expose).ok_or_else(|| {
-        let why = secrets
-            .missing()
-            .find(|(missing, _)| *missing == reference)
-            .map(|(_, why): (_, &Missing)| why.to_string());
+fn secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
+    secrets.value(reference).ok_or_else(|| {
+        let why = secrets.why_missing(reference).map(Missing::to_string);
         why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

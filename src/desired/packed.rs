@@ -50,7 +50,7 @@ impl Packer {
             Value::Plain(json) => self.tagged(PLAIN, &json.to_string()),
             Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
             Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
-            Value::Secret(text @ Reference::Text(_)) => {
+            Value::Secret(text @ (Reference::Text(_) | Reference::Data(_))) => {
                 let json = serde_json::to_string(text).expect("a reference is JSON");
                 self.tagged(SECRET_TEXT, &json);
             }

@@ -27,7 +27,7 @@ use crate::{
     level::Level,
     live::Question,
     origin::Origin,
-    secret::{Reference, Secret},
+    secret::Reference,
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -122,17 +122,16 @@ impl<'a> Comparing<'a> {
     /// `value` for comparison only, with the secret if it is set, or if it makes no difference.
     fn exposed<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
-        let secret = self.context.secrets.get(reference).map(Secret::expose);
-        let is_apart = |text: &String| !text::location(text).contains(text::MASK);
-        let of_url = || reference.masked().filter(is_apart);
-        let compare = self.field(name).compare;
-        match secret {
-            Some(secret) => Cow::Owned(secret.into()),
-            None if compare == Compare::Location => {
-                of_url().map_or(Cow::Borrowed(value), |url| Cow::Owned(Json::from(url).into()))
+        let is_apart = |masked: &Json| match self.field(name).compare {
+            Compare::Location => {
+                masked.as_str().is_some_and(|url| !text::location(url).contains(text::MASK))
             }
-            None => Cow::Borrowed(value),
-        }
+            // Responses show the keys of rows, never their secrets.
+            compare => compare == Compare::Rows,
+        };
+        let secret = self.context.secrets.value(reference);
+        let known = secret.or_else(|| reference.masked().filter(is_apart));
+        known.map_or(Cow::Borrowed(value), |known| Cow::Owned(known.into()))
     }
 
     /// All fields for comparison only, with the secrets that are set.
@@ -465,6 +464,9 @@ impl<'a> Comparing<'a> {
                 {
                     changes.push(self.change(name, Some(live)));
                 }
+                Compared::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
+                    unverified.push(name.clone());
+                }
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
                 Compared::Differs => changes.push(self.change(name, Some(live))),
                 Compared::NotReadable if resend => changes.push(self.change(name, Some(live))),
@@ -614,7 +616,9 @@ impl<'a> Comparing<'a> {
         if self.steers(name) {
             return Compared::Local;
         }
-        if !is_readable(field) || forms::is_hidden(field, live) {
+        // Nobody knows how the service shows a secret in a field that undrift does not know.
+        let is_secret_extra = self.spec(name).is_none() && matches!(value, Value::Secret(_));
+        if !is_readable(field) || forms::is_hidden(field, live) || is_secret_extra {
             return Compared::NotReadable;
         }
         let declared = match &*self.exposed(name, value) {
@@ -660,6 +664,7 @@ impl<'a> Comparing<'a> {
             // A value that is declared as a secret is secret on the service too.
             Some(live)
                 if matches!(self.values[name], Value::Secret(_))
+                    && field.compare != Compare::Rows
                     && live.fields.raw().contains_key(name) =>
             {
                 Shown::Hidden

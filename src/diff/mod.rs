@@ -355,7 +355,7 @@ pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
 /// A reference to a secret in a form that may be shown.
 pub fn shown_secret(reference: &Reference) -> Shown {
     match reference.masked() {
-        Some(text) => Shown::Value(text.into()),
+        Some(masked) => Shown::Value(masked),
         None => Shown::Secret(reference.to_string()),
     }
 }

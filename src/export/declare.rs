@@ -418,6 +418,7 @@ impl Declaring<'_> {
             if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
                 let why = match names_somebody {
+                    _ if spec.has_secret_rows() => "the service never shows its secrets",
                     true => "it names something that the token cannot see",
                     false => "a manifest cannot express it",
                 };

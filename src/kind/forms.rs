@@ -99,7 +99,9 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
         }
         for (name, field) in &spec.parts {
             let is_text = field.codec == Codec::Text;
-            if let Some(value) = row.get_mut(name).filter(|value| is_text && !value.is_array()) {
+            // A template is filled in first.
+            let is_scalar = |value: &&mut Json| !value.is_array() && !value.is_object();
+            if let Some(value) = row.get_mut(name).filter(|value| is_text && is_scalar(value)) {
                 *value = plain_text(value).into();
             }
         }

@@ -267,8 +267,12 @@ impl Parent {
 pub struct Detail {
     /// The request. It addresses the entry as others do.
     pub get: Op<Read>,
-    /// The field of the response that contains further fields of the entry.
+    /// The field of the response that contains further fields of the entry; empty if they are beside
+    /// the others.
     pub nested: &'static str,
+    /// The fields that only this request shows: it is sent for every entry, but only if one of them is
+    /// declared. Empty if it is sent for each declared entry.
+    pub fields: &'static [&'static str],
 }
 
 /// A second list that shows one field of the entries.
@@ -473,7 +477,7 @@ impl Section {
     pub fn keeps_credential(self, name: &str, value: &Value) -> bool {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
-            && field.compare == Compare::Location
+            && matches!(field.compare, Compare::Location | Compare::Rows)
             && field.accepted.on(Route::Edit)
     }
 

@@ -40,7 +40,11 @@ pub static KIND: Kind = Kind {
             create: Create::With(operation::INTEGRATION_SET),
             change: Change::Edit(operation::INTEGRATION_SET),
             delete: Some(operation::INTEGRATION_DELETE),
-            detail: Some(Detail { get: operation::INTEGRATION_GET, nested: "properties" }),
+            detail: Some(Detail {
+                get: operation::INTEGRATION_GET,
+                nested: "properties",
+                fields: &[],
+            }),
             ..HOME
         },
         Home {
@@ -50,7 +54,11 @@ pub static KIND: Kind = Kind {
             create: Create::With(operation::GROUP_INTEGRATION_SET),
             change: Change::Edit(operation::GROUP_INTEGRATION_SET),
             delete: Some(operation::GROUP_INTEGRATION_DELETE),
-            detail: Some(Detail { get: operation::GROUP_INTEGRATION_GET, nested: "properties" }),
+            detail: Some(Detail {
+                get: operation::GROUP_INTEGRATION_GET,
+                nested: "properties",
+                fields: &[],
+            }),
             seen_from: OWNER,
             ..HOME
         },

@@ -89,6 +89,9 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
 /// An edit identifies rows of a list by their ids, or by their names.
 fn rows(spec: &Spec, value: Type, route: Route) -> Type {
     let (Type::Objects(keys), Route::Edit) = (value, route) else { return value };
+    if spec.has_secret_rows() {
+        return value;
+    }
     let part = |name, value, about| Parameter::new(Place::Body, name, value, about);
     if spec.has_named_rows() {
         let gone = part("destroy", Type::Boolean, "Whether to remove the row with this name.");

@@ -15,7 +15,7 @@ use crate::{
     kinds,
     origin::{Origin, Sourced},
     secret::{Reference, judge::mask_url},
-    value::{Fields, Json, Object, Value},
+    value::{Fields, Json, Value},
     yaml::write::{self, Item, Node},
 };
 
@@ -207,13 +207,10 @@ fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static
 
 /// A value as manifests write it.
 fn written(value: &Value) -> Json {
-    let reference =
-        |from: &str, name: &str| Json::from(Object::from_iter([(from.to_owned(), name.into())]));
     match value {
         Value::Plain(json) => json.clone(),
-        Value::Secret(Reference::Env(name)) => reference("env", name),
-        Value::Secret(Reference::File(path)) | Value::File(path) => reference("file", path),
-        Value::Secret(text @ Reference::Text(_)) => reference("text", &text.to_string()),
+        Value::Secret(reference) => reference.written(),
+        Value::File(path) => Reference::File(path.clone()).written(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     check::{self, Context},
     faults::Faults,
-    layer::Rules,
+    layer::{Rules, sources},
     locate, parallel,
     read::File,
 };
@@ -73,11 +73,16 @@ impl Includes {
         fields.into_values().collect()
     }
 
-    /// The secrets and uploads that rules name.
+    /// The secrets and uploads that rules name, also within templates and data.
     pub fn named(&self) -> impl Iterator<Item = Value> {
+        let params = self.rules.bodies().flat_map(|(_, body)| body.params.values());
         let parts = self.rules.bodies().flat_map(|(_, body)| &body.sections);
         let fields = parts.flat_map(|section| &section.parts).map(|part| &part.fields);
-        fields.flat_map(|fields| fields.named().map(|named| named.value))
+        let values = fields.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
+        params.map(|param| param.value.clone()).chain(values).flat_map(|value| match value {
+            Value::Plain(json) => sources(&json).into_iter().map(Value::Secret).collect(),
+            named => vec![named],
+        })
     }
 
     /// How manifests treat `path`. `desired` has the former paths of declared containers.

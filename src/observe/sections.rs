@@ -198,8 +198,9 @@ impl Observer {
             Some(detail) => self.details(section, target, detail, &all).await?,
             None => BTreeMap::new(),
         };
+        let mut places = 0..;
         let all = all.filter_map(|raw| {
-            let raw = details.remove(&shown_name(section.of, &raw)).unwrap_or(raw);
+            let raw = places.next().and_then(|at| details.remove(&at)).unwrap_or(raw);
             // To remove an inherited entry here is a problem of the plan.
             let is_shown = home.detail.is_some()
                 && home.is_inherited(&raw)
@@ -209,26 +210,27 @@ impl Observer {
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
 
-    /// Reads each of the listed entries that is declared, by its name. An export, which declares none,
-    /// reads all.
+    /// Reads each of the listed entries that is declared, by its name, or all if [`Detail::fields`] are
+    /// declared; by their places in the list. An export, which declares none, reads all.
     async fn details(
         &self,
         section: &DeclaredSection,
         target: &Target,
         detail: Detail,
         listed: &[Object],
-    ) -> Result<BTreeMap<String, Object>, ApiError> {
+    ) -> Result<BTreeMap<usize, Object>, ApiError> {
         let home = section.of.home;
         let present = section.entries.iter().filter(|entry| entry.state == State::Present);
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
-        let reads = listed.iter().filter_map(|raw| {
-            let name = shown_name(section.of, raw);
-            let is_wanted = keys.contains("") || keys.contains(&*name);
+        let reads_all = section.names().any(|name| detail.fields.contains(&name));
+        let reads = listed.iter().enumerate().filter_map(|(at, raw)| {
+            let is_declared = || keys.contains("") || keys.contains(&*shown_name(section.of, raw));
+            let is_wanted = reads_all || (detail.fields.is_empty() && is_declared());
             let request = target.addressed(detail.get.request());
             let request = home.one(request, raw).filter(|_| is_wanted)?;
             Some(async move {
                 let answer = self.client.get_known(request, home.rows.keys).await?;
-                Ok::<_, ApiError>((name, answer.object().cloned().unwrap_or_default()))
+                Ok::<_, ApiError>((at, answer.object().cloned().unwrap_or_default()))
             })
         });
         Ok(future::try_join_all(reads).await?.into_iter().collect())

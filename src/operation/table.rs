@@ -161,6 +161,8 @@ operations! {
         [project, hook].fields("hooks", Route::Edit).shows();
     Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid,
         [project, hook].conditional();
+    Write HOOK_HEADER_DELETE = "hook-header-delete" Delete "/projects/:id/hooks/:hook_id/custom_headers/:key",
+        "remove a header of a hook", "supporting", Nothing, [project, hook, header].since(17, 1);
 
     Read INTEGRATION_LIST = "integration-list" Get "/projects/:id/integrations", "list active integrations", "supporting", List,
         [project].unpaged();
@@ -267,6 +269,8 @@ operations! {
         [group, hook].fields_of(Scope::Group, "hooks", Route::Edit).premium().shows();
     Write GROUP_HOOK_DELETE = "group-hook-delete" Delete "/groups/:id/hooks/:hook_id", "delete a group's hook", "supporting", Nothing,
         [group, hook].conditional().premium();
+    Write GROUP_HOOK_HEADER_DELETE = "group-hook-header-delete" Delete "/groups/:id/hooks/:hook_id/custom_headers/:key",
+        "remove a header of a group's hook", "supporting", Nothing, [group, hook, header].premium().since(17, 1);
     Read GROUP_INTEGRATION_LIST = "group-integration-list" Get "/groups/:id/integrations", "list a group's active integrations",
         "supporting", List, [group].since(17, 9).unpaged();
     Read GROUP_INTEGRATION_GET = "group-integration-get" Get "/groups/:id/integrations/:slug", "get a group's integration",

@@ -10,6 +10,7 @@ use std::{
 };
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value as Json;
 
 use crate::field::Secrecy;
 
@@ -26,6 +27,11 @@ const MAX_FILE: u64 = 1;
 
 /// The maximum size of a file on a command line, in MiB: the limit of the service for attachments.
 const MAX_TYPED_FILE: u64 = 10;
+
+/// `text` as a part of a URL.
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ESCAPED).to_string()
+}
 
 /// Why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -188,9 +194,20 @@ impl Secrets {
         self.found.get(reference)?.as_ref().ok()
     }
 
+    /// The value of a reference whose parts were resolved, as it is sent: text, or data.
+    pub fn value(&self, reference: &Reference) -> Option<Json> {
+        let resolved = self.found.get(reference).cloned();
+        let secret = resolved.unwrap_or_else(|| self.composed(reference)).ok()?;
+        match reference {
+            Reference::Data(_) => serde_json::from_str(secret.expose()).ok(),
+            _ => Some(secret.expose().into()),
+        }
+    }
+
     /// Why `reference` could not be resolved, if it could not.
     pub fn why_missing(&self, reference: &Reference) -> Option<&Missing> {
-        self.found.get(reference)?.as_ref().err()
+        let mut parts = [reference].into_iter().chain(reference.sources());
+        parts.find_map(|part| self.found.get(part)?.as_ref().err())
     }
 
     /// Every reference that could not be resolved, with the reason.
@@ -224,29 +241,35 @@ impl Secrets {
         if is_own { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
     }
 
-    /// The text of `pieces`. Inside a URL, secrets are percent-encoded where it needs that.
-    fn compose(&mut self, pieces: &[Piece]) -> Result<Secret, Missing> {
-        let mut text = String::new();
-        for (at, piece) in pieces.iter().enumerate() {
-            let source = match piece {
-                Piece::Shown(shown) => {
-                    text += shown;
-                    continue;
-                }
-                Piece::Secret(source) => source,
-            };
-            self.resolve([source]);
-            let Some(found) = self.found.get(source) else { continue };
-            let secret = found.clone()?;
-            if is_encoded(pieces, at) {
-                let encoded = utf8_percent_encode(secret.expose(), ESCAPED).to_string();
-                text += &encoded;
-                self.also_redact(Secret(encoded));
-            } else {
-                text += secret.expose();
+    /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
+    /// it needs that.
+    fn composed(&self, reference: &Reference) -> Result<Secret, Missing> {
+        let found = |source: &Reference| match self.found.get(source) {
+            Some(found) => Ok(found.clone()?),
+            None => self.composed(source),
+        };
+        let text = match reference {
+            Reference::Env(name) => return Err(Missing::Env(name.clone())),
+            Reference::File(path) => {
+                let why = "it was not read".to_owned();
+                return Err(Missing::File { path: path.clone(), why });
             }
+            Reference::Data(data) => {
+                data.to_json(&mut |of| Ok(found(of)?.expose().into()))?.to_string()
+            }
+            Reference::Text(pieces) => {
+                let piece = |(at, piece): (usize, &Piece)| match piece {
+                    Piece::Shown(shown) => Ok(shown.clone()),
+                    Piece::Secret(of) if is_encoded(pieces, at) => Ok(encoded(found(of)?.expose())),
+                    Piece::Secret(of) => Ok(found(of)?.expose().to_owned()),
+                };
+                pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
+            }
+        };
+        match self.is_own_token(reference, text.as_bytes()) {
+            true => Err(Missing::OwnToken(reference.clone())),
+            false => Ok(Secret(text)),
         }
-        Ok(Secret(text))
     }
 
     fn read(&mut self, reference: &Reference) -> Result<Secret, Missing> {
@@ -263,7 +286,10 @@ impl Secrets {
                 })?;
                 Ok(Secret::new(without_newline(&text)))
             }
-            Reference::Text(pieces) => self.compose(pieces),
+            Reference::Text(_) | Reference::Data(_) => {
+                self.resolve(reference.sources());
+                self.composed(reference)
+            }
         }
     }
 
@@ -377,7 +403,10 @@ pub fn without_newline(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::MARK, *};
+    use super::{
+        super::{Data, MARK},
+        *,
+    };
 
     fn secrets(pairs: &[(&str, &str)]) -> Secrets {
         let mut secrets =
@@ -425,6 +454,25 @@ mod tests {
             reserved.why_missing(&reference),
             Some(&Missing::Reserved("CI_JOB_TOKEN".into()))
         );
+    }
+
+    /// Rules that include projects come to texts and data after all secrets were resolved.
+    #[test]
+    fn texts_and_data_are_made_of_resolved_secrets() {
+        let part = Reference::Env("A".into());
+        let secrets = secrets(&[("A", "a \"quoted\" secret"), ("HALF", "glpat-token/")])
+            .with_own_token(Secret::new(TOKEN), None);
+        let row = Data::Map(vec![("value".into(), Data::Secret(Box::new(part.clone())))]);
+        let data = Reference::Data(Data::List(vec![row, Data::Plain("5".into())]));
+        let expected = serde_json::json!([{"value": "a \"quoted\" secret"}, 5]);
+        assert_eq!(secrets.value(&data), Some(expected));
+        let text = |shown: &str, of: &str| {
+            let secret = Piece::Secret(Reference::Env(of.into()));
+            Reference::Text(vec![secret, Piece::Shown(shown.into())])
+        };
+        assert_eq!(secrets.value(&text("!", "A")), Some("a \"quoted\" secret!".into()));
+        assert_eq!(secrets.value(&text("of+undrift", "HALF")), None, "its own token");
+        assert_eq!(secrets.value(&text("!", "NOT_RESOLVED")), None);
     }
 
     #[test]

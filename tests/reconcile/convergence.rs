@@ -35,6 +35,7 @@ const APART: &[(&str, &str)] = &[
     ("members.member_role", "it needs a custom role; see `roles`"),
     ("members.override", "only groups that follow a directory have it"),
     ("members.membership", "only top-level groups have it"),
+    ("hooks.url_variables", "the service requires them together with the URL; see `hooks`"),
 ];
 
 /// Settings that only top-level groups have.
@@ -110,6 +111,9 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         }
         ("hooks", "url") => {
             return format!("https://{}.example.org/x", if first { "a" } else { "b" }).into();
+        }
+        ("hooks", "custom_headers") => {
+            return json!([{"key": pick("X-A".into(), "X-B".into()), "value": {"env": "HOOK_TOKEN"}}]);
         }
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),

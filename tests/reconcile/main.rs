@@ -17,6 +17,7 @@ mod export;
 mod faults;
 mod fuzz;
 mod groups;
+mod hooks;
 #[path = "../../crates/sandbox/tests/switches/hostile.rs"]
 mod hostile;
 mod integrations;

@@ -344,6 +344,8 @@ impl Step<'_> {
         let (sections, is_container) = self.sections();
         if (is_container && NAMED.contains(&sent))
             || SAID_ELSEWHERE.iter().any(|(name, said)| *name == sent && value == said)
+            // A key below `extra:`, which no table has.
+            || (sections.iter().all(|of| of.table().get(sent).is_none()) && self.changes(sent))
             || (sent == "applies_to_all_protected_branches" && self.is_noted)
             // What is declared is not inherited.
             || (sent == "use_inherited_settings" && value == false)

@@ -155,7 +155,7 @@ impl Setup {
             () if spec.name.contains('.') => "is part of another field",
             () if !field.accepted.on(Route::Edit) => "is set when something is created",
             () if field.read == Readback::Never => "is not shown by the service",
-            () if field.secrecy != Secrecy::Open => "may hold a secret",
+            () if field.secrecy != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
             () if field.administrators => "is for administrators",
             () if field.top_level => "is of top-level groups",

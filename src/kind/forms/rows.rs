@@ -4,8 +4,8 @@
 
 use super::{entry_id, request::known};
 use crate::{
-    field::{Codec, Compare, Field, Named, Tier},
-    kind::{Id, Names, Spec, Unable},
+    field::{Codec, Compare, Field, Named, Secrecy, Tier},
+    kind::{Id, Names, Spec, Unable, is_readable},
     level::Level,
     value::{Json, Object},
 };
@@ -19,6 +19,11 @@ impl Spec {
     /// Whether the service finds the rows by their names: they name nobody, and have no ids.
     pub fn has_named_rows(&self) -> bool {
         self.has_rows() && self.part("name").is_some()
+    }
+
+    /// Whether its rows contain secrets.
+    pub fn has_secret_rows(&self) -> bool {
+        self.has_rows() && self.parts.iter().any(|(_, part)| part.secrecy != Secrecy::Open)
     }
 
     /// The keys of a row with a level.
@@ -60,7 +65,9 @@ impl Spec {
 
     /// A declared row in comparable form: names become ids where known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
-        let fields = self.parts.iter().filter_map(|(name, field)| {
+        // Responses leave out what is never read.
+        let readable = self.parts.iter().filter(|(_, field)| is_readable(field));
+        let fields = readable.filter_map(|(name, field)| {
             let value = row.get(name)?;
             let entry =
                 |section: &str| entry_id(section, value.as_str()?, names, name).ok().map(Id::sent);

@@ -21,8 +21,9 @@ impl Check<'_> {
     /// Checks the fields that the table of the kind has.
     pub(super) fn fields(&mut self, of: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
-            let Some(spec) = of.table().get(name) else { continue };
             let field = &field;
+            self.reference(name, field);
+            let Some(spec) = of.table().get(name) else { continue };
             self.tier(of, spec, field);
             self.release(of, spec, field);
             let modern = spec.field.replaced_by.as_deref();
@@ -33,7 +34,6 @@ impl Check<'_> {
             self.within(spec, field);
             self.beside(spec, field, fields);
             self.ascii(spec, field);
-            self.reference(spec, field);
             self.dollar(spec, field);
             self.day(spec, field);
             self.named(spec, field);
@@ -213,9 +213,9 @@ impl Check<'_> {
     }
 
     /// Checks of a secret or a file that need no access to it.
-    fn reference(&mut self, spec: &Spec, field: &Sourced<Value>) {
+    fn reference(&mut self, name: &str, field: &Sourced<Value>) {
         for source in field.value.sources() {
-            self.source(&spec.name, &source, Spot::key(&field.origin));
+            self.source(name, &source, Spot::key(&field.origin));
         }
     }
 
@@ -251,7 +251,7 @@ impl Check<'_> {
                 let wrong = self.faults.error("reference", message, at);
                 wrong.help("write a path within it, without `..`; a secret from elsewhere comes as `{env: NAME}`");
             }
-            Reference::Env(_) | Reference::File(_) | Reference::Text(_) => {}
+            Reference::Env(_) | Reference::File(_) | Reference::Text(_) | Reference::Data(_) => {}
         }
     }
 

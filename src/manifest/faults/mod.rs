@@ -24,6 +24,10 @@ mod spot;
 pub(super) use sentences::missing;
 pub(super) use spot::{Part, Spot, Written};
 
+/// Help for a reference to a secret in a field that cannot hold one.
+pub(super) const NO_REFERENCE: &str =
+    "write the value itself: this field takes no reference to a secret";
+
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.
 pub(super) const MOST: usize = 100;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     rules::{Claim, FEW, Layers, ambiguous},
-    text::{Words, has_template, is_of_one},
+    text::{Words, has_template},
 };
 use crate::{
     address::Glob,
@@ -22,7 +22,7 @@ use crate::{
     field::Field,
     kind::{self, Shape, forms::CONDITION, is_list},
     manifest::{
-        faults::{Faults, Spot},
+        faults::{Faults, NO_REFERENCE, Spot},
         read::{
             document::{Body, Part, Section, Sound, State, identity},
             templates::CHANGE,
@@ -30,7 +30,7 @@ use crate::{
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
-    secret::Reference,
+    secret::{Reference, has_reference},
     text,
     value::{Json, Object, Value},
 };
@@ -394,13 +394,25 @@ pub(super) fn filled<'p>(
     is_sound.then(|| (key, Cow::Owned(fields.into_iter().collect())))
 }
 
+/// The value as a schema sees it, with a reference in the place of each secret within. A secret as a
+/// whole needs no check.
+fn as_written(value: &Value) -> Option<Cow<'_, Json>> {
+    match value {
+        Value::Plain(json) => Some(Cow::Borrowed(json)),
+        Value::Secret(Reference::Data(data)) => {
+            data.to_json(&mut |_| Ok::<_, ()>(json!({"env": "NAME"}))).ok().map(Cow::Owned)
+        }
+        Value::Secret(_) | Value::File(_) => None,
+    }
+}
+
 /// The value, or the lists of the conditions in place of a list.
-fn lists(value: &Value) -> impl Iterator<Item = &Json> {
-    let (one, conditions) = match value.plain() {
-        Some(Json::Object(object)) if object.keys().all(|key| CONDITION.contains(&&**key)) => {
+fn lists(value: &Json) -> impl Iterator<Item = &Json> {
+    let (one, conditions) = match value {
+        Json::Object(object) if object.keys().all(|key| CONDITION.contains(&&**key)) => {
             (None, Some(object.values()))
         }
-        json => (json, None),
+        json => (Some(json), None),
     };
     one.into_iter().chain(conditions.into_iter().flatten())
 }
@@ -421,22 +433,21 @@ fn fill(
 ) -> bool {
     let (json, spec) = (field.value.plain(), of.table().get(name));
     let is_named = field.value.sources().iter().any(Reference::is_template);
-    let is_open = json.zip(spec).is_some_and(|(json, spec)| has_template(&spec.schema, json));
+    let is_open = json.is_some_and(|json| match spec {
+        Some(spec) if !spec.has_secret_rows() => has_template(&spec.schema, json),
+        _ => has_reference(json),
+    });
     if !is_open && !is_named {
         return true;
     }
-    let is_of_one = is_named && is_of_one(&field.value);
     let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
-    let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
+    let (code, message, help) = match words.fill_field(of, name, field) {
         Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
-        Ok(()) if is_named => {
-            if is_of_one {
-                words.remember(field);
-            }
-            return true;
-        }
-        Ok(()) => match lists(&field.value).find_map(|json| refused(of, name, json)) {
+        Ok(()) if is_named || spec.is_none() => return true,
+        Ok(()) => match as_written(&field.value)
+            .and_then(|json| lists(&json).find_map(|json| refused(of, name, json)))
+        {
             None if keeps_dollar => {
                 let message = "a `$` or `%` stays in front of what `{...}` fills in";
                 let help = "take it away; write `${{NAME}}` for a variable that jobs expand";
@@ -444,7 +455,11 @@ fn fill(
                 return true;
             }
             None => return true,
-            Some(why) => ("value", format!("`{name}` is wrong once it is filled in: {why}"), None),
+            Some(why) => {
+                let help = field.value.plain().is_some_and(has_reference);
+                let message = format!("`{name}` is wrong once it is filled in: {why}");
+                ("value", message, help.then(|| NO_REFERENCE.to_owned()))
+            }
         },
     };
     let wrong = faults.error(code, message, Spot::key(&field.origin));

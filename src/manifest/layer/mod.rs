@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use super::{
     faults::{Faults, Spot},
     parallel::for_each,
-    read::document::{Acknowledge, Container, Document},
+    read::document::{Acknowledge, Container, Document, Named},
 };
-use crate::address::Glob;
+use crate::{address::Glob, secret::Reference};
 
 mod include;
 mod merge;
@@ -31,6 +31,7 @@ mod trace;
 
 pub(super) use include::Included;
 pub(super) use rules::Rules;
+pub(super) use text::sources;
 pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 
 /// The result of merging all documents.
@@ -76,7 +77,7 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
         container
     };
     layered.containers = merged.into_iter().map(container).collect();
-    shared_variables(&layered.containers, &mut layered.faults);
+    shared_secrets(&layered.containers, &mut layered.faults);
     include::invented(&rules, &mut layered);
     rules.idle(&layered.containers, &mut layered.faults);
     layered.rules = rules;
@@ -116,19 +117,25 @@ fn one(
     (container, trace, faults)
 }
 
-/// Reports environment variables that are named after two groups or projects.
-fn shared_variables(containers: &[Box<Container>], faults: &mut Faults) {
-    let mut named: BTreeMap<&str, &Container> = BTreeMap::new();
+/// Reports secrets that are named after two groups or projects: one would get the secret of the other.
+fn shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
+    let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
     for container in containers {
-        for (variable, origin) in &container.body.variables {
-            let first = *named.entry(variable).or_insert(container);
-            if first.path.value == container.path.value {
+        for Named { secret, from, origin } in &container.body.named {
+            let (first, first_from) = *named.entry(secret).or_insert((container, from));
+            if first.path.value == container.path.value || first_from == from {
                 continue;
             }
             let (one, other) = (&first.path.value, &container.path.value);
-            let message = format!("`{variable}` would be named after `{one}` and after `{other}`");
-            let help = "write the name of the variable in one of the two documents";
-            let help = if text::variable_name(one) == text::variable_name(other) {
+            let (Reference::Env(name) | Reference::File(name)) = secret else { continue };
+            let message = format!("`{name}` would be named after `{one}` and after `{other}`");
+            let (help, is_variable) = match secret {
+                Reference::Env(_) => {
+                    ("write the name of the variable in one of the two documents", true)
+                }
+                _ => ("write the path of the file in one of the two documents", false),
+            };
+            let help = if is_variable && text::variable_name(one) == text::variable_name(other) {
                 format!(
                     "{help}: in names of variables, other characters than letters and digits become `_`"
                 )

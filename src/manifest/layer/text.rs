@@ -19,9 +19,12 @@ use super::rules::{FEW, Layers};
 use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
-    manifest::read::{document::Body, layers::BUILT_IN},
+    manifest::read::{
+        document::{Body, Named},
+        layers::BUILT_IN,
+    },
     origin::{Layer, Origin, Sourced},
-    secret::{Piece, Reference},
+    secret::{Data, Piece, Reference, written},
     text::{is_name, likely, nearest},
     value::{Json, Value},
 };
@@ -34,8 +37,8 @@ pub(super) struct Words<'w> {
     is_declared: bool,
     params: &'w BTreeMap<Arc<str>, Sourced<Value>>,
     missed: &'w BTreeSet<Arc<str>>,
-    /// The environment variables that are named after it.
-    variables: RefCell<BTreeSet<(String, Origin)>>,
+    /// The secrets whose names it filled in.
+    named: RefCell<BTreeSet<Named>>,
     /// The parameters that texts used.
     used: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
@@ -68,15 +71,14 @@ impl<'w> Words<'w> {
             is_declared: path.origin.layer > Layer::Profile,
             params: &layers.params,
             missed: &layers.missed,
-            variables: RefCell::default(),
+            named: RefCell::default(),
             used: RefCell::default(),
         }
     }
 
-    /// Adds the parameters that texts used, and the environment variables that were named after it, each
-    /// with the place of the field.
+    /// Adds the parameters that texts used, and the secrets whose names were filled in.
     pub(super) fn add_to(self, body: &mut Body) {
-        body.variables = self.variables.into_inner();
+        body.named = self.named.into_inner();
         body.params = self.used.into_inner();
     }
 
@@ -100,9 +102,7 @@ impl<'w> Words<'w> {
             "group" => group.to_owned(),
             "path_slug" => slug(self.path),
             other => {
-                let source = other.split_once(':');
-                let source = source.and_then(|(from, name)| Reference::of(from, name.to_owned()));
-                return match source {
+                return match source(other) {
                     Some(source) => Some(Piece::Secret(source)),
                     None => Some(match &self.param(other)?.value {
                         Value::Secret(source) => Piece::Secret(source.clone()),
@@ -125,7 +125,7 @@ impl<'w> Words<'w> {
     ///
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
-    pub(super) fn fill(&self, template: &str) -> Result<Value, Unfilled> {
+    fn fill(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
         let mut filled = Filled::default();
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
@@ -152,7 +152,7 @@ impl<'w> Words<'w> {
                 false => self.unknown(name),
             };
             filled.push(match self.word(name).ok_or_else(unknown)? {
-                Piece::Secret(source) => Piece::Secret(self.named(&source)?),
+                Piece::Secret(source) => Piece::Secret(self.named(&source, origin)?),
                 shown @ Piece::Shown(_) => shown,
             });
             rest = after;
@@ -204,12 +204,24 @@ impl<'w> Words<'w> {
 
     /// The first parameter in `template` that is a secret.
     fn secret_in<'t>(&self, template: &'t str) -> Option<&'t str> {
-        let mut inner = template.split('{').filter_map(|part| part.split('}').next());
+        let mut inner = parameters(template);
         inner.find(|name| matches!(self.word(name), Some(Piece::Secret(_))))
     }
 
-    /// `source` with its name filled in.
-    fn named(&self, source: &Reference) -> Result<Reference, Unfilled> {
+    /// What fills in `template`. A word for the path, or for a part of it, stands for this container
+    /// alone.
+    fn words_of(&self, template: &str) -> Vec<String> {
+        let words = parameters(template).filter_map(|name| match (name, self.word(name)?) {
+            ("path" | "name" | "path_slug", _) => Some(self.path.to_owned()),
+            (_, Piece::Shown(text)) => Some(text),
+            (_, Piece::Secret(_)) => None,
+        });
+        words.collect()
+    }
+
+    /// `source` with its name filled in. Every such name is recorded here, because another container
+    /// may come to the same one.
+    fn named(&self, source: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
         let name = match source {
             Reference::Env(name) | Reference::File(name) if source.is_template() => name,
             _ => return Ok(source.clone()),
@@ -222,29 +234,49 @@ impl<'w> Words<'w> {
         }
         // Looked for first: two of them could name each other.
         let text = match self.secret_in(name) {
-            None => self.fill(name)?.text().unwrap_or_default().to_owned(),
+            None => self.fill(name, origin)?.text().unwrap_or_default().to_owned(),
             Some(_) => {
                 let help =
                     "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
                 return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
             }
         };
-        Ok(match source {
+        let secret = match source {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
-            _ => Reference::File(text),
+            _ => Reference::File(text.clone()),
+        };
+        let from = [text].into_iter().chain(self.words_of(name)).collect();
+        let named = Named { secret: secret.clone(), from, origin: origin.clone() };
+        self.named.borrow_mut().insert(named);
+        Ok(secret)
+    }
+
+    /// `json`, as written, with every reference and template filled in.
+    fn data(&self, json: &Json, origin: &Origin) -> Result<Data, Unfilled> {
+        let value = match written(json) {
+            Some(("text", template)) => self.fill(&template, origin)?,
+            Some((from, name)) => match Reference::of(from, name) {
+                Some(source) => Value::Secret(self.named(&source, origin)?),
+                None => json.clone().into(),
+            },
+            None => json.clone().into(),
+        };
+        let item = |json: &Json| self.data(json, origin);
+        Ok(match value {
+            Value::Secret(source) => Data::Secret(Box::new(source)),
+            Value::Plain(Json::Array(items)) => {
+                Data::List(items.iter().map(item).collect::<Result<_, _>>()?)
+            }
+            Value::Plain(Json::Object(object)) => {
+                let entries = object.iter().map(|(key, json)| Ok((key.clone(), item(json)?)));
+                Data::Map(entries.collect::<Result<_, _>>()?)
+            }
+            Value::Plain(json) => Data::Plain(json.to_string()),
+            Value::File(_) => unreachable!("a template is no upload"),
         })
     }
 
-    /// Remembers the environment variables of `field`, which were named after the path.
-    pub(super) fn remember(&self, field: &Sourced<Value>) {
-        for source in field.value.sources() {
-            if let Reference::Env(name) = source {
-                self.variables.borrow_mut().insert((name, field.origin.clone()));
-            }
-        }
-    }
-
-    /// Fills in every template in `value`, the value of the field `name` of `of`.
+    /// Fills in every template in the value of `field`, which is called `name` in `of`.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
@@ -252,26 +284,32 @@ impl<'w> Words<'w> {
         &self,
         of: Section,
         name: &str,
-        value: &mut Value,
+        field: &mut Sourced<Value>,
     ) -> Result<(), Unfilled> {
+        let Sourced { value, origin } = field;
         let json = match &mut *value {
             Value::Secret(source) => {
-                *source = self.named(source)?;
+                *source = self.named(source, origin)?;
                 return Ok(());
             }
             Value::File(path) => {
-                if let Reference::File(filled) = self.named(&Reference::File(path.clone()))? {
+                if let Reference::File(filled) =
+                    self.named(&Reference::File(path.clone()), origin)?
+                {
                     *path = filled;
                 }
                 return Ok(());
             }
             Value::Plain(json) => json,
         };
-        let Some(spec) = of.table().get(name) else { return Ok(()) };
+        let Some(spec) = of.table().get(name).filter(|spec| !spec.has_secret_rows()) else {
+            *value = self.data(json, origin)?.into();
+            return Ok(());
+        };
         if let Some(template) = template(&spec.schema, json)
             && spec.field.secrecy != Secrecy::Open
         {
-            *value = self.fill(template)?;
+            *value = self.fill(template, origin)?;
             return match (spec.field.secrecy, &*value) {
                 (Secrecy::Reference, Value::Plain(_)) => Err(Unfilled::new(
                     "this text refers to no secret".into(),
@@ -280,14 +318,14 @@ impl<'w> Words<'w> {
                 _ => Ok(()),
             };
         }
-        self.fill_in(&spec.schema, json)?;
+        self.fill_in(&spec.schema, json, origin)?;
         forms::normalise(spec, value);
         Ok(())
     }
 
-    fn fill_in(&self, schema: &Json, json: &mut Json) -> Result<(), Unfilled> {
+    fn fill_in(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
         if let Some(template) = template(schema, json) {
-            let Value::Plain(Json::String(text)) = self.fill(template)? else {
+            let Value::Plain(Json::String(text)) = self.fill(template, origin)? else {
                 let secret = self.secret_in(template).filter(|name| is_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
@@ -301,24 +339,41 @@ impl<'w> Words<'w> {
         match json {
             Json::Object(object) if is_list(schema) => {
                 for items in object.values_mut() {
-                    self.fill_in(schema, items)?;
+                    self.fill_in(schema, items, origin)?;
                 }
             }
             Json::Object(object) => {
                 for (name, json) in object {
                     if let Some(schema) = schema["properties"].get(name) {
-                        self.fill_in(schema, json)?;
+                        self.fill_in(schema, json, origin)?;
                     }
                 }
             }
             Json::Array(items) => {
                 for item in items {
-                    self.fill_in(&schema["items"], item)?;
+                    self.fill_in(&schema["items"], item, origin)?;
                 }
             }
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
         }
         Ok(())
+    }
+}
+
+/// The secret that `env:NAME` or `file:PATH` within braces names.
+fn source(parameter: &str) -> Option<Reference> {
+    let (from, name) = parameter.split_once(':')?;
+    Reference::of(from, name.to_owned())
+}
+
+/// The secrets that `json` names as written, also in its templates.
+pub(in crate::manifest) fn sources(json: &Json) -> Vec<Reference> {
+    match (written(json), json) {
+        (Some(("text", template)), _) => parameters(&template).filter_map(source).collect(),
+        (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
+        (None, Json::Array(items)) => items.iter().flat_map(sources).collect(),
+        (None, Json::Object(object)) => object.values().flat_map(sources).collect(),
+        (None, _) => Vec::new(),
     }
 }
 
@@ -351,13 +406,9 @@ fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
 
-/// Whether what fills in the names of `value` tells the container from all others.
-pub(super) fn is_of_one(value: &Value) -> bool {
-    let own = ["{name}", "{path}", "{path_slug}"];
-    value.sources().iter().any(|source| match source {
-        Reference::Env(name) => own.iter().any(|own| name.contains(own)),
-        _ => false,
-    })
+/// The names in the braces of `template`.
+fn parameters(template: &str) -> impl Iterator<Item = &str> {
+    template.split('{').skip(1).filter_map(|part| part.split('}').next())
 }
 
 /// Whether a value of `schema` contains a template.
@@ -445,7 +496,7 @@ mod tests {
             ("{brace}", "{port}"),
             ("ä{port}ö", "ä8080ö"),
         ] {
-            assert_eq!(words.fill(template), Ok(filled.into()), "{template}");
+            assert_eq!(words.fill(template, &path.origin), Ok(filled.into()), "{template}");
         }
     }
 
@@ -460,14 +511,24 @@ mod tests {
         let path = path("acme/shop");
         let words = Words::new(&path, &layers);
         for alone in ["{token}", "{env:TOKEN}"] {
-            assert_eq!(words.fill(alone), Ok(Value::Secret(token.clone())), "{alone}");
+            assert_eq!(
+                words.fill(alone, &path.origin),
+                Ok(Value::Secret(token.clone())),
+                "{alone}"
+            );
         }
         let template = "https://{user}:{token}@git/{path}/{{}}";
-        let Ok(Value::Secret(filled)) = words.fill(template) else { panic!("no secret") };
+        let Ok(Value::Secret(filled)) = words.fill(template, &path.origin) else {
+            panic!("no secret")
+        };
         assert_eq!(filled.masked().unwrap(), "https://bot:***@git/acme/shop/{}");
         let written = filled.to_string();
         assert_eq!(written, "https://bot:{env:TOKEN}@git/acme/shop/{{}}");
-        assert_eq!(words.fill(&written), Ok(Value::Secret(filled)), "it can be written again");
+        assert_eq!(
+            words.fill(&written, &path.origin),
+            Ok(Value::Secret(filled)),
+            "it can be written again"
+        );
     }
 
     #[test]
@@ -486,7 +547,11 @@ mod tests {
             ("shut}", "a `}` that stands for nothing"),
             ("{{x}", "a `}` that stands for nothing"),
         ] {
-            assert_eq!(words.fill(template).unwrap_err().message, message, "{template}");
+            assert_eq!(
+                words.fill(template, &path.origin).unwrap_err().message,
+                message,
+                "{template}"
+            );
         }
     }
 

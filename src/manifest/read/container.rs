@@ -16,7 +16,7 @@ use crate::{
     kind::{self, Shape, Spec, Table, forms},
     kinds::{self, words},
     origin::{Layer, Origin, Sourced},
-    secret::Reference,
+    secret::{Reference, has_reference},
     value::{Json, Value},
     yaml::{Data, Key, Node},
 };
@@ -222,8 +222,10 @@ impl Reader<'_, '_> {
                 let wrong = self.findings.error("extra", refused.message, key.span.clone());
                 wrong.help(refused.help);
             } else {
-                let value = value.to_json().into();
-                fields.push((&key.name, Sourced { value, origin: self.origin(key, layer) }));
+                let value = value.to_json();
+                is_open |= has_reference(&value);
+                let origin = self.origin(key, layer);
+                fields.push((&key.name, Sourced { value: value.into(), origin }));
             }
         }
         (fields, is_open)
@@ -247,7 +249,8 @@ impl Reader<'_, '_> {
             if let Some(spec) = table.get(&name) {
                 *is_open |= templates::is_open(&spec.schema, value);
                 let mut value = field_value(spec, value);
-                *is_open |= value.sources().iter().any(Reference::is_template);
+                *is_open |= value.sources().iter().any(Reference::is_template)
+                    || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
                 let origin = self.origin(key, layer);
                 fields.push((spec.name.as_str(), Sourced { value, origin }));

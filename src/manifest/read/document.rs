@@ -17,6 +17,7 @@ use crate::{
     field::Scope,
     kind,
     origin::{Origin, Sourced},
+    secret::Reference,
     value::{Json, Value},
 };
 
@@ -83,9 +84,18 @@ pub(in crate::manifest) struct Body {
     pub(in crate::manifest) ignores: Vec<&'static str>,
     /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
-    /// Once merged: the environment variables that are named after the container alone, each with
-    /// the place of the field.
-    pub(in crate::manifest) variables: BTreeSet<(String, Origin)>,
+    /// Once merged: the secrets whose names were filled in.
+    pub(in crate::manifest) named: BTreeSet<Named>,
+}
+
+/// A secret whose name was filled in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::manifest) struct Named {
+    pub(in crate::manifest) secret: Reference,
+    /// What was filled in. Two containers may share a secret only if this is the same for both.
+    pub(in crate::manifest) from: Vec<String>,
+    /// The place of the field.
+    pub(in crate::manifest) origin: Origin,
 }
 
 /// The profiles that a layer uses.

@@ -161,7 +161,8 @@ mod tests {
             | "registry_protection_rules" => row.fields.is_some_and(|((_, of), _)| of == section),
             section => {
                 let below = format!("/projects/:id/{section}");
-                row.path.starts_with(&below) && !row.path.contains("_schedule_id/variables")
+                let is_below = ["_schedule_id/variables", "/custom_headers/"];
+                row.path.starts_with(&below) && !is_below.iter().any(|part| row.path.contains(part))
             }
         };
         rows.filter(is_written).collect()

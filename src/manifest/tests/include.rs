@@ -49,6 +49,23 @@ fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostic
     loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster)
 }
 
+/// They are resolved before it is known which projects there are.
+#[test]
+fn secrets_in_templates_and_data_of_rules_are_named() {
+    let rules = "kind: Defaults
+match: {path: acme/**}
+undeclared: include
+params: {t: {env: PARAM}}
+variables: [{key: A, value: {text: 'a{t}{env:TEXT}'}}]
+hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: ROW}}], extra: {b: {c: [{file: d}]}}}]
+";
+    let named = load_files(&[("a.yaml", rules)]).includes.unwrap();
+    let mut named: Vec<_> =
+        named.named().flat_map(|value| value.sources()).map(|of| of.to_string()).collect();
+    named.sort();
+    assert_eq!(named, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
+}
+
 #[test]
 fn including_rules_are_checked_offline() {
     let none = [""; 0];

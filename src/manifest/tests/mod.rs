@@ -20,6 +20,7 @@ mod include;
 mod layers;
 mod lints;
 mod properties;
+mod references;
 mod roots;
 
 /// Loads files given by name and text, together with a picture.

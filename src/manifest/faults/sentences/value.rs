@@ -15,7 +15,7 @@ use crate::{
         words::{self, Meaning},
     },
     level::{LEVELS, Level},
-    manifest::{mask::may_be_secret, read::templates::CHANGE},
+    manifest::{faults::NO_REFERENCE, mask::may_be_secret, read::templates::CHANGE},
     text::{alternatives, is_name, joined, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
@@ -132,6 +132,13 @@ impl Located<'_> {
 
     /// The code for a value whose type is not in `expected`, and what to write instead.
     pub(super) fn instead(&self, expected: &[&str]) -> (&'static str, Option<String>) {
+        if expected.contains(&"array")
+            && let [(key, name)] = self.node.entries()
+            && ["env", "file"].contains(&&*key.name)
+            && name.text().is_some()
+        {
+            return ("type", Some(NO_REFERENCE.to_owned()));
+        }
         let wants = |kind: &str| expected.contains(&kind);
         let is_none = |word: &String| words::option(word, ["null"]).is_some();
         if wants("null") && scalar(self.node).as_ref().is_some_and(is_none) {

@@ -1,0 +1,167 @@
+//! Whatever is written like a reference to a secret is one, or an error; and two groups or projects
+//! never come to the same secret by a template.
+
+use proptest::{prelude::*, sample::select};
+
+use super::*;
+use crate::{
+    field::Scope,
+    kind::{Section, Shape},
+    kinds,
+    secret::has_reference,
+    value::Value,
+};
+
+/// Documents with rules in which `SECRET` stands for a reference.
+const PLACES: &[&str] = &[
+    "variables: [{key: T, value: SECRET}]",
+    "params: {t: SECRET}\nvariables: [{key: T, value: {text: '{t}'}}]",
+    "params: {t: SECRET}\nvariables: [{key: T, value: {text: 'https://bot:{t}@h.example.org/'}}]",
+    "params: {t: SECRET}\nhooks: [{url: {text: 'https://h.example.org/{t}'}}]",
+    "params: {t: SECRET}\nremote_mirrors: [{url: {text: 'https://bot:{t}@h.example.org/a.git'}}]",
+    "hooks: [{url: 'https://h.example.org/', token: SECRET}]",
+    "hooks: [{url: 'https://h.example.org/', extra: {new_field: SECRET}}]",
+    "hooks: [{url: 'https://h.example.org/', extra: {new_field: [{a: {b: SECRET}}]}}]",
+    "params: {t: SECRET}\nsettings: {extra: {new_field: {a: {text: 'b{t}'}}}}",
+    "settings: {import_url: SECRET}",
+    "integrations: [{slug: slack, webhook: SECRET}]",
+    "pipeline_schedule_variables: [{schedule: n, key: T, value: SECRET}]",
+];
+
+/// The messages that two projects share a secret.
+fn shared(paths: [&str; 2], place: &str, secret: &str, via_profile: bool) -> Vec<String> {
+    let body = place.replace("SECRET", secret);
+    let rule = match via_profile {
+        true => format!(
+            "kind: Defaults\nmatch: {{path: '**'}}\nuses: [p]\n---\nkind: Profile\nname: p\n{body}\n"
+        ),
+        false => format!("kind: Defaults\nmatch: {{path: '**'}}\n{body}\n"),
+    };
+    let projects = paths.map(|path| {
+        let stage = path.rsplit('/').next().unwrap_or_default();
+        format!("---\nkind: Project\npath: {path}\nparams: {{stage: '{stage}', same: s}}\n")
+    });
+    let loaded = load_files(&[("a.yaml", &(rule + &projects.concat()))]);
+    let all: Vec<_> =
+        loaded.diagnostics.sorted().into_iter().map(|one| one.message.clone()).collect();
+    all.into_iter().filter(|message| message.contains("would be named after")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn two_projects_never_come_to_one_secret(
+        place in select(PLACES),
+        (template, paths, is_shared) in select(vec![
+            ("{env: 'D_{name}'}", ["acme/a-b", "acme/a.b"], true),
+            ("{env: 'D_{path}'}", ["acme/a-b", "acme/a.b"], true),
+            ("{env: 'D_{path}'}", ["acme-a/b", "acme/a-b"], true),
+            ("{env: 'D_{path_slug}'}", ["acme/a_b", "acme/a.b"], true),
+            ("{env: 'D_{group}'}", ["a-b/x", "a.b/y"], true),
+            ("{env: 'D_{stage}'}", ["acme/a-b", "acme/a.b"], true),
+            ("{env: 'D_{name}'}", ["a/shop", "b/shop"], true),
+            ("{env: 'D_{name}'}", ["acme/a-b", "acme/c"], false),
+            ("{env: 'D_{group}'}", ["acme/a-b", "acme/a.b"], false),
+            ("{env: 'D_{stage}'}", ["a/prod", "b/prod"], false),
+            ("{env: 'D_{same}'}", ["acme/a-b", "acme/a.b"], false),
+            ("{env: D}", ["acme/a-b", "acme/a.b"], false),
+            ("{file: 's/{path_slug}'}", ["acme/a_b", "acme/a.b"], true),
+            ("{file: 's/{name}'}", ["a/shop", "b/shop"], true),
+            ("{file: 's/{name}'}", ["acme/a-b", "acme/a.b"], false),
+            ("{file: 's/{group}'}", ["acme/a-b", "acme/a.b"], false),
+        ]),
+        via_profile: bool,
+    ) {
+        let found = shared(paths, place, template, via_profile);
+        prop_assert_eq!(!found.is_empty(), is_shared, "{}: {}: {:?}", place, template, found);
+    }
+}
+
+/// An example of each field that every entry has to have.
+fn whole(of: Section) -> serde_json::Map<String, Json> {
+    let needed = of.identity.iter().chain(of.required);
+    let example = |name: &&str| {
+        let schema = &of.table().get(name)?.schema;
+        let secret = || {
+            (schema["anyOf"].is_array() || schema["oneOf"].is_array())
+                .then(|| json!({"env": "OTHER"}))
+        };
+        let example = schema["examples"].get(0).or(schema["enum"].get(0)).cloned();
+        Some(((*name).to_owned(), example.or_else(secret)?))
+    };
+    needed.filter_map(example).collect()
+}
+
+/// Values of `schema` with `mapping` in every place.
+fn with(schema: &Json, mapping: &Json) -> Vec<Json> {
+    let mut all = vec![mapping.clone(), json!([mapping])];
+    for (outer, properties) in
+        [(false, &schema["properties"]), (true, &schema["items"]["properties"])]
+    {
+        for name in properties.as_object().into_iter().flat_map(|all| all.keys()) {
+            for value in [mapping.clone(), json!([mapping])] {
+                let mut row = serde_json::Map::new();
+                for (other, property) in properties.as_object().into_iter().flatten() {
+                    row.extend(property["examples"].get(0).map(|one| (other.clone(), one.clone())));
+                }
+                row.insert(name.clone(), value);
+                all.push(if outer { json!([row]) } else { row.into() });
+            }
+        }
+    }
+    all
+}
+
+/// The document that declares `fields` of `of`.
+fn document(of: Section, fields: serde_json::Map<String, Json>) -> Json {
+    let section = match of.shape {
+        Shape::List => json!([fields]),
+        Shape::Container | Shape::Mapping => fields.into(),
+        Shape::Switch => fields.into_iter().next().map(|(_, value)| value).unwrap_or_default(),
+    };
+    let path = of.home.scope.of("acme", "acme/shop");
+    json!({"kind": of.home.scope.document(), "path": path, of.section: section})
+}
+
+/// Every field of every kind, and a field below `extra:`, with a mapping that looks like a reference.
+#[test]
+fn what_looks_like_a_reference_is_one_or_an_error() {
+    let (mut secrets, mut refused) = (0, 0);
+    let mappings =
+        [json!({"env": "NAME"}), json!({"file": "a.png"}), json!({"text": "a{env:NAME}"})];
+    for of in Scope::ALL.into_iter().flat_map(kinds::sections) {
+        let nothing = json!({});
+        let extra = (of.shape != Shape::Switch).then_some(("extra", &nothing));
+        let known = of.table().specs().iter().map(|spec| (&*spec.name, &spec.schema));
+        for ((name, schema), mapping) in
+            known.chain(extra).flat_map(|field| mappings.iter().map(move |one| (field, one)))
+        {
+            for value in with(schema, mapping) {
+                let mut fields = whole(of);
+                match name.split_once('.') {
+                    _ if name == "extra" => {
+                        fields.insert("extra".into(), json!({"new_field": value}))
+                    }
+                    Some((outer, inner)) => fields.insert(outer.into(), json!({inner: value})),
+                    None => fields.insert(name.into(), value),
+                };
+                let text = document(of, fields).to_string();
+                let loaded = load_files(&[("a.yaml", &text)]);
+                let Some(desired) = loaded.desired else {
+                    refused += 1;
+                    continue;
+                };
+                secrets += 1;
+                let container = &desired.containers[0];
+                let entries = container.sections.iter().flat_map(|section| &section.entries);
+                let declared = entries.map(|entry| &entry.fields).chain(container.create.fields());
+                let values =
+                    declared.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
+                let is_sent = |value: &Value| value.plain().is_some_and(has_reference);
+                assert!(!values.into_iter().any(|value| is_sent(&value)), "{text}");
+            }
+        }
+    }
+    assert!(secrets > 200 && refused > 500, "{secrets} {refused}");
+}

@@ -1,0 +1,76 @@
+//! Data with references in it, such as the headers of a hook: `[{key: A, value: {env: NAME}}]`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::Reference;
+
+/// Data that may have references to secrets in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Data {
+    /// The JSON text of plain data.
+    Plain(String),
+    /// A reference to a secret.
+    Secret(Box<Reference>),
+    /// A list.
+    List(Vec<Self>),
+    /// A mapping.
+    Map(Vec<(String, Self)>),
+}
+
+impl Data {
+    /// The data as JSON, with `value` in the place of each reference.
+    ///
+    /// # Errors
+    /// The first error of `value`.
+    pub fn to_json<E>(
+        &self,
+        value: &mut dyn FnMut(&Reference) -> Result<Json, E>,
+    ) -> Result<Json, E> {
+        Ok(match self {
+            Self::Plain(text) => serde_json::from_str(text).unwrap_or_default(),
+            Self::Secret(reference) => value(reference)?,
+            Self::List(items) => {
+                items.iter().map(|item| item.to_json(value)).collect::<Result<_, _>>()?
+            }
+            Self::Map(entries) => Json::Object(
+                entries
+                    .iter()
+                    .map(|(key, data)| Ok((key.clone(), data.to_json(value)?)))
+                    .collect::<Result<_, _>>()?,
+            ),
+        })
+    }
+
+    /// The references in it.
+    pub fn references(&self) -> Vec<&Reference> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Secret(reference) => vec![reference],
+            Self::List(items) => items.iter().flat_map(Self::references).collect(),
+            Self::Map(entries) => entries.iter().flat_map(|(_, data)| data.references()).collect(),
+        }
+    }
+}
+
+/// What a mapping refers to, if it is written as a reference or a template: `env`, `file` or `text`,
+/// and the text behind it.
+pub fn written(json: &Json) -> Option<(&str, String)> {
+    let object = json.as_object().filter(|object| object.len() == 1)?;
+    let (key, value) = object.iter().next()?;
+    let is_reference = ["env", "file", "text"].contains(&&**key);
+    let is_scalar = !value.is_object() && !value.is_array();
+    let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    (is_reference && is_scalar).then(|| (&**key, text()))
+}
+
+/// Whether a reference or a template is written in `json`.
+pub fn has_reference(json: &Json) -> bool {
+    written(json).is_some()
+        || match json {
+            Json::Array(items) => items.iter().any(has_reference),
+            Json::Object(object) => object.values().any(has_reference),
+            _ => false,
+        }
+}
