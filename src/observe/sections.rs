@@ -8,9 +8,9 @@ use super::{Observer, ends_everything, or_cause};
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Container, DeclaredSection, State},
+    desired::{Container, DeclaredSection, State, Unlisted},
     field::Scope,
-    kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
+    kind::{Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted, stakes},
     kinds,
     live::{Collection, Live, Presence, ReadTime, entry_ids},
     operation::{Op, Read, Request},
@@ -207,8 +207,8 @@ impl Observer {
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
 
-    /// Reads each of the listed entries that is declared, by its name. An export, which declares none,
-    /// reads all.
+    /// Reads each of the listed entries that is declared, by its name, or may be removed with a
+    /// protection. An export, which declares none, reads all.
     async fn details(
         &self,
         section: &DeclaredSection,
@@ -221,7 +221,11 @@ impl Observer {
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
         let reads = listed.iter().filter_map(|raw| {
             let name = shown_name(section.of, raw);
-            let is_wanted = keys.contains("") || keys.contains(&*name);
+            let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
+            let protects = |name| section.of.rules.has(raw, name);
+            let is_wanted = keys.contains("")
+                || keys.contains(&*name)
+                || (goes && stakes::protecting(section.of).any(protects));
             let request = target.addressed(detail.get.request());
             let request = home.one(request, raw).filter(|_| is_wanted)?;
             Some(async move {
