@@ -169,7 +169,7 @@ pub enum When {
     Cleared,
     /// The value is cleared or changed: which of two values protects more is unknown.
     Changed,
-    /// An address changes, but not the stored secret, which would be sent there.
+    /// An address changes, and no secret is written with it: a stored one would be sent there.
     Moved,
     /// The value changes to one that names a URL or another project.
     Outside,

@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     cause::Cause,
     field::{Named, Route},
-    kind::{First, HandlePlace},
+    kind::HandlePlace,
     operation::{Op, Request, Write},
     planted::Bug,
     release::Known,
@@ -236,7 +236,7 @@ impl Job<'_> {
             }
             Act::Container(_) => None,
         }?;
-        let First { op, what, opens } = self.names.first(parent.section, id)?;
+        let (op, what, opens) = self.names.first(parent.section, id)?;
         let request = self.target.addressed(op.request()).arg(parent.argument, id);
         Some(Call { side_effect: Some(what), opens: Some(opens), ..request.into() })
     }

@@ -88,16 +88,19 @@ fn weakened(
         When::Higher => (number(is) > was.map_or(0, number), "raise"),
         When::Cleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
         When::Changed => (known(&replaces), "change"),
-        When::Moved => (known(&replaces), "send a stored secret to the new"),
+        When::Moved => (known(&replaces), "change"),
         When::Outside => (is_outside(is) && known(&differs), "take content from outside with"),
         When::Wider => (known(&|was| is_wider(was, is)), "widen"),
         When::Later(words) => (place(words, is) > was.map_or(0, |was| place(words, was)), "lower"),
     };
     let shows_values = matches!(when, When::Lower | When::Higher | When::Later(_));
     let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
-    let values = was.filter(|_| shows_values).map(values).unwrap_or_default();
+    let more = match when {
+        When::Moved => " without a secret for it".to_owned(),
+        _ => was.filter(|_| shows_values).map(values).unwrap_or_default(),
+    };
     let how = if is_nothing(is) && how == "change" { "clear" } else { how };
-    is_weaker.then(|| format!("{how} `{name}`{values}"))
+    is_weaker.then(|| format!("{how} `{name}`{more}"))
 }
 
 /// How the new value shows more.

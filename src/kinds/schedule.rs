@@ -137,16 +137,16 @@ impl Rules for Schedules {
 
     fn first(&self, live: &LiveEntry, caller: Option<u64>) -> Option<First> {
         let is_own = owner(live).is_some() && owner(live) == caller;
-        (!is_own).then_some(First { op: operation::SCHEDULE_TAKE, what: TAKES, opens: LENDS })
+        (!is_own).then_some((operation::SCHEDULE_TAKE, TAKES, LENDS))
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Change(_, live, _) = job.act
-            && let Some(First { op, what, opens }) = self.first(live, job.names.caller())
+            && let Some((take, what, opens)) = self.first(live, job.names.caller())
         {
-            let take = job.addressed(op, live);
-            calls.insert(0, Call { side_effect: Some(what), opens: Some(opens), ..take.into() });
+            let take = job.addressed(take, live).into();
+            calls.insert(0, Call { side_effect: Some(what), opens: Some(opens), ..take });
         }
         Ok(calls)
     }

@@ -121,7 +121,7 @@ pub enum Weakens {
     OpensWhenOn,
     /// The value changes.
     OpensWhenChanged,
-    /// An address changes, but not the stored secret, which would be sent there.
+    /// An address changes, and no secret is written with it: a stored one would be sent there.
     OpensWhenMoved,
 }
 

@@ -354,7 +354,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             "integrations",
             json!([{"slug": "jenkins", "jenkins_url": "https://evil.example.org", "project_name": "p"}]),
             json!([jenkins]),
-            Some("send a stored secret to the new `jenkins_url`"),
+            Some("change `jenkins_url` without a secret for it"),
         ),
         (
             "integrations",
