@@ -143,8 +143,11 @@ pub enum Stake {
     /// A change may show something to more people. The field is a visibility, a level of access or
     /// a flag.
     Shows,
-    /// A change may weaken a protection.
+    /// A change may weaken a protection of the group or project, and so does removing the entry.
     Weakens(When),
+    /// A change may give something outside a way in, or content a way out. A new entry is judged
+    /// too, also in a new container; removing it closes the way.
+    Opens(When),
     /// [`crate::kind::Rules::effects`] decides.
     ByKind,
 }
@@ -166,6 +169,10 @@ pub enum When {
     Cleared,
     /// The value is cleared or changed: which of two values protects more is unknown.
     Changed,
+    /// An address changes, and no secret is written with it: a stored one would be sent there.
+    Moved,
+    /// The value changes to one that names a URL or another project.
+    Outside,
     /// A comma-separated list gets more items, or becomes empty, which means everything.
     Wider,
     /// The value changes to a word or number that is later in this list.
@@ -452,6 +459,11 @@ impl Field {
     /// A change may weaken a protection.
     pub fn weakens(self, when: When) -> Guarded {
         self.guarded(Stake::Weakens(when))
+    }
+
+    /// A change may give something outside a way in, or content a way out.
+    pub fn opens(self, when: When) -> Guarded {
+        self.guarded(Stake::Opens(when))
     }
 
     /// A change from one of `words` to a later one weakens a protection.

@@ -23,7 +23,7 @@ use crate::{
         needs::{self, SwitchState},
         stakes,
     },
-    kinds,
+    kinds::{self, preset},
     level::Level,
     live::Question,
     origin::Origin,
@@ -388,6 +388,7 @@ impl<'a> Comparing<'a> {
         let who = subject_id(self.section, live);
         let mut effects = self.section.rules.effects(who, live.fields.raw(), &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
+        let after = self.judged(after);
         effects.extend(stakes::changing(self.section, &changed, live.fields.raw(), &after));
         effects.extend(hidden_effects(&step.sends));
         self.push(Step { effects, ..step.of(live) }, findings);
@@ -557,9 +558,26 @@ impl<'a> Comparing<'a> {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
-        let mut effects = self.section.rules.effects(who, &nothing, &self.after(&nothing));
-        effects.extend(hidden_effects(&sends));
-        Some(Step { effects, ..self.step(Action::Create, changes, sends) })
+        let after = self.after(&nothing);
+        let mut effects = self.section.rules.effects(who, &nothing, &after);
+        let step = self.step(Action::Create, changes, sends);
+        let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
+        effects.extend(stakes::creating(self.section, preset, &self.judged(after)));
+        effects.extend(hidden_effects(&step.sends));
+        Some(Step { effects, ..step })
+    }
+
+    /// The fields `after` with those that are declared as secrets, for guards only.
+    fn judged(&self, mut after: Object) -> Object {
+        for (name, value) in &self.values {
+            if matches!(value, Value::Secret(_)) {
+                // No value equals a secret that is not set.
+                let value = self.exposed(name, value).plain().cloned().unwrap_or(true.into());
+                let value = forms::comparable(self.spec(name), &value, self.context.names);
+                after.insert(name.clone(), value);
+            }
+        }
+        after
     }
 
     fn step(&self, action: Action, changes: Vec<Change>, sends: Vec<Call>) -> Step {

@@ -319,14 +319,17 @@ fn removal(
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
     let mut effects =
         section.rules.effects(subject_id(section, live), live.fields.raw(), &Object::new());
-    effects.extend(stakes::removing(section));
+    effects.extend(stakes::removing(section, live.fields.raw()));
     effects.extend(hidden_effects(&step.sends));
     Ok(Step { effects, ..step.of(live) })
 }
 
 /// The effects of calls that the fields of their step do not show.
 fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
-    sends.iter().filter_map(|call| call.side_effect).map(|what| Effect::SideEffect(what.to_owned()))
+    sends.iter().flat_map(|call| {
+        let what = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
+        what.into_iter().chain(call.opens.map(|how| Effect::Opens(how.to_owned())))
+    })
 }
 
 /// A live value in a form that may be shown.

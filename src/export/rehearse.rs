@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     field::{Named, Scope, Tier},
-    kind::{Effect, Section, forms},
-    kinds,
+    kind::{Effect, Section, forms, stakes},
+    kinds::{self, preset},
     release::Known,
     text,
     value::{Fields, Json, Object},
@@ -226,8 +226,12 @@ fn is_guarded(document: &Document) -> bool {
     let weakens = |(of, fields): (Section, Fields)| {
         let mut named = forms::named_by(of, &fields).into_iter();
         let has_runner = named.any(|(_, kind, _)| kind == Named::Runner);
-        let mut effects = effects(of, &fields).into_iter();
-        !has_runner && effects.any(|effect| matches!(effect, Effect::Weakens(_)))
+        let default = |name: &str| preset::of(of, name, &document.path);
+        let opened = stakes::creating(of, default, &forms::plain(&fields));
+        let mut effects = effects(of, &fields).into_iter().chain(opened);
+        !has_runner
+            && !of.comes_with_container()
+            && effects.any(|effect| matches!(effect, Effect::Opens(_)))
     };
     entries(document).any(weakens)
 }

@@ -35,11 +35,21 @@ pub struct Call {
     pub awaits: bool,
     /// An effect that the fields of the step do not show, as a sentence that starts with "it".
     pub side_effect: Option<&'static str>,
+    /// What the call gives to somebody, and guards ask about, as the end of a sentence that starts
+    /// with "would".
+    pub opens: Option<&'static str>,
 }
 
 impl From<Request<Write>> for Call {
     fn from(request: Request<Write>) -> Self {
-        Self { request, restores: false, undoes: false, awaits: false, side_effect: None }
+        Self {
+            request,
+            restores: false,
+            undoes: false,
+            awaits: false,
+            side_effect: None,
+            opens: None,
+        }
     }
 }
 
@@ -236,9 +246,9 @@ impl Job<'_> {
             }
             Act::Container(_) => None,
         }?;
-        let (op, what) = self.names.first(parent.section, id)?;
+        let (op, what, opens) = self.names.first(parent.section, id)?;
         let request = self.target.addressed(op.request()).arg(parent.argument, id);
-        Some(Call { side_effect: Some(what), ..request.into() })
+        Some(Call { side_effect: Some(what), opens: Some(opens), ..request.into() })
     }
 
     fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {

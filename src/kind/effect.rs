@@ -106,6 +106,8 @@ pub enum Effect {
     NeedsShare(u64),
     /// A protection becomes weaker. The text ends a sentence that starts with "would".
     Weakens(String),
+    /// Something outside gets a way in. The text ends a sentence that starts with "would".
+    Opens(String),
     /// A rule for branches or tags changes. Whether protection becomes weaker is decided from all
     /// rules together.
     Rule {

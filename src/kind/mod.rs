@@ -649,6 +649,7 @@ impl Section {
         let kept = match wanted {
             Wanted::Only(names) if !is_replaced && !is_part => {
                 let named = self.identity.iter().copied().chain(self.home.called_by);
+                let named = named.chain(stakes::protecting(self));
                 table.read_with(names, named)
             }
             _ => table.specs().iter().collect(),

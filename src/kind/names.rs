@@ -50,8 +50,9 @@ struct Creation {
 /// The ids of the entries of a section, by name; `None` if several have the name.
 pub type Entries = BTreeMap<String, Option<Id>>;
 
-/// An operation without other parameters than the entry, with its side effect.
-pub type First = (Op<Write>, &'static str);
+/// An operation without other parameters than the entry, with its side effect and with what it opens
+/// ([`super::Call`]).
+pub type First = (Op<Write>, &'static str, &'static str);
 
 /// An id, known now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]

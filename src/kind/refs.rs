@@ -32,23 +32,26 @@ pub struct RefRule {
 
 impl RefRule {
     /// The rule of an entry with these comparable fields. `name` is the field with the pattern,
-    /// `lets` the lists of rows. `None` if there is no entry.
+    /// `lists` the lists of rows. An empty list means nobody; a missing one, in a new entry, what the
+    /// service gives by default, or else is unknown and counts as the strictest. `None` if there is no
+    /// entry.
     pub fn of(
         fields: &Object,
         name: &str,
         lists: &[(&'static str, &'static str)],
+        is_new: bool,
     ) -> Option<Box<Self>> {
         let pattern = fields.get(name)?.as_str()?.to_owned();
-        let rows = |list: &str| match fields.get(list).and_then(Json::as_array) {
-            Some(rows) if !rows.is_empty() => rows.clone(),
-            // The default of the service.
-            _ => vec![json!({"access_level": "maintainer"})],
-        };
+        let default = || vec![json!({"access_level": "maintainer"})];
+        let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
+        let of = |list| rows(list).or_else(|| is_new.then(default)).unwrap_or_default();
+        let unprotect = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         let flag = |name| fields.get(name) == Some(&Json::Bool(true));
         Some(Box::new(Self {
             pattern,
-            lets: lists.iter().map(|(list, does)| (*does, rows(list))).collect(),
-            unprotect: rows("allowed_to_unprotect"),
+            lets: lists.iter().map(|(list, does)| (*does, of(list))).collect(),
+            // Without rows, maintainers may.
+            unprotect: unprotect.unwrap_or_else(default),
             force: flag("allow_force_push"),
             code_owners: flag("code_owner_approval_required"),
         }))
@@ -242,7 +245,7 @@ mod tests {
     const LETS: [(&str, &str); 2] = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
 
     fn rule(fields: Json) -> RefRule {
-        *RefRule::of(&object(fields), "name", &LETS).unwrap()
+        *RefRule::of(&object(fields), "name", &LETS, true).unwrap()
     }
 
     fn weakened(before: &[RefRule], after: &[RefRule]) -> Vec<String> {

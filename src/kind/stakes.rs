@@ -3,14 +3,15 @@
 
 use std::borrow::Cow;
 
-use super::{Effect, Removal, Section, plain_text};
+use super::{Effect, Removal, Section, Shape, forms, plain_text};
 use crate::{
-    field::{Stake, When},
+    field::{Field, Secrecy, Stake, When},
     text,
     value::{Json, Object},
 };
 
-/// The effects of a change of the fields `changed`, from one comparable form to another.
+/// The effects of a change of the fields `changed`, from one comparable form to another. For a new
+/// entry, `before` has the defaults of the service; for one that is removed, `after` has nothing.
 pub fn changing(
     section: Section,
     changed: &[&str],
@@ -20,8 +21,11 @@ pub fn changing(
     let is_private = after.get("visibility").is_some_and(|visibility| visibility == "private");
     let effect = |name: &&str| {
         let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
-        match &section.field(name).stake {
-            Stake::Weakens(when) => weakened(when, name, was, is).map(Effect::Weakens),
+        let field = section.field(name);
+        match &field.stake {
+            Stake::Opens(When::Moved) if !keeps_secret(section, changed, after) => None,
+            Stake::Opens(when) => weakened(field, when, name, was, is).map(Effect::Opens),
+            Stake::Weakens(when) => weakened(field, when, name, was, is).map(Effect::Weakens),
             Stake::Shows => shown(name, was, is, is_private).map(Effect::Shows),
             Stake::Nothing | Stake::Access | Stake::ByKind => None,
         }
@@ -29,32 +33,74 @@ pub fn changing(
     changed.iter().filter_map(effect).collect()
 }
 
-/// The effect of removing an entry.
-pub fn removing(section: Section) -> Option<Effect> {
-    let how = || Effect::Weakens(format!("take the {} away", section.noun));
-    (section.removal == Removal::Weakens).then(how)
+/// The effects of creating an entry with the fields `after`, which the service gives these
+/// defaults.
+pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object) -> Vec<Effect> {
+    let names: Vec<_> = after.keys().map(String::as_str).collect();
+    let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
+    changing(section, &names, &before, after)
+}
+
+/// The effects of removing the entry `before`, which unsets each of its fields.
+pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
+    if section.removal == Removal::Weakens {
+        return vec![Effect::Weakens(format!("take the {} away", section.noun))];
+    }
+    let has = |name: &&str| section.rules.has(before, name);
+    let names: Vec<_> = protecting(section).filter(has).collect();
+    changing(section, &names, before, &Object::new())
+}
+
+/// The fields of an entry that are a protection each, so that a removal needs their live values.
+pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
+    let each = section.shape == Shape::List && section.removal == Removal::Nothing;
+    let specs = section.table().specs().iter().filter(move |_| each);
+    let specs = specs.filter(|spec| matches!(spec.field.stake, Stake::Weakens(_)));
+    specs.map(|spec| &*spec.name)
+}
+
+/// Whether an entry with the fields `after` may have a secret that is not written with `changed`.
+fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
+    section.table().specs().iter().any(|spec| {
+        spec.field.secrecy == Secrecy::Reference
+            && section.rules.has(after, &spec.name)
+            && !changed.contains(&&*spec.name)
+    })
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakened(when: &When, name: &str, was: Option<&Json>, is: &Json) -> Option<String> {
+fn weakened(
+    field: &Field,
+    when: &When,
+    name: &str,
+    was: Option<&Json>,
+    is: &Json,
+) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
     let known = |weaker: &dyn Fn(&Json) -> bool| was.is_none_or(weaker);
+    let differs = |was: &Json| !forms::same(field.compare, is, was);
+    let replaces = |was: &Json| !is_nothing(was) && differs(was);
     let (is_weaker, how) = match when {
         When::Off => (!flag(is) && known(&flag), "switch off"),
         When::On => (flag(is) && known(&|was| !flag(was)), "switch on"),
         When::Lower => (known(&|was| number(is) < number(was)), "lower"),
         When::Higher => (number(is) > was.map_or(0, number), "raise"),
         When::Cleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
-        When::Changed => (known(&|was| !is_nothing(was) && was != is), "change"),
+        When::Changed => (known(&replaces), "change"),
+        When::Moved => (known(&replaces), "change"),
+        When::Outside => (is_outside(is) && known(&differs), "take content from outside with"),
         When::Wider => (known(&|was| is_wider(was, is)), "widen"),
         When::Later(words) => (place(words, is) > was.map_or(0, |was| place(words, was)), "lower"),
     };
     let shows_values = matches!(when, When::Lower | When::Higher | When::Later(_));
     let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
-    let values = was.filter(|_| shows_values).map(values).unwrap_or_default();
+    let more = match when {
+        When::Moved => " without a secret for it".to_owned(),
+        _ => was.filter(|_| shows_values).map(values).unwrap_or_default(),
+    };
     let how = if is_nothing(is) && how == "change" { "clear" } else { how };
-    is_weaker.then(|| format!("{how} `{name}`{values}"))
+    is_weaker.then(|| format!("{how} `{name}`{more}"))
 }
 
 /// How the new value shows more.
@@ -82,6 +128,11 @@ fn seen(level: &Json) -> usize {
 
 fn is_nothing(value: &Json) -> bool {
     value.is_null() || value == ""
+}
+
+/// Whether a path is a URL, or in another project.
+fn is_outside(path: &Json) -> bool {
+    path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
 
 /// Whether the list `is` contains an item that `was` does not. An empty list means everything.

@@ -32,7 +32,7 @@ pub struct Hook {
     #[schemars(transform = field().nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
     pub description: Option<String>,
     /// The URL to call: text, or a reference to a secret if it contains a credential.
-    #[schemars(transform = field().secrecy(Secrecy::Address).compared(Compare::Url).with_every_edit().harmless(), example = &"https://ci.example.org/events")]
+    #[schemars(transform = field().secrecy(Secrecy::Address).compared(Compare::Url).with_every_edit().opens(When::Moved), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
     /// Former URLs of the hook. If no hook has the new URL, a hook with one of these is changed.
     #[schemars(transform = field().local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]
@@ -50,7 +50,7 @@ pub struct Hook {
     #[schemars(transform = field().compared(Compare::Rows).read_if_present().accepted(Accepted::OnCreate).preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "token", "value": {"env": "HOOK_PATH"}}]]))]
     pub url_variables: Option<Vec<KeyedSecret>>,
     /// Whether the certificate of the receiver is verified.
-    #[schemars(transform = field().with_every_edit().weakens(When::Off))]
+    #[schemars(transform = field().with_every_edit().opens(When::Off))]
     pub enable_ssl_verification: Option<bool>,
     /// Whether pushes to branches trigger it.
     #[schemars(transform = field().with_every_edit().harmless())]

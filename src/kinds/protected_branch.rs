@@ -248,7 +248,8 @@ pub(super) fn effects(
     lets: &[(&'static str, &'static str)],
     lists: &[&str],
 ) -> Vec<Effect> {
-    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets));
+    let is_new = before.is_empty();
+    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     let rows = || lists.iter().filter_map(|list| after.get(*list)?.as_array()).flatten();
     let named = |key: &'static str| rows().filter_map(move |row| row.get(key)?.as_u64());
     let people = named("user_id").map(Effect::NeedsAccess);

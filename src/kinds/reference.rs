@@ -1,8 +1,10 @@
 //! The reference of every field of manifests, from the schemas and treatments of the kinds: for
 //! Markdown pages, editors, and `undrift explain`.
 
+use std::borrow::Cow;
+
 use crate::{
-    field::{Readback, Stake, Word},
+    field::{Readback, Stake, When, Word},
     release::Release,
 };
 
@@ -120,18 +122,28 @@ fn guarded(stake: &Stake) -> String {
         Stake::Nothing => return String::new(),
         Stake::Access => return "guarded: `own-access`, `last-owner`".to_owned(),
         Stake::Shows => return "guarded: `visibility` if more people see it".to_owned(),
-        Stake::ByKind => "if it protects less",
-        Stake::Weakens(When::Off) => "if it is switched off",
-        Stake::Weakens(When::On) => "if it is switched on",
-        Stake::Weakens(When::Lower) => "if it is lowered",
-        Stake::Weakens(When::Higher) => "if it is raised",
-        Stake::Weakens(When::Cleared) => "if it is cleared",
-        Stake::Weakens(When::Changed) => "if it is changed or cleared",
-        Stake::Weakens(When::Wider) => "if something is added, or all cleared",
-        Stake::Weakens(When::Later(words)) => {
-            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-            return format!("guarded: `protection` from left to right in {}", words.join(", "));
-        }
+        Stake::ByKind => Cow::Borrowed("if it protects less"),
+        Stake::Weakens(when) | Stake::Opens(when) => changes(when),
     };
     format!("guarded: `protection` {when}")
+}
+
+/// The changes that a guard asks about.
+fn changes(when: &When) -> Cow<'static, str> {
+    let when = match when {
+        When::Off => "if it is switched off",
+        When::On => "if it is switched on",
+        When::Lower => "if it is lowered",
+        When::Higher => "if it is raised",
+        When::Cleared => "if it is cleared",
+        When::Changed => "if it is changed or cleared",
+        When::Moved => "if it is changed without the secrets that are sent there",
+        When::Outside => "if it is changed to a URL or a path in another project",
+        When::Wider => "if something is added, or all cleared",
+        When::Later(words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+            return format!("from left to right in {}", words.join(", ")).into();
+        }
+    };
+    when.into()
 }

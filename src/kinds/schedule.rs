@@ -101,6 +101,7 @@ pub static KIND: Kind = Kind {
 };
 
 const TAKES: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
+const LENDS: &str = "run its pipelines with the rights of the token's user";
 
 struct Schedules;
 
@@ -136,15 +137,16 @@ impl Rules for Schedules {
 
     fn first(&self, live: &LiveEntry, caller: Option<u64>) -> Option<First> {
         let is_own = owner(live).is_some() && owner(live) == caller;
-        (!is_own).then_some((operation::SCHEDULE_TAKE, TAKES))
+        (!is_own).then_some((operation::SCHEDULE_TAKE, TAKES, LENDS))
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Change(_, live, _) = job.act
-            && let Some((take, what)) = self.first(live, job.names.caller())
+            && let Some((take, what, opens)) = self.first(live, job.names.caller())
         {
-            calls.insert(0, Call { side_effect: Some(what), ..job.addressed(take, live).into() });
+            let take = job.addressed(take, live).into();
+            calls.insert(0, Call { side_effect: Some(what), opens: Some(opens), ..take });
         }
         Ok(calls)
     }

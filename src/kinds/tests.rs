@@ -12,35 +12,38 @@ use crate::{
 
 /// Values of a field, from the one that protects most (or shows least) to the opposite.
 fn from_strict_to_lax(stake: &Stake, schema: &Json) -> Vec<Json> {
-    match stake {
-        Stake::Weakens(When::Off) => vec![json!(true), json!(false)],
-        Stake::Weakens(When::On) => vec![json!(false), json!(true)],
-        Stake::Weakens(When::Lower) => vec![json!(3), json!(2), json!(0)],
-        Stake::Weakens(When::Higher) => vec![json!(0), json!(2), json!(3)],
-        Stake::Weakens(When::Changed | When::Cleared) => {
-            let example = schema["examples"].get(0).cloned();
-            vec![example.unwrap_or(json!("^a$")), json!("")]
+    let when = match stake {
+        Stake::Weakens(when) | Stake::Opens(when) => when,
+        Stake::Shows if schema["type"] == "boolean" => return vec![json!(false), json!(true)],
+        Stake::Shows => {
+            let words = ["disabled", "private", "internal", "enabled", "public"].iter();
+            let words = words.map(|word| json!(word));
+            let is_known =
+                |word: &Json| schema["enum"].as_array().is_none_or(|words| words.contains(word));
+            return words.filter(is_known).collect();
         }
-        Stake::Weakens(When::Wider) => {
-            vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")]
-        }
-        Stake::Weakens(When::Later(words)) => words
+        Stake::Nothing | Stake::Access | Stake::ByKind => return Vec::new(),
+    };
+    let example = || schema["examples"].get(0).cloned().unwrap_or(json!("^a$"));
+    match when {
+        When::Off => vec![json!(true), json!(false)],
+        When::On => vec![json!(false), json!(true)],
+        When::Lower => vec![json!(3), json!(2), json!(0)],
+        When::Higher => vec![json!(0), json!(2), json!(3)],
+        When::Changed | When::Cleared | When::Moved => vec![example(), json!("")],
+        When::Outside => vec![json!("ci.yml"), json!("ci.yml@acme/ci")],
+        When::Wider => vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")],
+        When::Later(words) => words
             .iter()
             .map(|word| word.parse::<u64>().map_or_else(|_| json!(word), Json::from))
             .collect(),
-        Stake::Shows if schema["type"] == "boolean" => vec![json!(false), json!(true)],
-        Stake::Shows => ["disabled", "private", "internal", "enabled", "public"]
-            .iter()
-            .map(|word| json!(word))
-            .filter(|word| schema["enum"].as_array().is_none_or(|words| words.contains(word)))
-            .collect(),
-        Stake::Nothing | Stake::Access | Stake::ByKind => Vec::new(),
     }
 }
 
 fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Effect> {
     let before = was.map(|was| object(json!({name: was}))).unwrap_or_default();
-    changing(section, &[name], &before, &object(json!({name: is})))
+    // Jenkins stores a secret.
+    changing(section, &[name], &before, &object(json!({"slug": "jenkins", name: is})))
 }
 
 #[test]
@@ -70,7 +73,8 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
         for spec in section.table().specs() {
             let values = from_strict_to_lax(&spec.field.stake, &spec.schema);
             let name = format!("{section:?}.{}", spec.name);
-            let is_guarded = matches!(spec.field.stake, Stake::Weakens(_) | Stake::Shows);
+            let is_guarded =
+                matches!(spec.field.stake, Stake::Weakens(_) | Stake::Opens(_) | Stake::Shows);
             assert_eq!(is_guarded, values.len() > 1, "{name}");
             for (at, strict) in values.iter().enumerate() {
                 let valid = jsonschema::validator_for(&spec.schema).unwrap();
@@ -90,8 +94,11 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
             }
             if let (Some(strict), Some(lax)) = (values.first(), values.last()) {
                 assert_eq!(change(section, &spec.name, None, lax).len(), 1, "{name}: unknown");
-                let open = [When::Changed, When::Wider, When::Lower].map(Stake::Weakens);
-                let is_firm = !open.contains(&spec.field.stake);
+                let is_firm = !matches!(
+                    &spec.field.stake,
+                    Stake::Weakens(when) | Stake::Opens(when)
+                        if matches!(when, When::Changed | When::Moved | When::Wider | When::Lower)
+                );
                 let unknown = change(section, &spec.name, None, strict);
                 assert!(!is_firm || unknown.is_empty(), "{name}");
             }
@@ -122,10 +129,9 @@ fn fields_that_sound_like_protections_are_guarded() {
         "secret",
         "verification",
     ];
-    const HARMLESS: [&str; 12] = [
+    const HARMLESS: [&str; 11] = [
         "ci_forward_deployment_rollback_allowed",
         "lock_math_rendering_limits_enabled",
-        "only_mirror_protected_branches",
         "mirror_branch_regex",
         "approval_rules",
         "allowed",

@@ -30,11 +30,11 @@ pub struct Variable {
     #[schemars(transform = field().with_every_edit().harmless())]
     pub variable_type: Option<VariableType>,
     /// Whether only jobs on protected branches and tags get it.
-    #[schemars(transform = field().with_every_edit().limits("value").weakens(When::Off))]
+    #[schemars(transform = field().with_every_edit().limits("value").opens(When::Off))]
     pub protected: Option<bool>,
     /// Whether job logs hide the value. The service accepts only values that can be masked: one
     /// line with at least 8 characters.
-    #[schemars(transform = field().with_every_edit().limits("value").weakens(When::Off))]
+    #[schemars(transform = field().with_every_edit().limits("value").opens(When::Off))]
     pub masked: Option<bool>,
     /// Whether `$` in the value is literal instead of expanded.
     #[schemars(transform = field().with_every_edit().harmless())]
@@ -45,7 +45,7 @@ pub struct Variable {
     /// Whether the variable is masked and the service never shows its value again. undrift sends
     /// the value once. To hide an existing variable, undrift removes it and adds it again. A hidden
     /// variable cannot be made visible.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).weakens(When::Off))]
+    #[schemars(transform = field().accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).opens(When::Off))]
     pub masked_and_hidden: Option<bool>,
 }
 

@@ -8,9 +8,9 @@ use super::{Observer, ends_everything, or_cause};
 use crate::{
     api::ApiError,
     cause::{Cause, Withheld},
-    desired::{Container, DeclaredSection, State},
+    desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
-    kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted},
+    kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted, stakes},
     kinds,
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
@@ -210,8 +210,9 @@ impl Observer {
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
 
-    /// Reads each of the listed entries that is declared, by its name, or all if [`Detail::fields`] are
-    /// declared; by their places in the list. An export, which declares none, reads all.
+    /// Reads each of the listed entries that is declared, by its name, or may be removed with a
+    /// protection; or all if [`Detail::fields`] are declared; by their places in the list. An export,
+    /// which declares none, reads all.
     async fn details(
         &self,
         section: &DeclaredSection,
@@ -224,8 +225,15 @@ impl Observer {
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
         let reads_all = section.names().any(|name| detail.fields.contains(&name));
         let reads = listed.iter().enumerate().filter_map(|(at, raw)| {
-            let is_declared = || keys.contains("") || keys.contains(&*shown_name(section.of, raw));
-            let is_wanted = reads_all || (detail.fields.is_empty() && is_declared());
+            let name = shown_name(section.of, raw);
+            let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
+            let protects = |name| section.of.rules.has(raw, name);
+            let is_wanted = || {
+                keys.contains("")
+                    || keys.contains(&*name)
+                    || (goes && stakes::protecting(section.of).any(protects))
+            };
+            let is_wanted = reads_all || (detail.fields.is_empty() && is_wanted());
             let request = target.addressed(detail.get.request());
             let request = home.one(request, raw).filter(|_| is_wanted)?;
             Some(async move {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     ContainerPlan, connect,
     container::{Planning, missing},
-    order,
+    guard, order,
 };
 use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
@@ -60,6 +60,8 @@ impl Planning<'_> {
         }
         self.refuse_low_shares(plan);
         self.say_besides(plan);
+        let refused: Vec<_> = guard::openings(&plan.findings.steps).collect();
+        plan.findings.refusals.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 

@@ -384,21 +384,41 @@ fn visibility(step: &Step) -> Option<Refusal> {
     (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }
 
+/// Refuses to open a new container to something outside. It has no protection yet that could
+/// become weaker.
+pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = Refusal> {
+    steps.iter().filter_map(|step| {
+        let how: Vec<_> = step.effects.iter().filter_map(opens).collect();
+        weaker_by(step, &how)
+    })
+}
+
+fn opens(effect: &Effect) -> Option<&str> {
+    match effect {
+        Effect::Opens(how) => Some(how),
+        _ => None,
+    }
+}
+
+fn weaker_by(step: &Step, how: &[&str]) -> Option<Refusal> {
+    let reason = || format!("would {}", how.join(", and "));
+    (!how.is_empty()).then(|| refusal(Guard::Protection, step, reason()))
+}
+
 /// Refuses to weaken protection, also by `rules` for branches and tags.
 fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
     let how = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Weakens(how) => Some(how),
-        _ => None,
+        Effect::Weakens(how) => Some(how.as_str()),
+        other => opens(other),
     });
     let of_rules = rules_of(step).flat_map(|(before, after)| [before, after]).flatten();
     let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
     patterns.dedup();
     let section = step.address.section.unwrap_or_default();
     let by_rules = patterns.iter().filter_map(|by| rules.get(&(section, (*by).to_owned())));
-    let mut how: Vec<_> = how.chain(by_rules.flatten()).map(String::as_str).collect();
+    let mut how: Vec<_> = how.chain(by_rules.flatten().map(String::as_str)).collect();
     how.dedup();
-    (!how.is_empty())
-        .then(|| refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
+    weaker_by(step, &how)
 }
 
 /// The ways in which rules get weaker, by section and pattern.

@@ -131,6 +131,7 @@ impl Placed {
                 | Effect::NeedsAccess(_)
                 | Effect::NeedsShare(_)
                 | Effect::Weakens(_)
+                | Effect::Opens(_)
                 | Effect::Rule { .. }
                 | Effect::Shows(_)
                 | Effect::SideEffect(_)

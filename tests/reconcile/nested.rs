@@ -21,7 +21,8 @@ async fn world_of(profile: Profile, schedules: &[(&str, &[(&str, &str)])]) -> Wo
     let members = json!([{"user": "bob", "access_level": "developer"}]);
     let there = [json!({"path": "acme/shop", "members": members})];
     let mut world = World::new(profile, seed(&there)).await;
-    world.acknowledged = vec!["removals:**"];
+    // An edit takes the schedule of another user over.
+    world.acknowledged = vec!["removals:**", "protection:**"];
     for (name, variables) in schedules {
         let new = json!({"description": name, "ref": MAIN, "cron": "0 4 * * *", "sudo": "bob"});
         let id = world.call("POST", SCHEDULES, Some(new)).await["id"].clone();

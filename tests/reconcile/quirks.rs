@@ -157,6 +157,7 @@ async fn a_value_without_effect_is_a_note_and_not_a_step() {
 async fn a_project_becomes_a_mirror_and_its_address_is_compared() {
     let mirror = |url: &str| json!({"settings": {"mirror": true, "import_url": url}});
     let mut world = world(json!({}), mirror("https://a.example.org/x.git")).await;
+    world.acknowledged = vec!["protection:**"];
     let plan = world.converge("a mirror").await;
     assert_eq!(*plan.steps[0].calls[0].fields, ["import_url", "mirror"]);
     let shown: Vec<_> = plan.steps[0].changes.iter().map(|change| &*change.field).collect();

@@ -219,7 +219,8 @@ async fn a_variable_of_several_scopes_is_edited_where_edits_heed_the_filter() {
 async fn a_hook_is_found_by_the_name_that_the_service_keeps() {
     let hook = |url: &str| project("acme/shop", json!({"hooks": [{"name": "ci", "url": url}]}));
     for (release, changed) in [(REFERENCE, "Create"), (LATER, "Update")] {
-        let world = at(release).await;
+        let mut world = at(release).await;
+        world.acknowledged = vec!["protection:**"];
         world.declare(&[hook("https://a.example.org")]);
         world.converge("created").await;
         let names = world.get("/projects/acme%2Fshop/hooks").await;

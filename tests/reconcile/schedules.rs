@@ -40,12 +40,16 @@ fn besides(plan: &Plan) -> usize {
 
 #[tokio::test]
 async fn somebody_elses_schedule_is_taken_over_before_it_changes() {
-    let world = world(&["0 4 * * *"]).await;
+    let mut world = world(&["0 4 * * *"]).await;
     let of =
         |cron: &str| json!([{"description": "nightly", "ref": "refs/heads/main", "cron": cron}]);
     declare(&world, of("0 4 * * *"));
     assert!(world.plan().await.steps.is_empty(), "bob's, and as declared");
     let path = "/api/v4/projects/1/pipeline_schedules/1";
+    declare(&world, of("0 5 * * *"));
+    let refused = &world.plan().await.refusals[0];
+    assert_eq!(refused.reason, "would run its pipelines with the rights of the token's user");
+    world.acknowledged = vec!["protection:**"];
     let (take, put) = (format!("POST {path}/take_ownership"), format!("PUT {path}"));
     for (cron, sent) in
         [("0 5 * * *", vec![take.clone(), put.clone()]), ("0 6 * * *", vec![put.clone()])]

@@ -317,7 +317,10 @@ impl Check<'_> {
         only("maximum", field.maximum.is_some(), &number, of_number);
         let nullable = [Value::Text, Value::Integer, Value::Date, Value::Texts];
         let to_null = "only a text, an integer, a date or a list of texts can be null";
-        let flag = matches!(field.weakens, Weakens::WhenOff | Weakens::WhenOn);
+        let flag = matches!(
+            field.weakens,
+            Weakens::WhenOff | Weakens::WhenOn | Weakens::OpensWhenOff | Weakens::OpensWhenOn
+        );
         only("weakens", flag, &[Value::Boolean], "only for the type `boolean`");
         let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
         only("weakens", height, &number, "only for the type `integer`");

@@ -114,21 +114,38 @@ pub enum Weakens {
     WhenWider,
     /// Fewer approvals are required, or more people can give one.
     WhenFewer,
+    /// A flag changes to `false`: the entry gives more away, or lets more in. So with those below,
+    /// removing it weakens nothing.
+    OpensWhenOff,
+    /// A flag changes to `true`.
+    OpensWhenOn,
+    /// The value changes.
+    OpensWhenChanged,
+    /// An address changes, and no secret is written with it: a stored one would be sent there.
+    OpensWhenMoved,
 }
 
 impl From<&Field> for Stake {
     fn from(field: &Field) -> Self {
         let words = || field.words.iter().map(|word| word.word.clone().into()).collect();
-        Self::Weakens(match field.weakens {
+        let when = match field.weakens {
             Weakens::Never => return Self::Nothing,
             Weakens::WhenWider | Weakens::WhenFewer => return Self::ByKind,
-            Weakens::WhenOff => When::Off,
-            Weakens::WhenOn => When::On,
+            Weakens::WhenOff | Weakens::OpensWhenOff => When::Off,
+            Weakens::WhenOn | Weakens::OpensWhenOn => When::On,
             Weakens::WhenLower => When::Lower,
             Weakens::WhenHigher => When::Higher,
             Weakens::WhenLater => When::Later(words()),
-            Weakens::WhenChanged => When::Changed,
-        })
+            Weakens::WhenChanged | Weakens::OpensWhenChanged => When::Changed,
+            Weakens::OpensWhenMoved => When::Moved,
+        };
+        match field.weakens {
+            Weakens::OpensWhenOff
+            | Weakens::OpensWhenOn
+            | Weakens::OpensWhenChanged
+            | Weakens::OpensWhenMoved => Self::Opens(when),
+            _ => Self::Weakens(when),
+        }
     }
 }
 

@@ -361,13 +361,10 @@ impl Rules for DescribedRules {
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_new = before.is_empty();
         let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
-        let given = |name: &&&str| is_new && gives(after, name);
-        // Only a switch says more than that there is such an entry.
-        let how = |name: &&str| match after.get(*name).is_some_and(Json::is_boolean) {
-            true => format!("add a {} with `{name}`", self.noun),
-            false => format!("add a {}", self.noun),
-        };
-        let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
+        // The stake of a switch suffices.
+        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|it| !it.is_boolean());
+        let given = self.grants.iter().filter(given);
+        let given = given.map(|_| Effect::Opens(format!("add a {}", self.noun)));
         let lists: Vec<_> = self.lets.iter().chain(self.approves).map(|(list, _)| *list).collect();
         let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
         let fewer = self.approves.iter().filter(|(name, _)| {

@@ -31,7 +31,7 @@ pub struct ProjectSettings {
     pub visibility: Option<Visibility>,
     /// The URL to import or mirror the repository from: text, or a reference to a secret if it
     /// contains credentials. It is compared, without these, while `mirror` is on.
-    #[schemars(transform = field().read_if_present().compared(Compare::Location).secrecy(Secrecy::Address).harmless(), example = &"https://git.example.org/upstream.git")]
+    #[schemars(transform = field().read_if_present().compared(Compare::Location).secrecy(Secrecy::Address).opens(When::Changed), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
     /// The topics of the project. The list replaces the live list; its order does not matter. All
     /// projects of an installation share topics: the first spelling of a topic wins.
@@ -128,7 +128,7 @@ pub struct ProjectSettings {
     pub build_timeout: Option<u32>,
     /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the
     /// default path.
-    #[schemars(transform = field().nullable().harmless(), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
+    #[schemars(transform = field().nullable().opens(When::Outside), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
     pub ci_config_path: Option<String>,
     /// How many commits jobs fetch; 0 means all.
     #[schemars(transform = field().on_edit().harmless(), range(max = 1000), example = &20)]
@@ -141,7 +141,7 @@ pub struct ProjectSettings {
     pub ci_forward_deployment_rollback_allowed: Option<bool>,
     /// Whether members may run pipelines in this project for merge requests from forks. Such
     /// pipelines have access to the project's variables.
-    #[schemars(transform = field().on_edit().since(15, 3).weakens(When::On))]
+    #[schemars(transform = field().on_edit().since(15, 3).opens(When::On))]
     pub ci_allow_fork_pipelines_to_run_in_parent_project: Option<bool>,
     /// Whether protected branches have separate caches.
     #[schemars(transform = field().on_edit().weakens(When::Off))]
@@ -161,7 +161,7 @@ pub struct ProjectSettings {
     #[schemars(transform = field().on_edit().since(17, 7).weakens_towards_the_last(&["no_one_allowed", "owner", "maintainer", "developer"]))]
     pub ci_pipeline_variables_minimum_override_role: Option<OverrideRole>,
     /// Whether job tokens may push to the repository.
-    #[schemars(transform = field().on_edit().since(17, 2).weakens(When::On))]
+    #[schemars(transform = field().on_edit().since(17, 2).opens(When::On))]
     pub ci_push_repository_for_job_token_allowed: Option<bool>,
     /// The lowest role that may cancel pipelines and jobs.
     #[schemars(transform = field().premium().on_edit().since(16, 8).weakens_towards_the_last(&["no_one", "maintainer", "developer"]))]
@@ -187,10 +187,10 @@ pub struct ProjectSettings {
     #[schemars(transform = field().on_edit().use_instead("ci_pipeline_variables_minimum_override_role").weakens(When::Off))]
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether instance runners take jobs of this project.
-    #[schemars(transform = field().bounded_by("shared_runners_setting").harmless())]
+    #[schemars(transform = field().bounded_by("shared_runners_setting").opens(When::On))]
     pub shared_runners_enabled: Option<bool>,
     /// Whether group runners take jobs of this project.
-    #[schemars(transform = field().since(15, 9).harmless())]
+    #[schemars(transform = field().since(15, 9).opens(When::On))]
     pub group_runners_enabled: Option<bool>,
     /// The policy that deletes old images from the container registry. Only the declared keys are
     /// managed.
@@ -323,19 +323,19 @@ pub struct ProjectSettings {
     pub repository_storage: Option<String>,
 
     /// Whether the service regularly pulls from `import_url`.
-    #[schemars(transform = field().premium().needs_in_request("import_url").harmless())]
+    #[schemars(transform = field().premium().needs_in_request("import_url").opens(When::On))]
     pub mirror: Option<bool>,
     /// Whether pulls start pipelines.
-    #[schemars(transform = field().premium().needs_in_request("mirror").weakens(When::On))]
+    #[schemars(transform = field().premium().needs_in_request("mirror").opens(When::On))]
     pub mirror_trigger_builds: Option<bool>,
     /// Whether a pull overwrites branches that diverged in this project.
-    #[schemars(transform = field().premium().on_edit().needs_in_request("mirror").weakens(When::On))]
+    #[schemars(transform = field().premium().on_edit().needs_in_request("mirror").opens(When::On))]
     pub mirror_overwrites_diverged_branches: Option<bool>,
     /// The id of the user who pulls. Only administrators can set it.
-    #[schemars(transform = field().premium().on_edit().administrators().needs_in_request("mirror").harmless(), range(min = 1))]
+    #[schemars(transform = field().premium().on_edit().administrators().needs_in_request("mirror").opens(When::Changed), range(min = 1), example = &7)]
     pub mirror_user_id: Option<u64>,
     /// Whether only protected branches are pulled.
-    #[schemars(transform = field().premium().on_edit().limits("mirror").needs_in_request("mirror").harmless())]
+    #[schemars(transform = field().premium().on_edit().limits("mirror").needs_in_request("mirror").opens(When::Off))]
     pub only_mirror_protected_branches: Option<bool>,
     /// The default description of new issues, in Markdown.
     #[schemars(transform = field().premium().on_edit().since(13, 10).nullable().needs("issues_access_level").harmless())]

@@ -121,7 +121,7 @@ pub struct GroupSettings {
     /// Whether instance runners take jobs of the group, and whether subgroups and projects may
     /// change that. A change immediately applies to everything below. The service shows it from
     /// release 16.2 on.
-    #[schemars(transform = field().bounded_by("shared_runners_setting").on_edit().read_if_present().word_until("disabled_with_override", 18, 9).harmless())]
+    #[schemars(transform = field().bounded_by("shared_runners_setting").on_edit().read_if_present().word_until("disabled_with_override", 18, 9).weakens_towards_the_last(&["disabled_and_unoverridable", "disabled_and_overridable", "disabled_with_override", "enabled"]))]
     pub shared_runners_setting: Option<SharedRunners>,
     /// How many minutes per month the group may use instance runners: 0 means no limit, `null` the
     /// default of the installation. Top-level groups only.

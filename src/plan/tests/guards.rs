@@ -192,6 +192,14 @@ fn only_changes_that_weaken_protection_are_refused() {
     let nobody = json!([{"access_level": "no_access"}]);
     let variable = json!({"key": "A", "environment_scope": "*", "value": "abcdefghijk", "protected": true, "masked": true, "raw": false, "variable_type": "env_var"});
     let hook = json!({"id": 1, "url": "https://a.example.org", "enable_ssl_verification": true, "push_events": true});
+    let maintainers = json!([{"access_level": "maintainer"}]);
+    let mut empty = branch("main", 40);
+    empty["push_access_levels"] = json!([]);
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+    let jenkins = json!({"slug": "jenkins", "active": true, "properties": {"jenkins_url": "https://ci.example.org", "project_name": "p", "enable_ssl_verification": true}});
+    let jira = json!({"slug": "jira", "active": true, "properties": {"url": "https://j.example.org", "jira_check_enabled": true, "jira_allowed_statuses_as_string": "Ready"}});
+    let schedule = json!({"id": 1, "description": "nightly", "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": CALLER + 1}});
     let rule = json!({"prevent_secrets": true, "branch_name_regex": "^a", "max_file_size": 5});
     for (section, declared, live, want) in [
         (
@@ -305,6 +313,137 @@ fn only_changes_that_weaken_protection_are_refused() {
             json!([tag("v*", 0)]),
             None,
         ),
+        // Nobody may, which is not the default.
+        (
+            "protected_branches",
+            json!([{"name": "main", "allowed_to_push": maintainers}]),
+            json!([empty]),
+            Some("let more people push"),
+        ),
+        (
+            "protected_tags",
+            json!([{"name": "v1", "allowed_to_create": maintainers}]),
+            json!([{"name": "v1", "create_access_levels": []}]),
+            Some("let more people create"),
+        ),
+        (
+            "protected_environments",
+            json!([{"name": "production", "deploy_access_levels": maintainers}]),
+            json!([{"name": "production", "deploy_access_levels": [], "approval_rules": []}]),
+            Some("let more people deploy"),
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "main", "allowed_to_push": nobody}]),
+            json!([empty]),
+            None,
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "main", "allow_force_push": false}]),
+            json!([{"id": 1, "name": "main", "allow_force_push": true}]),
+            None,
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "m*"}]),
+            json!([empty]),
+            Some("let more people push what `main` protects"),
+        ),
+        // A stored secret would go there.
+        (
+            "integrations",
+            json!([{"slug": "jenkins", "jenkins_url": "https://evil.example.org", "project_name": "p"}]),
+            json!([jenkins]),
+            Some("change `jenkins_url` without a secret for it"),
+        ),
+        (
+            "integrations",
+            json!([{"slug": "jenkins", "jenkins_url": "https://evil.example.org", "project_name": "p", "password": {"env": "A"}}]),
+            json!([jenkins]),
+            None,
+        ),
+        // To remove an entry is to unset its fields.
+        (
+            "integrations",
+            json!([{"slug": "jira", "state": "absent"}]),
+            json!([jira]),
+            Some("switch off `jira_check_enabled`"),
+        ),
+        ("integrations", json!([{"slug": "jenkins", "state": "absent"}]), json!([jenkins]), None),
+        (
+            "variables",
+            json!([{"key": "A", "environment_scope": "*", "state": "absent"}]),
+            json!([variable]),
+            None,
+        ),
+        (
+            "hooks",
+            json!([{"url": "https://a.example.org", "state": "absent"}]),
+            json!([hook]),
+            None,
+        ),
+        // To create one is to change its fields from the defaults.
+        (
+            "hooks",
+            json!([{"url": "https://a.example.org", "enable_ssl_verification": false}]),
+            json!([]),
+            Some("switch off `enable_ssl_verification`"),
+        ),
+        (
+            "hooks",
+            json!([{"url": "https://a.example.org", "enable_ssl_verification": true}]),
+            json!([]),
+            None,
+        ),
+        (
+            "variables",
+            json!([{"key": "A", "environment_scope": "*", "value": "x", "protected": false}]),
+            json!([]),
+            None,
+        ),
+        (
+            "deploy_keys",
+            json!([{"key": KEY, "title": "ci", "can_push": true}]),
+            json!([]),
+            Some("switch on `can_push`"),
+        ),
+        (
+            "pipeline_schedules",
+            json!([{"description": "nightly", "cron": "0 5 * * *"}]),
+            json!([schedule]),
+            Some("run its pipelines with the rights of the token's user"),
+        ),
+        (
+            "settings",
+            json!({"ci_config_path": "ci.yml@evil/ci"}),
+            json!({"ci_config_path": null}),
+            Some("take content from outside with `ci_config_path`"),
+        ),
+        (
+            "settings",
+            json!({"ci_config_path": "ci.yml"}),
+            json!({"ci_config_path": "https://a.example.org/ci.yml"}),
+            None,
+        ),
+        (
+            "settings",
+            json!({"shared_runners_enabled": true}),
+            json!({"shared_runners_enabled": false}),
+            Some("switch on `shared_runners_enabled`"),
+        ),
+        (
+            "settings",
+            json!({"import_url": {"env": "A"}, "mirror": true}),
+            json!({"import_url": "https://a.example.org/x.git", "mirror": true}),
+            Some("change `import_url`"),
+        ),
+        (
+            "settings",
+            json!({"only_mirror_protected_branches": false, "mirror": true}),
+            json!({"only_mirror_protected_branches": true, "mirror": true}),
+            Some("switch off `only_mirror_protected_branches`"),
+        ),
     ] {
         let plan = if declared.is_null() {
             let absent = json!({"state": "absent"});
@@ -317,6 +456,52 @@ fn only_changes_that_weaken_protection_are_refused() {
         let want: Vec<_> = want.map(|want| format!("would {want}")).into_iter().collect();
         assert_eq!(found, want, "{section} {declared} {:?}", plan.problems);
         assert!(!plan.steps.is_empty(), "{section} {declared}");
+    }
+}
+
+/// A new project has nothing to protect yet; what gives something outside access is refused all the
+/// same.
+#[test]
+fn a_new_project_is_opened_only_with_an_acknowledgement() {
+    let key = |push: bool| json!([{"key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f", "title": "ci", "can_push": push}]);
+    for (sections, want) in [
+        (
+            json!({"deploy_keys": key(true)}),
+            vec![
+                "protection:acme/shop#deploy_keys/SHA256%3AZkAslGjFiUHdGf%2FWUL8rQvkib4PTvQatUV0OUQSncCA",
+            ],
+        ),
+        (json!({"deploy_keys": key(false)}), vec![]),
+        (json!({"runners": [{"runner": "7"}]}), vec!["protection:acme/shop#runners/7"]),
+        (
+            json!({"job_token_allowlist": [{"project": "acme/tools"}]}),
+            vec!["protection:acme/shop#job_token_allowlist/acme%2Ftools"],
+        ),
+        (
+            json!({"job_token_scope": {"inbound_enabled": false}}),
+            vec!["protection:acme/shop#job_token_scope"],
+        ),
+        (json!({"job_token_scope": {"inbound_enabled": true}}), vec![]),
+        (
+            json!({
+                "settings": {"visibility": "internal", "only_allow_merge_if_pipeline_succeeds": false, "shared_runners_enabled": true},
+                "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "developer"}], "allow_force_push": true}],
+                "approvals": {"merge_requests_author_approval": true},
+                "variables": [{"key": "A", "value": "x", "protected": false}],
+                "hooks": [{"url": "https://a.example.org"}],
+            }),
+            vec![],
+        ),
+    ] {
+        let mut declared = shop(&sections, Unlisted::Report);
+        declared.create = Creation::Allowed(Declared::default());
+        let namespace = Some(Namespace { id: Id::Known(5), owner: NamespaceOwner::Group });
+        let target = Target { id: None, namespace, ..target(&declared) };
+        let mut live = Live::of(Presence::Missing(target), std::time::Duration::ZERO);
+        live.names.insert(Named::Runner, "7", Some(7));
+        live.names.insert(Named::Project, "acme/tools", Some(8));
+        let plan = container(&declared, &live, &settings(&[]));
+        assert_eq!(refused(&plan), want, "{sections}");
     }
 }
 
