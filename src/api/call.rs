@@ -455,6 +455,12 @@ impl Core {
                     409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
                         Outcome::Locked
                     }
+                    // Another request created the same topic meanwhile; nothing was saved.
+                    400 if refusal.message.contains("PG::UniqueViolation")
+                        && refusal.message.contains("index_topics_on") =>
+                    {
+                        Outcome::Locked
+                    }
                     _ if retry::is_faulty(status) => Outcome::Faulty,
                     _ => Outcome::Refused,
                 };

@@ -4,7 +4,7 @@
 //! ([`Again`]), and on what is known about the first: it did not reach the service, the service
 //! refused it, or its outcome is unknown.
 //!
-//! | another sending | not sent | 429, 409 lock | 5xx, lost, unreadable answer | too large | refused, TLS |
+//! | another sending | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
 //! |---|---|---|---|---|---|
 //! | reads | again | again | again | fail | fail |
 //! | does the same | again | again | again, then read back | read back | fail |
@@ -41,7 +41,8 @@ pub enum Outcome {
     Untrusted,
     /// 429.
     Throttled,
-    /// 409 because the object is locked by another request.
+    /// Refused as a whole because of another request at the same time: 409 for a locked object, 400
+    /// for a topic that both create.
     Locked,
     /// A status for a failure of the service, or of a proxy.
     Faulty,

@@ -253,7 +253,9 @@ impl HttpTransport {
             .tcp_nodelay(true)
             .https_only(service.is_https())
             .tls_backend_preconfigured(tls(service, options)?);
-        let client = proxied(builder, options.proxy.as_deref())?
+        // Plain http to this machine must not leave it, as it would through a proxy.
+        let is_local = !service.is_https() && service.is_loopback();
+        let client = proxied(builder, options.proxy.as_deref(), is_local)?
             .build()
             .map_err(|e| SetupError::Http(root_cause(&e)))?;
         Ok(Self {
@@ -328,9 +330,16 @@ impl Transport for HttpTransport {
     }
 }
 
-fn proxied(builder: ClientBuilder, proxy: Option<&str>) -> Result<ClientBuilder, SetupError> {
-    let Some(proxy) = proxy else { return Ok(builder.no_proxy()) };
-    Ok(builder.proxy(reqwest::Proxy::all(proxy).map_err(|_| SetupError::Proxy)?))
+fn proxied(
+    builder: ClientBuilder,
+    proxy: Option<&str>,
+    is_local: bool,
+) -> Result<ClientBuilder, SetupError> {
+    let proxy = proxy.map(reqwest::Proxy::all).transpose().map_err(|_| SetupError::Proxy)?;
+    match proxy.filter(|_| !is_local) {
+        Some(proxy) => Ok(builder.proxy(proxy)),
+        None => Ok(builder.no_proxy()),
+    }
 }
 
 /// The trusted authorities: the given ones, else the system's; none without TLS, so that

@@ -219,7 +219,7 @@ async fn read(
     for note in &written.notes {
         cx.output.tell(&format!("note: {}\n", escape(note)));
     }
-    let wrong = back::wrong(&written, lives, &observer, cx).await?;
+    let wrong = back::wrong(&written, lives, &observer, config, cx).await?;
     for what in &wrong {
         cx.output.tell(&format!("warning: {}\n", escape(what)));
     }

@@ -142,7 +142,8 @@ pub(super) fn declare(
             declaring.document.unread.push(of.section);
         }
     }
-    let Declaring { document, unread, left_out, .. } = declaring;
+    let Declaring { mut document, unread, left_out, .. } = declaring;
+    document.settle_approvals();
     Found::Document { document: Box::new(document), unread, left_out }
 }
 
@@ -284,6 +285,7 @@ impl Declaring<'_> {
         let settings = self.settings;
         let is_below = self.document.path.contains('/');
         let needed = of.rules.needed(live.fields.raw());
+        let is_edited = self.is_edited(of, live);
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
             let is_its_own = of.rules.has(live.fields.raw(), &spec.name);
             if !is_its_own || (spec.field.top_level && is_below) {
@@ -309,7 +311,7 @@ impl Declaring<'_> {
                 continue;
             };
             match self.confidential(of, spec, live, value) {
-                None => self.field(of, spec, value, &mut entry, &mut left_out),
+                None => self.field(of, spec, value, is_edited, &mut entry, &mut left_out),
                 Some(_)
                     if value.is_string()
                         && spec.field.secrecy != Secrecy::Open
@@ -381,12 +383,24 @@ impl Declaring<'_> {
         entry
     }
 
+    /// Whether somebody has edited a single object whose edits decide about several fields at once: then
+    /// its presets are decisions too.
+    fn is_edited(&self, of: Section, live: &LiveEntry) -> bool {
+        let mut specs = of.table().specs().iter().filter(|spec| spec.field.with_every_edit);
+        of.shape == Shape::Mapping
+            && specs.any(|spec| {
+                let value = live.fields.raw().get(&spec.name);
+                value.is_some_and(|value| !is_preset(of, &spec.name, value, self.path))
+            })
+    }
+
     /// Adds a field; the keys of a mapping become fields of their own.
     fn field(
         &mut self,
         of: Section,
         spec: &Spec,
         value: &Json,
+        is_edited: bool,
         entry: &mut Entry,
         left_out: &mut Vec<String>,
     ) {
@@ -407,7 +421,9 @@ impl Declaring<'_> {
             let is_limit = name
                 .split_once('.')
                 .is_some_and(|(_, key)| limits::are_required(spec, key, &shown));
-            let is_needed = is_limit || of.required.contains(&name.as_str());
+            let is_needed = is_limit
+                || of.required.contains(&name.as_str())
+                || (is_edited && spec.field.with_every_edit);
             if !self.settings.all && !is_needed && is_preset(of, &name, &value, self.path) {
                 continue;
             }

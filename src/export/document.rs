@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     field::{Scope, Tier},
     kind::{Section, Shape},
-    kinds,
+    kinds::{self, approval_rule, settings},
     secret::Secret,
     value::{Json, Object},
     yaml::write::{Item, Node},
@@ -149,6 +149,24 @@ impl Part {
 }
 
 impl Document {
+    /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
+    /// `check` refuses both.
+    pub(super) fn settle_approvals(&mut self) {
+        let rules =
+            self.part(approval_rule::KIND.section).into_iter().flat_map(|part| &part.entries);
+        let mut types = rules.filter_map(|rule| rule.get("rule_type"));
+        if types.any(|of| of == approval_rule::ANY) {
+            let is_settings = |part: &&mut Part| part.of.section == settings::KIND.section;
+            for entry in
+                self.parts.iter_mut().filter(is_settings).flat_map(|part| &mut part.entries)
+            {
+                entry.fields.retain(|(name, _)| name != approval_rule::BEFORE_MERGE);
+                // No `Defaults` may set it either.
+                entry.unknown.push(approval_rule::BEFORE_MERGE.to_owned());
+            }
+        }
+    }
+
     /// The section `name`.
     pub(super) fn part(&self, name: &str) -> Option<&Part> {
         self.parts.iter().find(|part| part.of.section == name)

@@ -10,6 +10,7 @@ use crate::{
     field::Tier,
     kind::{Facts, Target, Wanted, testing::object},
     live::{Collection, Presence},
+    manifest::{self, Config},
     steps,
     value::Json,
 };
@@ -299,7 +300,9 @@ fn create_is_exported_only_on_request() {
 /// The entries of a section that the manifests of `text` declare for `path`, in order.
 fn declared(text: &str, path: &str, section: &str) -> Vec<String> {
     let today = "2026-11-01".parse().unwrap();
-    let desired = crate::manifest::of_texts([("a.yaml".into(), text.to_owned())], today).unwrap();
+    let desired =
+        manifest::of_texts([("a.yaml".into(), text.to_owned())], today, &Config::default())
+            .unwrap();
     let container = desired.containers.iter().find(|container| &*container.path == path).unwrap();
     let entries = container.section(section).into_iter().flat_map(|section| &section.entries);
     entries.map(|entry| format!("{}: {:?}", entry.key, entry.state)).collect()
@@ -438,7 +441,7 @@ fn ambiguous_entries_are_left_out_and_named() {
     assert!(!text.contains("name: docs") && !text.contains(&format!("link_url: {one}")), "{text}");
     let today = "2026-11-01".parse().unwrap();
     let file = ("acme.yaml".into(), text.to_owned());
-    assert_eq!(crate::manifest::of_texts([file], today).unwrap().containers.len(), 1);
+    assert_eq!(manifest::of_texts([file], today, &Config::default()).unwrap().containers.len(), 1);
 }
 
 #[test]

@@ -79,7 +79,8 @@ pub static KIND: Kind = Kind {
     rules: &ApprovalRules,
 };
 
-const ANY: &str = "any_approver";
+/// The type of the rule for any approver.
+pub const ANY: &str = "any_approver";
 
 /// The effect of naming branches in a rule that applied to all protected branches.
 const NARROWS: &str = "is no longer for all protected branches";

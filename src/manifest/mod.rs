@@ -193,18 +193,20 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     }
 }
 
-/// The declarations of manifests with these `texts` only.
+/// The declarations of manifests with these `texts` only, for a service as `config` describes it.
 ///
 /// # Errors
 /// Their faults.
 pub fn of_texts(
     texts: impl IntoIterator<Item = (FileName, String)>,
     today: Date,
+    config: &Config,
 ) -> Result<Desired, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let file = |(name, text): (FileName, String)| File::of_text(name, text);
     let files = texts.into_iter().map(file).collect();
-    let context = Context { tier: None, manages: None, release: None, today, files: None };
+    let config::Service { tier, release, .. } = config.service;
+    let context = Context { tier, manages: None, release, today, files: None };
     let Read { desired, .. } = through_the_parts(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }

@@ -98,6 +98,19 @@ impl SubPath {
         rest.by_ref().take(self.segments.len()).eq(&self.segments)
             && rest.nth(1) == below.first().map(String::as_str)
     }
+
+    /// Whether a request for the collection, or for an entry if it is no document, could be meant for
+    /// `operation`.
+    pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
+        let path = self.path();
+        let own: Vec<_> = path.split('/').collect();
+        let other: Vec<_> = operation.path.split('/').collect();
+        let meets = |(own, other): (&&str, &&str)| {
+            own == other || own.starts_with(':') || other.starts_with(':')
+        };
+        let is_of_entry = !is_document && other.len() == own.len() + 1;
+        (other.len() == own.len() || is_of_entry) && own.iter().zip(&other).all(meets)
+    }
 }
 
 /// The path of a container.
@@ -134,8 +147,8 @@ pub struct Collection {
     pub is_put: bool,
     /// Whether no request creates or deletes an entry.
     pub only_edits: bool,
-    /// The action that must precede the removal of an entry.
-    pub before_removal: Option<&'static str>,
+    /// The action that must precede the removal of an entry, and the parameter that it needs.
+    pub before_removal: Option<(&'static str, Option<Parameter>)>,
     /// Whether the service refuses duplicates.
     pub is_unique: bool,
     /// Whether the response to a write shows the entry as a GET does.
@@ -248,9 +261,9 @@ impl Collection {
             let row = row("edit", method, purpose, Answer::One, entry, &[beside]);
             self.write(fields(row, Route::Edit))
         };
-        let before_removal = |act: &'static str| {
+        let before_removal = |(act, parameter): (&'static str, Option<Parameter>)| {
             let purpose = format!("{act} {one}");
-            let row = row(act, Method::Post, purpose, Answer::Unsaid, entry, &[]);
+            let row = row(act, Method::Post, purpose, Answer::Unsaid, entry, &[kept(parameter)]);
             let path = String::leak(format!("{}/{act}", row.path));
             write(Operation { path, ..row.again(Again::Same) })
         };

@@ -73,7 +73,9 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::NoNamespace(group) if declared.life.absent().is_some() => {
             // Only an administrator sees every group and user.
             if !settings.caller.administrator {
-                let reason = Cause::new(missing_namespace(declared, &address, group).message);
+                let reason = Cause::new(
+                    missing_namespace(declared, &address, group, settings.is_offline).message,
+                );
                 plan.leave_unread(address, reason);
             }
         }
@@ -91,7 +93,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
                 let target = Target { namespace, ..Target::new(declared.scope, path) };
                 planning(&target, &nothing).missing(&mut plan);
             }
-            None => plan.close(missing_namespace(declared, &address, group)),
+            None => plan.close(missing_namespace(declared, &address, group, settings.is_offline)),
         },
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
         Presence::Twice { at, other } => plan.close(twice(declared, &address, at, other)),
@@ -106,11 +108,22 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     plan
 }
 
-pub(super) fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
+/// What to do about something that a snapshot lacks: it may exist under another path, and creating it
+/// would make a second one.
+const OFFLINE: &str = "correct `path`; if it was renamed, only a plan without a snapshot shows it";
+
+pub(super) fn missing(
+    declared: &Container,
+    address: &Address,
+    unselected: bool,
+    is_offline: bool,
+) -> Problem {
     let noun = declared.scope.noun();
     let code = declared.scope.of("missing-group", "missing-project");
     let help = if unselected {
         format!("select it as a whole to create it: `--only {}`", address.path)
+    } else if is_offline {
+        OFFLINE.to_owned()
     } else {
         "write `create: true` to allow undrift to create it, or correct `path`".to_owned()
     };
@@ -128,12 +141,16 @@ pub(super) fn missing_namespace(
     declared: &Container,
     address: &Address,
     namespace: &str,
+    is_offline: bool,
 ) -> Problem {
     let namespace = escape(namespace);
     let message = format!("no group or user `{namespace}` exists, or the token cannot see it");
-    let help = format!(
-        "declare the group with `create: true`, select it too if it is (`--only {namespace}`), or correct `path`"
-    );
+    let help = match is_offline {
+        true => OFFLINE.to_owned(),
+        false => format!(
+            "declare the group with `create: true`, select it too if it is (`--only {namespace}`), or correct `path`"
+        ),
+    };
     Problem::new(address, "missing-namespace", message, help, &declared.origin)
 }
 

@@ -24,7 +24,12 @@ impl Planning<'_> {
             Creation::Allowed(create) => self.create(create, plan),
             other => {
                 let unselected = matches!(other, Creation::Unselected { .. });
-                plan.close(missing(self.declared, self.address, unselected));
+                plan.close(missing(
+                    self.declared,
+                    self.address,
+                    unselected,
+                    self.settings.is_offline,
+                ));
             }
         }
     }

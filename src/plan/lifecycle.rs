@@ -32,7 +32,8 @@ impl Planning<'_> {
             && target.namespace.is_none()
         {
             let Some(id) = self.settings.created.id(Scope::Group, group) else {
-                let problem = missing_namespace(self.declared, self.address, group);
+                let problem =
+                    missing_namespace(self.declared, self.address, group, self.settings.is_offline);
                 return Err(Box::new(problem));
             };
             target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
@@ -163,7 +164,9 @@ impl Planning<'_> {
         let job = Job { is_alone: true, section, target, names, release, act };
         section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
-            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
+            Box::new(problem.unwrap_or_else(|| {
+                missing(self.declared, self.address, false, self.settings.is_offline)
+            }))
         })
     }
 }

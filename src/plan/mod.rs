@@ -85,6 +85,8 @@ pub struct Settings {
     /// The service's names for hosts that have a neutral word in the reference, each after its
     /// word.
     pub hosts: Vec<(&'static str, String)>,
+    /// Whether the live state is that of a snapshot, in which no former path leads to a new one.
+    pub is_offline: bool,
 }
 
 impl Settings {
@@ -101,6 +103,7 @@ impl Settings {
             holds: Holds::default(),
             limits: Limits::default(),
             hosts: Vec::new(),
+            is_offline: false,
         }
     }
 

@@ -283,6 +283,59 @@ gates: [{name: south, height: 1}]
     assert!(!own.contains("rehearsed") && own.ends_with("---- exit code 0\n"), "{own}");
 }
 
+/// The sandbox has only an empty list of boards, which nothing can be added to.
+#[test]
+fn a_collection_that_is_always_empty_is_rehearsed_by_its_description() {
+    let boards = DESCRIPTION.replace("goal", "board").replace("title", "name");
+    let place = Place::new()
+        .file("kinds/boards.yaml", &boards)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file("m/all.yaml", "kind: Project\npath: acme/shop\nboards: [{name: '1.0'}]\n");
+    let run = |arguments: &str| {
+        place.run(&format!("{arguments} --kinds kinds/boards.yaml --sandbox=s.db"))
+    };
+    let applied = ended(0, run("apply m --yes"));
+    assert!(applied.contains("`boards`: rehearsed against its own description"), "{applied}");
+    ended(0, run("drift m"));
+}
+
+/// A document may have a collection below it.
+#[test]
+fn a_path_below_that_of_a_document_is_another_one() {
+    let pages = "section: pages
+noun: page
+about: Where the pages are.
+document: true
+removal: nothing
+fields:
+  - {name: title, about: What it is called., type: text, weakens: never}
+homes:
+  - path: /projects/:id/pages
+";
+    let domains =
+        DESCRIPTION.replace("goals\nnoun", "domains\nnoun").replace("noun: goal", "noun: domain");
+    let domains = domains.replace("/goals", "/pages/domains");
+    let place = Place::new()
+        .file("kinds/a.yaml", pages)
+        .file("kinds/b.yaml", &domains)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file(
+            "m/all.yaml",
+            "kind: Project\npath: acme/shop\npages: {title: new}\ndomains: [{title: '1.0'}]\n",
+        );
+    for kinds in
+        ["--kinds kinds/a.yaml --kinds kinds/b.yaml", "--kinds kinds/b.yaml --kinds kinds/a.yaml"]
+    {
+        let run = |arguments: &str| place.run(&format!("{arguments} {kinds} --sandbox=s.db"));
+        ended(0, run("apply m --yes"));
+        ended(0, run("drift m"));
+    }
+    // Entries of a collection have the paths below it.
+    place.write("kinds/a.yaml", &DESCRIPTION.replace("/goals", "/pages"));
+    let refused = place.run("check m --kinds kinds/a.yaml --kinds kinds/b.yaml");
+    assert!(refused.contains("undrift already knows"), "{refused}");
+}
+
 /// A single object is edited at its path, and has no entries.
 #[test]
 fn a_described_document_is_rehearsed() {

@@ -8,7 +8,7 @@ use undrift::{
     diff::Step,
     field::Scope,
     kind::{Capability, Effect},
-    sandbox::Profile,
+    sandbox::{Fault, Misfortune, Profile},
     value::Json,
 };
 
@@ -397,4 +397,23 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     for list in lists() {
         assert_eq!(count(&world, list).await, 1, "{list:?}");
     }
+}
+
+/// The service refuses all but one of the projects that get the same new topic at the same time.
+#[tokio::test]
+async fn a_new_topic_of_several_projects_is_sent_again() {
+    let world = World::new(Profile::default(), seed(&[])).await;
+    let topics = json!({"create": true, "settings": {"topics": ["new"]}});
+    world.declare(&["acme/a", "acme/b", "acme/c"].map(|path| project(path, topics.clone())));
+    for nth in [2, 3] {
+        world.sandbox.add_fault(Fault {
+            method: Some(http::Method::POST),
+            path_contains: "/projects".into(),
+            nth,
+            what: Misfortune::SameTopic,
+        });
+    }
+    world.converge("one topic").await;
+    let created = world.writes().into_iter().filter(|write| write == "POST /api/v4/projects");
+    assert_eq!(created.count(), 5);
 }

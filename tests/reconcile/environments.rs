@@ -86,3 +86,23 @@ async fn an_export_writes_approval_rules() {
         "{text}"
     );
 }
+
+/// No job stops it, so the service refuses to stop it without `force`.
+#[tokio::test]
+async fn an_environment_that_only_a_job_stops_is_removed() {
+    let mut world = world().await;
+    let live = json!({"name": "live", "auto_stop_setting": "with_action"});
+    world.declare(&[project("acme/shop", json!({"environments": [live]}))]);
+    world.converge("new").await;
+    let path = "/projects/acme%2Fshop/environments";
+    let id = world.get(path).await[0]["id"].clone();
+    let refused = world.call("POST", &format!("{path}/{id}/stop"), None).await;
+    assert!(refused["message"].as_str().unwrap().contains("failed to change"), "{refused}");
+    world.acknowledged = vec!["removals:**"];
+    let gone = json!({"name": "live", "state": "absent"});
+    world.declare(&[project("acme/shop", json!({"environments": [gone]}))]);
+    let plan = world.converge("removed").await;
+    let shown = format!("{:?}", plan.steps[0]);
+    assert!(shown.contains("stop?force=true"), "{shown}");
+    assert_eq!(world.get(path).await, json!([]));
+}

@@ -515,3 +515,19 @@ async fn existing_containers_are_found_by_path() {
         assert_eq!(find(globs).await, (expected.into(), unmatched.into()), "{globs:?}");
     }
 }
+
+/// The service makes a rule of the number, and `check` refuses both.
+#[tokio::test]
+async fn a_number_of_approvals_is_exported_as_its_rule() {
+    let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    let namespace = world.get("/groups/acme").await["id"].clone();
+    let number = json!({"approvals_before_merge": 2});
+    world.call("PUT", "/projects/acme%2Fshop", Some(number)).await;
+    let new = json!({"name": "docs", "path": "docs", "namespace_id": namespace, "approvals_before_merge": 2});
+    world.call("POST", "/projects", Some(new)).await;
+    let written = world.export(Values::Plain).await;
+    let text = text(&written);
+    assert!(text.contains("rule_type: any_approver"), "{text}");
+    assert!(!text.contains("approvals_before_merge"), "{text}");
+    world.plans_to_nothing(&written).await;
+}

@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use undrift::{
     apply::{MismatchReason, Outcome},
+    export::Values,
     release::{REFERENCE, Release},
     sandbox::Profile,
 };
 
+use crate::export::{how, text};
 use crate::world::{LATER, World, group, project, seed};
 
 /// A tree of groups with projects, a share with one of them and a rule that names it; none of them
@@ -335,4 +337,33 @@ async fn a_group_and_its_project_protect_the_same_branch() {
     assert_eq!(names, ["main", "main"]);
     world.declare(&[group("new", rule("no_access")), project("new/shop", rule("no_access"))]);
     world.converge("only the rule of the project changes").await;
+}
+
+/// The first edit sets what it lacks to false, so an edit in a new group sends what it had.
+#[tokio::test]
+async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
+    let mut world = World::new(Profile::default().at(LATER), seed(&[])).await;
+    let setting = json!({"allow_author_approval": false});
+    world.declare(&[group(
+        "fresh",
+        json!({"create": true, "merge_request_approval_setting": setting}),
+    )]);
+    world.acknowledged = vec!["protection:**"];
+    world.converge("a new group").await;
+    let live = world.get("/groups/fresh/merge_request_approval_setting").await;
+    for (name, value) in [
+        ("allow_author_approval", false),
+        ("allow_committer_approval", true),
+        ("allow_overrides_to_approver_list_per_merge_request", true),
+        ("retain_approvals_on_push", true),
+        ("require_password_to_approve", false),
+    ] {
+        assert_eq!(live[name]["value"], value, "{name}");
+    }
+    let token = world.sandbox.token().to_owned();
+    let (written, _) = world.export_as(&token, &["fresh"], how(Values::Plain)).await;
+    let text = text(&written);
+    for name in ["allow_committer_approval: true", "retain_approvals_on_push: true"] {
+        assert!(text.contains(name), "{text}");
+    }
 }

@@ -105,11 +105,15 @@ async fn a_guard_asks_before_a_runner_is_added() {
 #[tokio::test]
 async fn an_owner_keeps_its_runner() {
     let world = world(&[]).await;
-    world.declare(&shop(&json!([{"runner": 3, "state": "absent"}])));
-    let applied = world.apply().await.applied.unwrap();
-    let failure = format!("{:?}", applied.steps[0].outcome);
-    assert!(failure.contains("You cannot unassign a runner from the owner project"), "{failure}");
-    assert_eq!(ids(&world).await, json!([3]));
+    let absent = json!({"runners": [{"runner": 3, "state": "absent"}]});
+    let unlisted = json!({"runners": [], "unlisted": {"runners": "delete"}});
+    for declared in [absent, unlisted] {
+        world.declare(&[project("acme/shop", declared)]);
+        let applied = world.apply().await.applied.unwrap();
+        let failure = format!("{:?}", applied.steps[0].outcome);
+        assert!(failure.contains("cannot unassign a runner from the owner project"), "{failure}");
+        assert_eq!(ids(&world).await, json!([3]));
+    }
 }
 
 /// Descriptions where they mean one runner, and ids elsewhere.

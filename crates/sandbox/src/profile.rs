@@ -189,6 +189,8 @@ pub enum Misfortune {
     CommitThenDrop,
     /// This status with an error body; nothing was done.
     StatusBefore(u16),
+    /// 400 as if another call had just created the same topic; nothing was done.
+    SameTopic,
     /// The call is carried out, then answered with this status and an error body.
     StatusAfter(u16),
     /// 429 with this `Retry-After`, if any; nothing was done.

@@ -43,6 +43,9 @@ const FINISH_TIME: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept a connection, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// What the service says if two calls create the same topic at the same time (code of 18.9).
+const SAME_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\"";
+
 /// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -205,6 +208,7 @@ async fn suffer(
             return Err(Dropped);
         }
         Misfortune::StatusBefore(code) => refuse(status(code), "a fault was asked for"),
+        Misfortune::SameTopic => dispatch::respond(Failure::model("base", SAME_TOPIC).into()),
         Misfortune::StatusAfter(code) => {
             carried_out(front, place, request).await;
             refuse(status(code), "a fault was asked for")
@@ -313,14 +317,15 @@ fn without_secrets(method: &Method, target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();
     };
-    let writes = *method == Method::POST || *method == Method::PUT;
+    let writes = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     let kept: Vec<&str> = query
         .split('&')
         .filter(|pair| {
             let name = super::params::form_decode(pair.split('=').next().unwrap_or_default());
             let name = name.to_ascii_lowercase();
             let plain = name.starts_with("filter[") || name == "page" || name == "per_page";
-            plain || !writes && !name.contains("token") && !name.contains("secret")
+            let secret = ["token", "secret", "password", "key"].iter().any(|w| name.contains(w));
+            plain || !writes && !secret
         })
         .collect();
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
@@ -341,6 +346,9 @@ mod tests {
                 "/x?filter[environment_scope]=p",
             ),
             (Method::POST, "/x?key=a&value=s", "/x"),
+            (Method::PATCH, "/x?value=s", "/x"),
+            (Method::GET, "/users?username=a&Password=s&private_key=s", "/users?username=a"),
+            (Method::DELETE, "/x?cn=a&user%5Bpassword%5D=s", "/x?cn=a"),
             (
                 Method::DELETE,
                 "/x?filter%5Benvironment_scope%5D=p",

@@ -72,6 +72,11 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
         lost(Phase::NotSent, Failure::Network),
         json(429, "{}"),
         json(409, r#"{"message":"409 Resource lock"}"#),
+        // Another request has just created the same topic.
+        json(
+            400,
+            r#"{"message":{"base":["PG::UniqueViolation: ERROR: duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\""]}}"#,
+        ),
     ] {
         let script = Script::new([reply.clone(), json(201, "{}")]);
         assert_eq!(writes(&script).send(create()).await.unwrap().status, 201, "{reply:?}");

@@ -56,7 +56,7 @@ fn client(url: &str) -> ReadClient {
 }
 
 fn client_with(url: &str, options: &HttpOptions) -> ReadClient {
-    let service = Service::parse(url, false).unwrap();
+    let service = Service::parse(url, true).unwrap();
     let transport = HttpTransport::new(&service, &Secret::new(TOKEN), options).unwrap();
     ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings())
 }
@@ -319,9 +319,22 @@ fn a_file_without_certificates_is_refused() {
 async fn a_proxy_is_used_if_it_is_named() {
     let (proxy, requests) = serve(ok("{}")).await;
     let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
-    let client = client_with("http://localhost:1", &options);
+    let client = client_with("http://gitlab.test:1", &options);
     client.get(op::CURRENT_USER.request()).await.unwrap();
-    assert!(requests.lock().unwrap()[0].starts_with("GET http://localhost:1/api/v4/user HTTP/1.1"));
+    assert!(
+        requests.lock().unwrap()[0].starts_with("GET http://gitlab.test:1/api/v4/user HTTP/1.1")
+    );
+}
+
+/// Plain http is allowed to this machine only because the token does not leave it.
+#[tokio::test]
+async fn no_proxy_gets_the_token_in_plain_text_for_this_machine() {
+    let (proxy, requests) = serve(ok("{}")).await;
+    let (service, answered) = serve(ok("{}")).await;
+    let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
+    client_with(&service, &options).get(op::CURRENT_USER.request()).await.unwrap();
+    assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(answered.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]

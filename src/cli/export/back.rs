@@ -12,7 +12,7 @@ use crate::{
     apply,
     export::Written,
     kind::Created,
-    manifest::{self, RESERVED, Surroundings},
+    manifest::{self, Config, RESERVED, Surroundings},
     observe::Observer,
     plan::{self},
     secret::{Reference, Secrets},
@@ -26,6 +26,7 @@ pub(super) async fn wrong(
     written: &Written,
     mut lives: LiveStates,
     observer: &Observer,
+    config: &Config,
     cx: &Context,
 ) -> Result<Vec<String>, Failure> {
     let files = written
@@ -34,7 +35,7 @@ pub(super) async fn wrong(
         .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
     let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
     let today = Surroundings::of_process().today;
-    let desired = match manifest::of_texts(texts, today) {
+    let desired = match manifest::of_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
             cx.output.tell_faults(&diagnostics);

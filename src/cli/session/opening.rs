@@ -209,6 +209,7 @@ impl Connected {
             holds,
             limits: removals,
             hosts: config.service.import_hosts.names(),
+            is_offline: through.is_offline(),
             ..plan::Settings::of(observer.caller().clone(), secrets, &desired)
         };
         Ok(Session {

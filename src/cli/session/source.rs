@@ -84,6 +84,11 @@ impl Transports {
         self.offline.iter().for_each(|offline| offline.declare(desired, secrets));
         self.taking.iter().for_each(|taking| taking.declare(desired));
     }
+
+    /// Whether a snapshot takes the place of the service.
+    pub(super) const fn is_offline(&self) -> bool {
+        self.offline.is_some()
+    }
 }
 
 impl Source<'_> {

@@ -45,21 +45,30 @@ const SHOWN_ONCE: [&str; 7] = [
 const GRANTS: [&str; 3] = ["protected_branches", "protected_environments", "protected_tags"];
 
 /// Collections that give access to people, keys or jobs, or show who has it.
-const ACCESS: [&str; 13] = [
+const ACCESS: [&str; 19] = [
     "access_requests",
     "approval_rules",
     "billable_members",
+    "clusters",
     "deploy_keys",
     "enterprise_users",
+    "group_links",
+    "identities",
     "invitations",
+    "invited_groups",
     "job_token_scope",
     "ldap_group_links",
     "provisioned_users",
     "saml_group_links",
     "scim",
     "service_accounts",
+    "share",
     "ssh_certificates",
+    "users",
 ];
+
+/// Contents of a repository, which a removal would destroy.
+const CONTENTS: [&str; 2] = ["branches", "files"];
 
 /// All faults of `description`. `known` are the kinds that exist already; the section must not have
 /// a name of `reserved`.
@@ -515,9 +524,19 @@ impl Check<'_> {
             let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }
-        if let Some(own) = operations.iter().find(|row| below.shares_ground_with(row)) {
+        let is_document = self.description.document;
+        let (of_rust, described) = operations.split_at(OPERATIONS.len());
+        let mut same = of_rust
+            .iter()
+            .filter(|row| below.shares_ground_with(row))
+            .chain(described.iter().filter(|row| below.shares_path_with(row, is_document)));
+        if let Some(own) = same.next() {
             let message = format!("undrift already knows `{}`", own.path);
             return self.fault(path, message, "leave the description out");
+        }
+        if has(&CONTENTS) {
+            let message = "these are contents of a repository, which a removal would destroy";
+            return self.fault(path, message, "push them, or use `undrift call`");
         }
         if has(&GRANTS) && !self.has(Value::Grants) {
             let message = "this is a protection, but no field has the type `grants`";

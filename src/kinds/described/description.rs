@@ -74,8 +74,8 @@ pub struct Description {
     /// The section of the parent entries, if the paths of `homes` contain `:entry`.
     pub below: Option<ParentSection>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
-    /// a POST request, after the path of the entry.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"stop")]
+    /// a POST request, after the path of the entry, and a parameter if it needs one.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"), example = &"stop?force=true")]
     pub before_removal: Option<String>,
     /// The fields of an entry.
     #[schemars(length(min = 1))]

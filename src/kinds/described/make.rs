@@ -68,10 +68,10 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
             is_named: description.called_by.is_some(),
             either: keep_all(&description.either),
             level: level.map(|field| keep(&field.name)),
-            before_removal: description
-                .before_removal
-                .as_deref()
-                .map(|act| keep(&format!("sends `POST …/{act}` first"))),
+            before_removal: description.before_removal.as_deref().map(|text| {
+                let parameter = act_before(description).and_then(|(_, parameter)| parameter);
+                (keep(&format!("sends `POST …/{text}` first")), parameter)
+            }),
         })),
     };
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })
@@ -180,7 +180,11 @@ fn collection(
         is_document: description.document,
         is_put: description.create == Creation::Put,
         only_edits: description.create == Creation::Never,
-        before_removal: description.before_removal.as_deref().map(keep),
+        before_removal: act_before(description).map(|(act, parameter)| {
+            let about = "Without it, the service refuses some entries.";
+            let of = |(name, _)| collection::query_parameter(name, Type::Text, about);
+            (act, parameter.map(of))
+        }),
         is_unique: description.unique,
         write_returns_entry: description.write_returns_entry,
         denies_with_401: description.denies_with_401,
@@ -195,6 +199,15 @@ fn collection(
         tier: home.tier,
         since: home.since,
     }
+}
+
+/// An action before a removal, or a text about it, with the name and the value of its parameter.
+type ActBefore = (&'static str, Option<(&'static str, &'static str)>);
+
+fn act_before(description: &Description) -> Option<ActBefore> {
+    let text = keep(description.before_removal.as_deref()?);
+    let (act, parameter) = text.split_once('?').unwrap_or((text, ""));
+    Some((act, parameter.split_once('=')))
 }
 
 /// The query parameter that addresses an entry by this field.
@@ -318,7 +331,7 @@ struct DescribedRules {
     /// The fields that require approvals, each with the verb for what needs them.
     approves: &'static [(&'static str, &'static str)],
     /// The note that another call precedes the removal.
-    before_removal: Option<&'static str>,
+    before_removal: Option<ActBefore>,
 }
 
 impl Rules for DescribedRules {
@@ -392,9 +405,13 @@ impl Rules for DescribedRules {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Remove(live) = job.act {
-            let before = job.section.home.acts.iter().map(|act| Call {
-                side_effect: self.before_removal,
-                ..job.addressed(*act, live).into()
+            let before = job.section.home.acts.iter().zip(self.before_removal);
+            let before = before.map(|(op, (side_effect, parameter))| {
+                let request = job.addressed(*op, live);
+                let request = parameter
+                    .into_iter()
+                    .fold(request, |request, (name, value)| request.query(name, value));
+                Call { side_effect: Some(side_effect), ..request.into() }
             });
             calls.splice(..0, before);
         }

@@ -510,6 +510,36 @@ fn faults_of_a_description_have_their_places() {
         (path, "/groups/:id/labels", "homes/1/path", "undrift already knows `/groups/:id/labels`"),
         (
             path,
+            "/groups/:id/milestones",
+            "homes/1/path",
+            "undrift already knows `/groups/:id/milestones`",
+        ),
+        (
+            path,
+            "/groups/:id/saml/identities",
+            "homes/1/path",
+            "this gives access, but no field has the type `level`",
+        ),
+        (
+            path,
+            "/groups/:id/group_links",
+            "homes/1/path",
+            "this gives access, but no field has the type `level`",
+        ),
+        (
+            path,
+            "/groups/:id/clusters",
+            "homes/1/path",
+            "this gives access, but no field has the type `level`",
+        ),
+        (
+            path,
+            "/groups/:id/wiki/files",
+            "homes/1/path",
+            "these are contents of a repository, which a removal would destroy",
+        ),
+        (
+            path,
             "/groups/:id/members/all",
             "homes/1/path",
             "undrift already knows `/groups/:id/members`",

@@ -7,7 +7,7 @@ use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
     field::{Accepted, Compare},
-    kind::{Identity, Section, Shape, forms},
+    kind::{Handle, HandlePlace, Identity, Section, Shape, forms},
     manifest::{
         faults::{Part as Inner, Spot, missing},
         read::document::{Part, Sound, State, identity},
@@ -101,6 +101,7 @@ impl Check<'_> {
     /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
     /// no other value are certain.
     fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
+        self.dots(of, part, values);
         of.check(values, true, &mut |fault| {
             let of_one = ["expression", "missing", "time-zone", "unknown-field"];
             if part.sound != Sound::Whole && !of_one.contains(&fault.code) {
@@ -123,6 +124,29 @@ impl Check<'_> {
                 fault.related(Spot::value(&other), "the other one");
             }
         });
+    }
+
+    /// No URL can contain `.` or `..` as a segment of its path, so such an entry could be created, but
+    /// neither be changed nor removed.
+    fn dots(&mut self, of: Section, part: &Part, values: &Fields) {
+        let in_path = |handle: &Handle| matches!(handle.place, HandlePlace::Path(_));
+        let handles = of.home.handle.iter().filter(|handle| in_path(handle));
+        for handle in handles {
+            let specs = of.table().specs().iter();
+            let mut specs =
+                specs.filter(|spec| spec.field.live_name(&spec.name) == Some(handle.field));
+            let Some((name, text)) =
+                specs.find_map(|spec| Some((&*spec.name, values.get(&spec.name)?.text()?)))
+            else {
+                continue;
+            };
+            if [".", ".."].contains(&text) {
+                let at =
+                    part.fields.origin(name).map_or(Spot::key(&part.origin), |at| Spot::value(&at));
+                let message = format!("`{text}` cannot be part of the address of a request");
+                self.faults.error("value", message, at).help("write another name");
+            }
+        }
     }
 
     /// The names of entries that others manage.

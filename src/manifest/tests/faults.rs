@@ -3,6 +3,18 @@
 use super::*;
 use crate::{desired::State, diagnostic::Severity};
 
+/// A segment `..` is removed from a URL, so no request could address such an entry.
+#[test]
+fn no_name_is_a_segment_of_dots() {
+    for (name, expected) in [("..", vec![("value", 4)]), (".", vec![("value", 4)]), ("a..", vec![])]
+    {
+        let text = format!(
+            "kind: Group\npath: acme\nsaml_group_links:\n  - {{saml_group_name: '{name}', access_level: developer}}\n"
+        );
+        assert_eq!(faults(&[("a.yaml", &text)]), expected, "{name}");
+    }
+}
+
 #[test]
 fn a_fault_hides_no_other() {
     let found = faults(&[

@@ -588,6 +588,22 @@ fn the_strictness_decides_which_notes_are_differences() {
     }
 }
 
+/// What a snapshot lacks may have been renamed, so creating it would make a second one.
+#[test]
+fn a_snapshot_never_advises_a_creation() {
+    let declared = shop(&json!({"variables": []}), Unlisted::Report);
+    let missing = Presence::Missing(Target { id: None, ..target(&declared) });
+    for presence in [missing, Presence::NoNamespace("acme".into())] {
+        let live = Live::of(presence, Duration::ZERO);
+        for is_offline in [false, true] {
+            let settings = Settings { is_offline, ..settings(&[]) };
+            let help = container(&declared, &live, &settings).problems[0].help.clone().unwrap();
+            assert_eq!(help.contains("create: true"), !is_offline, "{help}");
+            assert_eq!(help.contains("renamed"), is_offline, "{help}");
+        }
+    }
+}
+
 #[test]
 fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);

@@ -221,11 +221,15 @@ fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
     Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call.db, of, id))?)
 }
 
-/// No jobs run here, so it stops at once.
+/// No jobs run here, so it stops at once; one that only a job stops needs `force`.
 fn stop(call: &Call<'_>) -> Result<Answer> {
     let scope = ENVIRONMENTS.scope(call)?;
     let mut row = ENVIRONMENTS.find(call, &scope)?;
     refuse_if(!may_deploy(call, &scope, &row)?, Failure::forbidden)?;
+    let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP) == "with_action";
+    refuse_if(needs_job && !call.params.is_set("force")?, || {
+        Failure::bad_request("Attempted to stop the environment but failed to change the status")
+    })?;
     row.set("state", "stopped");
     ENVIRONMENTS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
     Answer::ok(&environment(call, &scope, &row)?)

@@ -149,7 +149,17 @@ fn at<'p>(
     told: Option<&'static Described>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<Operation>>> {
-    let of_path = |path| TABLE.at(path).ok().or_else(|| told?.table.at(path).ok());
+    let of_path = |path| {
+        let own = TABLE.at(path).ok();
+        let described = told.and_then(|told| told.table.at(path).ok());
+        // What the sandbox only reads, a described collection also writes.
+        let is_better = |own: &Match<'_, '_, &Vec<Operation>>| {
+            let params = described.as_ref().map(|described| described.params.len());
+            let writes = own.value.iter().any(|of| of.route.method != Method::GET);
+            writes || params.is_none_or(|params| own.params.len() < params)
+        };
+        if own.as_ref().is_some_and(is_better) { own } else { described }
+    };
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
         let found = of_path(plain)?;

@@ -223,6 +223,7 @@ pub(crate) fn insert(
         attributes: &attributes,
     };
     let id = store(call, new)?;
+    approvals::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
     take_avatar(call, id, params)?;
     Ok(id)
 }

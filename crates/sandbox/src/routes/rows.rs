@@ -44,9 +44,13 @@ fn own() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.into_iter().flatten()
 }
 
-/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`.
+/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
+/// not only read it.
 pub fn serves(path: &str) -> bool {
-    super::find(None, &Method::GET, &format!("/api/v4{}", path.replace(":id", "1"))).is_ok()
+    let path = format!("/api/v4{}", path.replace(":id", "1"));
+    let one = format!("{path}/1");
+    let writes = [Method::POST, Method::PUT, Method::PATCH];
+    writes.iter().any(|of| [&path, &one].iter().any(|at| super::find(None, of, at).is_ok()))
 }
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
@@ -61,7 +65,9 @@ impl Described {
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
         for one in &mut collections {
-            one.rows = Records(format!("told_{}", one.rows.0.replace(['/', '{', '}'], "_")).leak());
+            one.rows = Records(
+                format!("told_{}", one.rows.0.replace('/', "__").replace(['{', '}'], "_")).leak(),
+            );
         }
         let collections: &'static [Collection] = collections.leak();
         let routes: &'static [Route] =

@@ -100,6 +100,8 @@ impl Store {
     fn open_file(path: &Path, durable: bool) -> Result<Self, StartError> {
         let lock = lock(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
+        // It holds tokens; its journals get the same mode.
+        drop(private().open(path));
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
         // Only effective while the file is empty.
         writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
@@ -235,12 +237,20 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// How to open a file for writing that only its owner can read, if it is new.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 /// Takes `FILE.lock` for this process. The lock ends with the process; the file stays.
 fn lock(path: &Path) -> Result<File, StartError> {
     let name = sibling(path, ".lock");
     let wrap = |source| StartError::Lock { path: name.clone(), source };
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(wrap)?;
+    let file = private().open(&name).map_err(wrap)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.to_owned())),

@@ -101,6 +101,20 @@ async fn one_file_is_for_one_sandbox() {
     start(in_file(&file)).await.expect("free again").stop().await;
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn only_its_owner_reads_the_data() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = start(in_file(&folder.path().join("data.db"))).await.expect("a sandbox");
+    for file in std::fs::read_dir(folder.path()).expect("files") {
+        let file = file.expect("a file");
+        let mode = file.metadata().expect("its mode").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{:?}", file.path());
+    }
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_with_advice() {
     let folder = tempfile::tempdir().expect("a folder");
