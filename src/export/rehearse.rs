@@ -231,7 +231,7 @@ fn is_guarded(document: &Document) -> bool {
         let mut effects = effects(of, &fields).into_iter().chain(opened);
         !has_runner
             && !of.comes_with_container()
-            && effects.any(|effect| matches!(effect, Effect::Opens(_)))
+            && effects.any(|effect| matches!(effect, Effect::Opens(_) | Effect::Weakens(_)))
     };
     entries(document).any(weakens)
 }

@@ -61,6 +61,7 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
         rules: Box::leak(Box::new(DescribedRules {
             noun: keep(&description.noun),
             name_field,
+            takes_jobs: description.fields.iter().any(|of| of.names == Some(Named::Runner)),
             pattern: description.identity.first().map_or("", |name| keep(name)),
             lets,
             approves: lists_of(Value::Approvals),
@@ -332,6 +333,8 @@ struct DescribedRules {
     approves: &'static [(&'static str, &'static str)],
     /// The note that another call precedes the removal.
     before_removal: Option<ActBefore>,
+    /// Whether its entries are runners.
+    takes_jobs: bool,
 }
 
 impl Rules for DescribedRules {
@@ -377,7 +380,11 @@ impl Rules for DescribedRules {
         // The stake of a switch suffices.
         let given = |name: &&&str| is_new && after.get(**name).is_some_and(|it| !it.is_boolean());
         let given = self.grants.iter().filter(given);
-        let given = given.map(|_| Effect::Opens(format!("add a {}", self.noun)));
+        // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
+        let given = given.map(|_| match self.takes_jobs {
+            true => Effect::Opens(format!("add a {}", self.noun)),
+            false => Effect::Weakens(format!("add a {}", self.noun)),
+        });
         let lists: Vec<_> = self.lets.iter().chain(self.approves).map(|(list, _)| *list).collect();
         let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
         let fewer = self.approves.iter().filter(|(name, _)| {

@@ -181,7 +181,7 @@ fn what_gives_access_counts_from_the_start() {
     let toys = made(&EVERYTHING.replace("unique: true", "unique: true\ngrants: [kind]"));
     let of = in_scope(&toys, Scope::Project);
     let given = of.rules.effects(None, &object(json!({})), &object(json!({"kind": "red"})));
-    assert_eq!(given, [Effect::Opens("add a toy".to_owned())]);
+    assert_eq!(given, [Effect::Weakens("add a toy".to_owned())]);
 }
 
 #[test]

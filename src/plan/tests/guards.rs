@@ -473,10 +473,7 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         ),
         (json!({"deploy_keys": key(false)}), vec![]),
         (json!({"runners": [{"runner": "7"}]}), vec!["protection:acme/shop#runners/7"]),
-        (
-            json!({"job_token_allowlist": [{"project": "acme/tools"}]}),
-            vec!["protection:acme/shop#job_token_allowlist/acme%2Ftools"],
-        ),
+        (json!({"job_token_allowlist": [{"project": "acme/tools"}]}), vec![]),
         (
             json!({"job_token_scope": {"inbound_enabled": false}}),
             vec!["protection:acme/shop#job_token_scope"],
