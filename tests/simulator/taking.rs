@@ -137,7 +137,8 @@ async fn changes(
         .iter()
         .filter(|(path, _)| path.ends_with(".yaml") && path.as_str() != manifest::config::FILE);
     let texts = manifests.map(|(path, text)| (path.as_str().into(), text.clone()));
-    let desired = match manifest::of_texts(texts, jiff::civil::date(2030, 1, 1)) {
+    let today = jiff::civil::date(2030, 1, 1);
+    let desired = match manifest::of_texts(texts, today, &manifest::Config::default()) {
         Ok(desired) => desired,
         Err(wrong) => return Ok(vec![wrong.render(undrift::diagnostic::Style::default())]),
     };
