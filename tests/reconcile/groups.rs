@@ -272,7 +272,7 @@ async fn a_plan_reads_the_limits_of_undeclared_groups() {
         (previews, json!({"show_diff_preview_in_email": true}), None),
     ] {
         let mut world = below(&above).await;
-        world.acknowledged = vec!["visibility:**"];
+        world.acknowledged = vec!["visibility:**", "protection:**"];
         world.declare(&[project("acme/one", json!({}))]);
         let before_it = world.snapshot().await;
         let declared = |path: &str| project(path, json!({"settings": wanted}));

@@ -14,6 +14,8 @@ async fn world() -> World {
     for name in ["TOKEN", "ONE", "OTHER"] {
         world.set(name, &format!("the-value-of-{name}"));
     }
+    // A hook may have a token, which a new address would get.
+    world.acknowledged = vec!["protection:**"];
     world
 }
 

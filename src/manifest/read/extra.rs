@@ -20,8 +20,8 @@ use crate::{
     operation::{AnyOp, Op, Operation},
 };
 
-/// Names that address, select or impersonate in any operation.
-const RESERVED: &str = "access_token filter id job_token namespace namespace_id path \
+/// Names that address, select, impersonate or force in any operation.
+const RESERVED: &str = "access_token filter force id job_token namespace namespace_id path \
     private_token sudo user_id username";
 
 /// Names of the visibility in older releases of the service.
