@@ -18,7 +18,7 @@ use crate::{
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
     schedule::{Act, Fault, Missing, Throttle},
     service::{Sent, State, Who, World},
-    truth::{OF_DECLARED, Truth},
+    truth::{OF_DECLARED, Truth, entries},
     undrift::{Ran, writes},
 };
 
@@ -459,6 +459,7 @@ impl Evidence<'_> {
                     let is_one = |at: usize| {
                         let is_path = at == 2 || at == 4 && NAMING.contains(&&*shown[3]);
                         shown[at] == said[at]
+                            || at == 4 && self.is_new_schedule(&shown)
                             || is_path && taken && is_found_at(&shown[at], &sent[at])
                             || at == 2 && (gone || !own(&shown[at]).is_disjoint(&own(&said[at])))
                     };
@@ -478,6 +479,16 @@ impl Evidence<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a plan shows the path below a schedule that the run creates: by its description, because
+    /// nobody knows its id.
+    fn is_new_schedule(&self, path: &[String]) -> bool {
+        let schedules =
+            self.documents().iter().flat_map(|document| entries(document, "pipeline_schedules"));
+        path.len() > 5
+            && path[3] == "pipeline_schedules"
+            && schedules.map(|schedule| &schedule["description"]).any(|name| *name == path[4])
     }
 
     /// Whether a write edits what `plan` meant to create, because the run could not know that it

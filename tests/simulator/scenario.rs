@@ -15,10 +15,11 @@ pub(crate) const TOKEN: &str = "root-token-canary-0123456789";
 pub(crate) const MAINTAINER: &str = "bobs-token-canary-0123456789";
 
 /// Secrets in manifests. No output may contain one of them.
-pub(crate) const SECRETS: [(&str, &str); 5] = [
+pub(crate) const SECRETS: [(&str, &str); 6] = [
     ("HOOK_TOKEN", "hook-token-canary-1234"),
     ("VALUE", "value-canary-56789-abcdef"),
     ("OTHER", "other-canary-24680-ghijkl"),
+    ("MIRROR_URL", "https://bot:mirror-canary-13579@git.example.org/shop.git"),
     ("CHAT_URL", "https://chat.example.org/hooks/path-canary"),
     ("MULTILINE", "first-line-canary\nsecond-line-canary\n"),
 ];
@@ -499,6 +500,28 @@ pub(crate) fn all() -> Vec<Scenario> {
         )],
     );
     resend.resend = &["**#hooks"];
+    let mirror = json!([{"url": {"env": "MIRROR_URL"}, "enabled": true}]);
+    let mut rotation = Scenario::new(
+        "resend-mirror",
+        &[there(json!({}))],
+        &[declared(json!({"remote_mirrors": mirror}))],
+    )
+    .added(
+        "/projects/1/remote_mirrors",
+        json!({"url": format!("https://bot:{LIVE}@git.example.org/shop.git"), "enabled": true}),
+    );
+    rotation.resend = &["**#remote_mirrors"];
+    let schedule =
+        json!([{"description": "nightly", "ref": "refs/heads/main", "cron": "0 1 * * *"}]);
+    let repeatable = Scenario::new(
+        "repeatable",
+        &[there(json!({}))],
+        &[declared(json!({
+            "remote_mirrors": mirror,
+            "pipeline_schedules": schedule,
+            "pipeline_schedule_variables": [{"schedule": "nightly", "key": "A", "value": "x"}],
+        }))],
+    );
     let mut maintainer = Scenario::new(
         "maintainer",
         &[there(json!({"variables": [live]}))],
@@ -507,7 +530,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         )],
     );
     maintainer.token = MAINTAINER;
-    all.extend([resend, maintainer]);
+    all.extend([resend, rotation, repeatable, maintainer]);
     let later = [
         of_groups(),
         of_shares(),

@@ -25,6 +25,8 @@ pub(crate) struct Project {
     pub(crate) variables: BTreeMap<(String, String), Object>,
     pub(crate) members: BTreeMap<String, Object>,
     pub(crate) hooks: Vec<Object>,
+    pub(crate) remote_mirrors: Vec<Object>,
+    pub(crate) pipeline_schedules: Vec<Object>,
     pub(crate) push_rule: Option<Object>,
     pub(crate) shares: BTreeMap<String, Object>,
     pub(crate) protected_branches: BTreeMap<String, Object>,
@@ -105,6 +107,7 @@ impl Truth {
                 fields.entry("token").or_insert(Json::Null);
                 fields
             };
+            let set = |row: Object| row["settings"].as_object().cloned().unwrap_or_default();
             let label = |row: Object| {
                 let fields =
                     ["color", "description"].map(|name| (name.to_owned(), row[name].clone()));
@@ -125,6 +128,8 @@ impl Truth {
                     .map(member)
                     .collect(),
                 hooks: own("hooks").map(hook).collect(),
+                remote_mirrors: own("remote_mirrors").map(set).collect(),
+                pipeline_schedules: own("pipeline_schedules").map(set).collect(),
                 push_rule: own("push_rules")
                     .next()
                     .map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
@@ -238,18 +243,19 @@ impl Truth {
         wider.map(|document| document["path"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Declared hooks that exist more than once, with their number.
+    /// Declared entries that exist more than once, with their number.
     pub(crate) fn twice(&self, documents: &[Json]) -> BTreeMap<String, usize> {
         let mut twice = BTreeMap::new();
-        for (path, project) in &self.0 {
-            let document = documents.iter().find(|document| document["path"] == path.as_str());
-            for entry in
-                document.and_then(|document| document["hooks"].as_array()).into_iter().flatten()
-            {
-                let url = resolved(&entry["url"]);
-                let there = project.hooks.iter().filter(|hook| hook["url"] == url).count();
-                if there > 1 {
-                    twice.insert(format!("{path} {url}"), there);
+        for document in documents {
+            let path = document["path"].as_str().unwrap();
+            let Some(project) = self.0.get(path) else { continue };
+            for (section, key, live) in project.repeatable() {
+                for entry in entries(document, section) {
+                    let name = resolved(&entry[key]);
+                    let count = live.iter().filter(|live| live[key] == name).count();
+                    if count > 1 {
+                        twice.insert(format!("{path} {name}"), count);
+                    }
                 }
             }
         }
@@ -341,6 +347,15 @@ impl Project {
         ]
     }
 
+    /// The entries that the service accepts twice, by section, each with its identity.
+    const fn repeatable(&self) -> [(&'static str, &'static str, &Vec<Object>); 3] {
+        [
+            ("hooks", "url", &self.hooks),
+            ("remote_mirrors", "url", &self.remote_mirrors),
+            ("pipeline_schedules", "description", &self.pipeline_schedules),
+        ]
+    }
+
     fn unmet(&self, document: &Json) -> Vec<String> {
         let mut unmet = Vec::new();
         let mut require = |met: bool, what: String| {
@@ -382,6 +397,13 @@ impl Project {
                     live.is_some_and(|live| fields_met(entry, live, &identity))
                 };
                 require(met, format!("{section}/{name}"));
+            }
+        }
+        for (section, key, live) in &self.repeatable()[1..] {
+            for entry in entries(document, section) {
+                let name = resolved(&entry[*key]);
+                let met = live.iter().any(|live| live[*key] == name);
+                require(met, format!("{section}/{}", entry[*key]));
             }
         }
         for entry in entries(document, "hooks") {
