@@ -117,6 +117,13 @@ pub struct Field {
     pub stake: Stake,
 }
 
+impl Stake {
+    /// Whether guards compare the value before with the one after.
+    pub const fn is_judged(&self) -> bool {
+        matches!(self, Self::Shows | Self::Weakens(_) | Self::Opens(_))
+    }
+}
+
 /// A value that not every release accepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
@@ -146,7 +153,7 @@ pub enum Stake {
     /// A change may weaken a protection of the group or project, and so does removing the entry.
     Weakens(When),
     /// A change may give something outside a way in, or content a way out. A new entry is judged
-    /// too, also in a new container; removing it closes the way.
+    /// too, also in a new container, whose own settings are not; removing it closes the way.
     Opens(When),
     /// [`crate::kind::Rules::effects`] decides.
     ByKind,

@@ -189,7 +189,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let planned = planned.map(|now| self.waiting_as_planned(now));
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
-        let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(closes);
+        let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(Step::closes);
         self.walk_all(others, times, ended, place).await;
         self.walk_possible(possible, ended, place).await;
         if ended.progress.sent {
@@ -502,11 +502,6 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             |step: &&&Step| step.address == *address || step.address.section == address.section;
         self.steps.iter().find(within).unwrap_or(&self.steps[0]).address.clone()
     }
-}
-
-/// Whether the container accepts no changes after `step`.
-fn closes(step: &Step) -> bool {
-    step.effects.contains(&Effect::Takes(Capability::Writable))
 }
 
 /// The start of a cause if something could not be read before its writes.

@@ -9,7 +9,7 @@ use super::Label;
 use crate::{
     address::Address,
     field::{Route, Scope},
-    kind::{self, Effect, LiveEntry, Section},
+    kind::{self, Capability, Effect, LiveEntry, Section},
     kinds,
     operation::{Request, Write},
     origin::Origin,
@@ -144,6 +144,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether the container accepts no changes after it.
+    pub fn closes(&self) -> bool {
+        self.effects.contains(&Effect::Takes(Capability::Writable))
+    }
+
     /// A step with nothing more than these parts.
     pub fn new(
         scope: Scope,

@@ -36,7 +36,9 @@ pub fn changing(
 /// The effects of creating an entry with the fields `after`, which the service gives these
 /// defaults.
 pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object) -> Vec<Effect> {
-    let names: Vec<_> = after.keys().map(String::as_str).collect();
+    let names = after.keys().map(String::as_str);
+    // Only these are compared, and there is one lookup for each default.
+    let names: Vec<_> = names.filter(|name| section.field(name).stake.is_judged()).collect();
     let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
     changing(section, &names, &before, after)
 }
@@ -88,17 +90,14 @@ fn weakened(
         When::Higher => (number(is) > was.map_or(0, number), "raise"),
         When::Cleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
         When::Changed => (known(&replaces), "change"),
-        When::Moved => (known(&replaces), "change"),
-        When::Outside => (is_outside(is) && known(&differs), "take content from outside with"),
+        When::Moved => (known(&replaces), "send a stored secret to a new"),
+        When::Outside => (is_outside(is) && known(&differs), "load the pipeline from outside with"),
         When::Wider => (known(&|was| is_wider(was, is)), "widen"),
         When::Later(words) => (place(words, is) > was.map_or(0, |was| place(words, was)), "lower"),
     };
     let shows_values = matches!(when, When::Lower | When::Higher | When::Later(_));
     let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
-    let more = match when {
-        When::Moved => " without a secret for it".to_owned(),
-        _ => was.filter(|_| shows_values).map(values).unwrap_or_default(),
-    };
+    let more = was.filter(|_| shows_values).map(values).unwrap_or_default();
     let how = if is_nothing(is) && how == "change" { "clear" } else { how };
     is_weaker.then(|| format!("{how} `{name}`{more}"))
 }

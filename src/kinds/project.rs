@@ -138,6 +138,8 @@ fn facts(raw: &Object) -> Facts {
     let owner = raw.get("owner").filter(|_| in_personal);
     let marks = ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
     let mark = marks.into_iter().flatten().find(|mark| !mark.is_null());
+    // With a licence, the full form has these fields (1, 2.8).
+    let is_licensed = LICENSED.iter().any(|name| raw.contains_key(*name));
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
         name: raw.get("name").and_then(Json::as_str).map(str::to_owned),
@@ -147,18 +149,13 @@ fn facts(raw: &Object) -> Facts {
         level: raw.get("permissions").map(level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
-        // With a licence, the full form has these fields (1, 2.8).
-        tier: match LICENSED.iter().any(|name| raw.contains_key(*name)) {
-            true => Tier::Premium,
-            false => Tier::Free,
-        },
+        tier: if is_licensed { Tier::Premium } else { Tier::Free },
         disabled: raw
             .iter()
             .filter(|(_, v)| *v == "disabled")
             .map(|(name, _)| name.clone())
             .collect(),
-        is_unlicensed: raw.contains_key("merge_method")
-            && !LICENSED.iter().any(|name| raw.contains_key(*name)),
+        is_unlicensed: raw.contains_key("merge_method") && !is_licensed,
     }
 }
 

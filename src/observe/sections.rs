@@ -224,16 +224,16 @@ impl Observer {
         let present = section.entries.iter().filter(|entry| entry.state == State::Present);
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
         let reads_all = section.names().any(|name| detail.fields.contains(&name));
+        if !reads_all && !detail.fields.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let reads = listed.iter().enumerate().filter_map(|(at, raw)| {
-            let name = shown_name(section.of, raw);
-            let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
-            let protects = |name| section.of.rules.has(raw, name);
-            let is_wanted = || {
-                keys.contains("")
-                    || keys.contains(&*name)
-                    || (goes && stakes::protecting(section.of).any(protects))
+            let is_wanted = reads_all || keys.contains("") || {
+                let name = shown_name(section.of, raw);
+                let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
+                let protects = |name| section.of.rules.has(raw, name);
+                keys.contains(&*name) || (goes && stakes::protecting(section.of).any(protects))
             };
-            let is_wanted = reads_all || (detail.fields.is_empty() && is_wanted());
             let request = target.addressed(detail.get.request());
             let request = home.one(request, raw).filter(|_| is_wanted)?;
             Some(async move {

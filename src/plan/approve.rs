@@ -18,7 +18,6 @@ use crate::{
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, Place},
     diff::{Refusal, Step},
-    kind::{Capability, Effect},
     live::Live,
     origin::Origin,
     text::{count, escape},
@@ -211,9 +210,8 @@ impl Plan {
 
     /// The containers that are left out because something in them could not be read.
     pub fn unread(&self) -> BTreeSet<&Arc<str>> {
-        let closes = |step: &&Step| step.effects.contains(&Effect::Takes(Capability::Writable));
-        let closing: BTreeSet<_> =
-            self.steps.iter().filter(closes).map(|step| &step.address.path).collect();
+        let closing = self.steps.iter().filter(|step| step.closes());
+        let closing: BTreeSet<_> = closing.map(|step| &step.address.path).collect();
         let scopes = self
             .incomplete
             .iter()

@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ended, Run, closes};
+use super::{Ended, Run};
 use crate::{
     address::Address,
     apply::{Event, Mismatch, MismatchReason, StepResult},
@@ -72,7 +72,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             })
         };
         // A closed container cannot be read any more; it was verified before.
-        let closed = done().any(closes);
+        let closed = done().any(Step::closes);
         for step in done() {
             let told = mismatches.iter().any(|known| {
                 known.address.section.is_none_or(|section| step.address.section == Some(section))
@@ -80,7 +80,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             // The section of a switch that was turned off was last seen in the answers to its own
             // writes.
             let shut = step.address.section.is_some_and(|section| left.is_shut(section));
-            let is_seen = (!closed || closes(step)) && !shut;
+            let is_seen = (!closed || step.closes()) && !shut;
             if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {
                 mismatches.push(unread(step.address.clone(), doubt));
             }
@@ -101,7 +101,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     fn closes(&self, address: &Address) -> bool {
-        self.steps.iter().any(|step| closes(step) && step.address == *address)
+        self.steps.iter().any(|step| step.closes() && step.address == *address)
     }
 
     /// The mismatch for a step that is still needed after the run; `None` if its own result

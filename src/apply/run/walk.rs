@@ -13,7 +13,7 @@ use futures_util::{
 
 use wait::Wait;
 
-use super::{Ended, Look, Place, Run, closes, progress::Readiness};
+use super::{Ended, Look, Place, Run, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, message_of_success},
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
@@ -223,7 +223,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     // A removal needs only the address of its object, and a create needs nothing;
                     // for closing, the container was just read.
                     let moved = step.action == Action::Update
-                        && !closes(&step)
+                        && !step.closes()
                         && ended.progress.has_moved(&step);
                     started.push(Walk {
                         moved,

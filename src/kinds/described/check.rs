@@ -296,6 +296,7 @@ impl Check<'_> {
         }
         self.value(at, field);
         self.grants(at, field);
+        self.granting_flag(at, field);
         self.level(at, field);
         self.sending(at, field);
         if self.faults.is_empty() {
@@ -370,6 +371,16 @@ impl Check<'_> {
         };
         only("compare", true, types, help);
         self.words(at, field);
+    }
+
+    /// A flag in `grants` is judged by its own stake, not by the entry that has it.
+    fn granting_flag(&mut self, at: &str, field: &Field) {
+        let opens = matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff);
+        let grants = self.description.grants.contains(&field.name);
+        if grants && field.value == Value::Boolean && !opens {
+            let help = "write `weakens: opens_when_on`, or `opens_when_off`";
+            self.fault(format!("{at}/weakens"), "guards must see who is let in", help);
+        }
     }
 
     /// Guards need to know who gets a grant, and on what.

@@ -128,23 +128,19 @@ pub enum Weakens {
 impl From<&Field> for Stake {
     fn from(field: &Field) -> Self {
         let words = || field.words.iter().map(|word| word.word.clone().into()).collect();
-        let when = match field.weakens {
-            Weakens::Never => return Self::Nothing,
-            Weakens::WhenWider | Weakens::WhenFewer => return Self::ByKind,
-            Weakens::WhenOff | Weakens::OpensWhenOff => When::Off,
-            Weakens::WhenOn | Weakens::OpensWhenOn => When::On,
-            Weakens::WhenLower => When::Lower,
-            Weakens::WhenHigher => When::Higher,
-            Weakens::WhenLater => When::Later(words()),
-            Weakens::WhenChanged | Weakens::OpensWhenChanged => When::Changed,
-            Weakens::OpensWhenMoved => When::Moved,
-        };
         match field.weakens {
-            Weakens::OpensWhenOff
-            | Weakens::OpensWhenOn
-            | Weakens::OpensWhenChanged
-            | Weakens::OpensWhenMoved => Self::Opens(when),
-            _ => Self::Weakens(when),
+            Weakens::Never => Self::Nothing,
+            Weakens::WhenWider | Weakens::WhenFewer => Self::ByKind,
+            Weakens::WhenOff => Self::Weakens(When::Off),
+            Weakens::WhenOn => Self::Weakens(When::On),
+            Weakens::WhenLower => Self::Weakens(When::Lower),
+            Weakens::WhenHigher => Self::Weakens(When::Higher),
+            Weakens::WhenLater => Self::Weakens(When::Later(words())),
+            Weakens::WhenChanged => Self::Weakens(When::Changed),
+            Weakens::OpensWhenOff => Self::Opens(When::Off),
+            Weakens::OpensWhenOn => Self::Opens(When::On),
+            Weakens::OpensWhenChanged => Self::Opens(When::Changed),
+            Weakens::OpensWhenMoved => Self::Opens(When::Moved),
         }
     }
 }

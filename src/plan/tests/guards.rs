@@ -355,7 +355,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             "integrations",
             json!([{"slug": "jenkins", "jenkins_url": "https://evil.example.org", "project_name": "p"}]),
             json!([jenkins]),
-            Some("change `jenkins_url` without a secret for it"),
+            Some("send a stored secret to a new `jenkins_url`"),
         ),
         (
             "integrations",
@@ -418,7 +418,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             "settings",
             json!({"ci_config_path": "ci.yml@evil/ci"}),
             json!({"ci_config_path": null}),
-            Some("take content from outside with `ci_config_path`"),
+            Some("load the pipeline from outside with `ci_config_path`"),
         ),
         (
             "settings",
