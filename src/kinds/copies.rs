@@ -1,11 +1,13 @@
 //! Copies: live entries that nothing tells apart. Two runs at once leave them behind, and a create
 //! whose answer was lost.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
 
 use crate::{
     field::{Accepted, Readback},
-    kind::{LiveEntry, LiveFields, Section, Spec, is_withheld},
+    kind::{LiveEntry, LiveFields, Parent, Section, Spec, is_withheld},
     kinds, text,
     value::{Json, Object},
 };
@@ -39,8 +41,8 @@ pub struct Copies<'l> {
 impl<'l> Copies<'l> {
     /// The `entries` of a section that have one identity, at least one, if they are copies.
     ///
-    /// The oldest stays. If the service hides a credential that only a new entry can get, the newest
-    /// stays: it has the present one.
+    /// The oldest stays, of those that have all [parts](parts) of the others. If the service hides a
+    /// credential that only a new entry can get, the newest stays: it has the present one.
     ///
     /// # Errors
     /// How they differ.
@@ -49,10 +51,11 @@ impl<'l> Copies<'l> {
         if let [only] = copies[..] {
             return Ok(Self { stays: only, copies: Vec::new() });
         }
-        copies.sort_by_key(|entry| entry.id());
+        let parts: Vec<_> = parts(section).map(|(part, _)| part.section).collect();
+        copies.sort_by_key(|entry| (Reverse(count(&parts, entry)), entry.id()));
         let hidden = copies.first().map_or(Hidden::Nothing, |first| hidden(section, first));
         for other in copies.iter().skip(1) {
-            if let Some(difference) = difference(hidden, copies[0], other) {
+            if let Some(difference) = difference(hidden, &parts, copies[0], other) {
                 return Err(difference);
             }
         }
@@ -70,14 +73,46 @@ enum Hidden {
     More,
 }
 
+/// The sections whose entries belong to those of `section`.
+pub fn parts(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
+    let below = kinds::sections(section.home.scope).filter_map(|of| Some((of, of.home.parent?)));
+    below.filter(move |(_, parent)| parent.section == section.section)
+}
+
+/// The number of its `parts` of an entry, as far as they were read.
+fn count(parts: &[&str], entry: &LiveEntry) -> usize {
+    let Some(whole) = &entry.whole else { return 0 };
+    let rows = parts.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
+    rows.map(Vec::len).sum()
+}
+
+/// Whether `first` has the part `name` of `other`: all of its rows.
+fn has_part(name: &str, first: &Object, other: &Object) -> bool {
+    match (first.get(name), other.get(name)) {
+        (Some(Json::Array(all)), Some(Json::Array(some))) => {
+            some.iter().all(|row| all.contains(row))
+        }
+        (first, other) => first == other,
+    }
+}
+
 /// How `other` differs from `first`.
-fn difference(hidden: Hidden, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
+fn difference(
+    hidden: Hidden,
+    parts: &[&str],
+    first: &LiveEntry,
+    other: &LiveEntry,
+) -> Option<String> {
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };
     let (one, two) = (one.raw(), two.raw());
     let mut names = one.keys().chain(two.keys()).filter(|name| !COMPUTED.contains(&name.as_str()));
-    if let Some(name) = names.find(|name| one.get(*name) != two.get(*name)) {
+    let is_same = |name: &str| match parts.contains(&name) {
+        true => has_part(name, one, two),
+        false => one.get(name) == two.get(name),
+    };
+    if let Some(name) = names.find(|name| !is_same(name)) {
         return Some(format!("differ in `{}`", text::escape(name)));
     }
     match (hidden, made_at(one), made_at(two)) {
@@ -98,10 +133,9 @@ fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
     let specs = section.table().specs();
     let is_spec =
         |name: &str| specs.iter().any(|spec| spec.field.live_name(&spec.name) == Some(name));
-    let has_parts = kinds::sections(section.home.scope)
-        .filter_map(|of| of.home.parent)
-        .any(|parent| parent.section == section.section);
-    if has_parts || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name)) {
+    if parts(section).next().is_some()
+        || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
+    {
         return Hidden::More;
     }
     let hidden = specs.iter().filter(|spec| is_hidden(spec, whole));

@@ -11,7 +11,7 @@ use crate::{
     desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
     kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted, stakes},
-    kinds,
+    kinds::{self, copies},
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
     page::Complete,
@@ -198,9 +198,12 @@ impl Observer {
             Some(detail) => self.details(section, target, detail, &all).await?,
             None => BTreeMap::new(),
         };
+        let mut parts = self.parts(section.of, target, &all).await?;
         let mut places = 0..;
         let all = all.filter_map(|raw| {
-            let raw = places.next().and_then(|at| details.remove(&at)).unwrap_or(raw);
+            let at = places.next().unwrap_or_default();
+            let mut raw = details.remove(&at).unwrap_or(raw);
+            raw.extend(parts.remove(&at).unwrap_or_default());
             // To remove an inherited entry here is a problem of the plan.
             let is_shown = home.detail.is_some()
                 && home.is_inherited(&raw)
@@ -208,6 +211,40 @@ impl Observer {
             ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)
+    }
+
+    /// The entries of other sections that belong to those of `listed` with one name, by their places in
+    /// the list: with other parts they are no copies. Parts that cannot be read equal no others.
+    async fn parts(
+        &self,
+        of: Section,
+        target: &Target,
+        listed: &[Object],
+    ) -> Result<BTreeMap<usize, Object>, ApiError> {
+        let mut parts: BTreeMap<usize, Object> = BTreeMap::new();
+        let below: Vec<_> = copies::parts(of).collect();
+        if below.is_empty() || !of.may_come_twice() {
+            return Ok(parts);
+        }
+        let names: Vec<_> = listed.iter().map(|raw| shown_name(of, raw)).collect();
+        for (at, raw) in listed.iter().enumerate() {
+            let is_alone = names.iter().filter(|name| **name == names[at]).count() == 1;
+            let Some(id) = raw.get("id").and_then(Json::as_u64).filter(|_| !is_alone) else {
+                continue;
+            };
+            for (part, parent) in &below {
+                let Place::List(op) = part.home.place else { continue };
+                let request = target.addressed(op.request()).arg(parent.argument, id);
+                let rows = match self.rows_below(*part, parent, request).await {
+                    Err(error) if ends_everything(&error) => return Err(error),
+                    rows => rows.ok().flatten(),
+                };
+                let rows =
+                    rows.map_or(id.into(), |rows| rows.into_iter().map(Json::from).collect());
+                parts.entry(at).or_default().insert(part.section.to_owned(), rows);
+            }
+        }
+        Ok(parts)
     }
 
     /// Reads each of the listed entries that is declared, by its name, or may be removed with a

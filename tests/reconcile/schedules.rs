@@ -139,3 +139,31 @@ async fn inputs_of_a_schedule_are_those_declared() {
         assert_eq!(live, shown);
     }
 }
+
+/// Two runs at once leave equal schedules behind, one of them perhaps without its variables yet.
+#[tokio::test]
+async fn schedules_with_other_variables_are_no_copies() {
+    for (second, are_copies) in [("prod", true), ("", true), ("staging", false)] {
+        let world = world(&[]).await;
+        for target in ["prod", second] {
+            let schedule =
+                json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"});
+            let made = world.call("POST", SCHEDULES, Some(schedule)).await;
+            let variable = json!({"key": "TARGET", "value": target});
+            if !target.is_empty() {
+                let variables = format!("{SCHEDULES}/{}/variables", made["id"]);
+                world.call("POST", &variables, Some(variable)).await;
+            }
+        }
+        declare(
+            &world,
+            json!([{"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"}]),
+        );
+        let plan = world.plan().await;
+        assert_eq!(plan.incomplete.is_empty(), are_copies, "{second}: {:?}", plan.incomplete);
+        let removed: Vec<_> = plan.steps.iter().map(|step| (step.action, step.live_id())).collect();
+        let second = world.get(SCHEDULES).await[1]["id"].as_u64();
+        let expected = if are_copies { vec![(Action::Delete, second)] } else { Vec::new() };
+        assert_eq!(removed, expected);
+    }
+}
