@@ -106,10 +106,12 @@ impl Includes {
     /// the manifests were loaded.
     pub fn bring_in(&self, desired: Desired, roster: &mut Roster) -> Result<Desired, Diagnostics> {
         if roster.incomplete.is_empty() {
-            let all = roster.members.iter();
-            let all = all.map(|one| (one.scope, desired.moves.home(&one.path).to_string()));
+            let home = |path: &String| desired.moves.home(path).to_lowercase();
+            let exists: Vec<_> =
+                roster.members.iter().map(|one| (one.scope, home(&one.path))).collect();
+            let nowhere: Vec<_> = roster.nowhere.iter().map(home).collect();
             let mut idle = Faults::default();
-            self.rules.idle_live(&self.declared, &all.collect::<Vec<_>>(), &mut idle);
+            self.rules.idle_live(&self.declared, &exists, &nowhere, &mut idle);
             let placed = locate::place(idle, locate::Counts::new(), &self.files);
             roster.idle = placed.into_iter().collect();
         }

@@ -55,7 +55,7 @@ impl Data {
 }
 
 /// What a mapping refers to, if it is written as a reference or a template: `env`, `file` or `text`,
-/// and the text behind it.
+/// and the text after it.
 pub fn written(json: &Json) -> Option<(&str, String)> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     let (key, value) = object.iter().next()?;

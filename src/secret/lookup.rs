@@ -440,8 +440,8 @@ mod tests {
             let value = if is_encoded { "s3cret%2F%40value" } else { "s3cret/@value" };
             let whole = format!("{before}{value}{after}");
             assert_eq!(secrets.get(&reference).map(Secret::expose), Some(&*whole), "{reference}");
-            let told = secrets.redact(&format!("{value} is told"));
-            assert_eq!(told, format!("{MARK} is told"), "{reference}");
+            let redacted = secrets.redact(&format!("{value} is shown"));
+            assert_eq!(redacted, format!("{MARK} is shown"), "{reference}");
         }
         let mut none = secrets(&[]);
         let reference = text("https://bot:", "@h/x");

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use super::{
     faults::{Faults, Spot},
     parallel::for_each,
-    read::document::{Acknowledge, Container, Document, Named},
+    read::document::{Acknowledge, Container, Document, FilledName},
 };
 use crate::{address::Glob, secret::Reference};
 
@@ -121,7 +121,7 @@ fn one(
 fn shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
     let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
     for container in containers {
-        for Named { secret, from, origin } in &container.body.named {
+        for FilledName { secret, from, origin } in &container.body.named {
             let (first, first_from) = *named.entry(secret).or_insert((container, from));
             if first.path.value == container.path.value || first_from == from {
                 continue;

@@ -357,19 +357,20 @@ impl Rules {
     }
 
     /// Reports rules that include what exists and match neither a `declared` path nor one that
-    /// `exists`.
+    /// `exists`. All paths are in lower case. That a group is in `nowhere` is reported elsewhere.
     pub(in crate::manifest) fn idle_live(
         &self,
         declared: &BTreeSet<String>,
         exists: &[(Scope, String)],
+        nowhere: &[String],
         faults: &mut Faults,
     ) {
         for rule in self.all().filter(|rule| rule.includes && rule.is_named) {
             let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
             let is_idle = !declared.iter().any(|path| self.holds(rule, path))
-                && !exists.any(|(_, path)| self.holds(rule, &path.to_lowercase()));
+                && !exists.any(|(_, path)| self.holds(rule, path));
             // Those of one part were reported before.
-            if is_idle && !is_of_one_part(rule) {
+            if is_idle && !is_of_one_part(rule) && !is_for_one_of(rule, nowhere) {
                 idle_rule(rule, "declared or existing", &[], faults);
             }
         }
@@ -446,6 +447,18 @@ fn may_meet(one: &Glob, other: &Glob) -> bool {
         }
     });
     overlap(&one, &other)
+}
+
+/// Whether a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
+/// is about no group.
+fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
+    let Holds::Where { paths, .. } = &rule.holds else { return false };
+    paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
+        let glob = format!("{}/", glob.to_lowercase());
+        groups.iter().any(|group| {
+            glob.strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        })
+    })
 }
 
 /// Whether all globs of a rule for projects have one part, which the path of no project has.

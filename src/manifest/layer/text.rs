@@ -20,7 +20,7 @@ use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
     manifest::read::{
-        document::{Body, Named},
+        document::{Body, FilledName},
         layers::BUILT_IN,
     },
     origin::{Layer, Origin, Sourced},
@@ -38,7 +38,7 @@ pub(super) struct Words<'w> {
     params: &'w BTreeMap<Arc<str>, Sourced<Value>>,
     missed: &'w BTreeSet<Arc<str>>,
     /// The secrets whose names it filled in.
-    named: RefCell<BTreeSet<Named>>,
+    named: RefCell<BTreeSet<FilledName>>,
     /// The parameters that texts used.
     used: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
@@ -246,8 +246,8 @@ impl<'w> Words<'w> {
             _ => Reference::File(text.clone()),
         };
         let from = [text].into_iter().chain(self.words_of(name)).collect();
-        let named = Named { secret: secret.clone(), from, origin: origin.clone() };
-        self.named.borrow_mut().insert(named);
+        let filled = FilledName { secret: secret.clone(), from, origin: origin.clone() };
+        self.named.borrow_mut().insert(filled);
         Ok(secret)
     }
 

@@ -85,12 +85,12 @@ pub(in crate::manifest) struct Body {
     /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
     /// Once merged: the secrets whose names were filled in.
-    pub(in crate::manifest) named: BTreeSet<Named>,
+    pub(in crate::manifest) named: BTreeSet<FilledName>,
 }
 
 /// A secret whose name was filled in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::manifest) struct Named {
+pub(in crate::manifest) struct FilledName {
     pub(in crate::manifest) secret: Reference,
     /// What was filled in. Two containers may share a secret only if this is the same for both.
     pub(in crate::manifest) from: Vec<String>,

@@ -26,7 +26,7 @@ settings: {merge_method: merge}
 ";
 
 /// The code and the message of each fault.
-fn said(files: &[(&str, &str)]) -> Vec<String> {
+fn faults(files: &[(&str, &str)]) -> Vec<String> {
     let diagnostics = load_files(files).diagnostics;
     let sorted = diagnostics.sorted();
     sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
@@ -49,6 +49,34 @@ fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostic
     loaded.includes.unwrap().bring_in(loaded.desired.unwrap(), &mut roster)
 }
 
+/// Two paths can come to one name, so an included project could get the secret of another one.
+#[test]
+fn no_secret_is_named_after_an_included_project() {
+    let declared = "kind: Project\npath: acme/a-b\n";
+    // The second glob has no invented path: only the existing project shows the fault.
+    for (path, is_invented) in [("acme/**", true), ("'acme/[!x]*'", false)] {
+        for body in [
+            "variables: [{key: A, value: {env: 'T_{path_slug}'}}]",
+            "variables: [{key: A, value: {file: 's/{path_slug}'}}]",
+            "params: {t: {env: 'T_{path_slug}'}}\nvariables: [{key: A, value: {text: '{t}'}}]",
+            "uses: [p]\n---\nkind: Profile\nname: p\nvariables: [{key: A, value: {env: 'T_{name}'}}]",
+        ] {
+            let rule =
+                format!("kind: Defaults\nmatch: {{path: {path}}}\nundeclared: include\n{body}\n");
+            let files = [("a.yaml", &*rule), ("b.yaml", declared)];
+            let wrong = match is_invented {
+                true => load_files(&files).diagnostics,
+                false => brought(&files, &["acme/a.b"]).unwrap_err(),
+            };
+            let message = "its path would choose the secret, and no document declares it";
+            let is_refused = |one: &&Diagnostic| {
+                one.severity == crate::diagnostic::Severity::Error && one.message == message
+            };
+            assert!(wrong.sorted().iter().any(is_refused), "{path}: {body}: {wrong:?}");
+        }
+    }
+}
+
 /// They are resolved before it is known which projects there are.
 #[test]
 fn secrets_in_templates_and_data_of_rules_are_named() {
@@ -69,10 +97,10 @@ hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: RO
 #[test]
 fn including_rules_are_checked_offline() {
     let none = [""; 0];
-    assert_eq!(said(&[("a.yaml", RULES)]), none, "what they bring in uses what they name");
+    assert_eq!(faults(&[("a.yaml", RULES)]), none, "what they bring in uses what they name");
     let without = RULES.replace("undeclared: include\n", "");
     assert_eq!(
-        said(&[("a.yaml", &without)]).len(),
+        faults(&[("a.yaml", &without)]).len(),
         1,
         "no project at all: three idle rules are no news"
     );
@@ -88,20 +116,20 @@ fn including_rules_are_checked_offline() {
     ] {
         let text =
             format!("kind: Defaults\nmatch: {{path: acme/**}}\nundeclared: include\n{rule}\n");
-        let said = said(&[("a.yaml", &text)]);
-        assert!(said.iter().any(|said| said.starts_with(expected)), "{rule}: {said:?}");
+        let found = faults(&[("a.yaml", &text)]);
+        assert!(found.iter().any(|fault| fault.starts_with(expected)), "{rule}: {found:?}");
     }
     // A rule that only applies to projects included by another rule is checked too.
     let more = "kind: Defaults\nmatch: {path: acme/x/y*}\nsettings: {merge_method: up}\n";
-    let wrong = said(&[("a.yaml", RULES), ("b.yaml", more)]);
+    let wrong = faults(&[("a.yaml", RULES), ("b.yaml", more)]);
     assert!(wrong.len() == 1 && wrong[0].starts_with("choice"), "{wrong:?}");
     // A rule without a match is still reported.
     let beside = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
-    let idle = said(&[("a.yaml", RULES), ("b.yaml", beside)]);
+    let idle = faults(&[("a.yaml", RULES), ("b.yaml", beside)]);
     assert_eq!(idle, ["idle-rule: this matches no declared project"]);
     for path in ["'**/site'", "'acme/[a-m]*'", "'*/shop'", "'acme/**/a'"] {
         let beside = format!("kind: Defaults\nmatch: {{path: {path}}}\nsettings: {{}}\n");
-        assert_eq!(said(&[("a.yaml", RULES), ("b.yaml", &beside)]), none, "{path}");
+        assert_eq!(faults(&[("a.yaml", RULES), ("b.yaml", &beside)]), none, "{path}");
     }
 }
 
@@ -206,9 +234,10 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         change(&mut roster);
         let includes = loaded.includes.unwrap();
         let desired = includes.bring_in(loaded.desired.unwrap(), &mut roster).unwrap();
-        let said = roster.idle.sorted().into_iter();
-        let said: Vec<_> = said.map(|one| (one.message.clone(), one.help.clone())).collect();
-        (said, roster.incomplete.len(), desired.containers.len())
+        let warnings = roster.idle.sorted().into_iter();
+        let warnings: Vec<_> =
+            warnings.map(|one| (one.message.clone(), one.help.clone())).collect();
+        (warnings, roster.incomplete.len(), desired.containers.len())
     };
     let message = "this matches no declared or existing project".to_owned();
     let help = "correct `match`, or take the document away";
@@ -226,4 +255,10 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];
     };
     assert_eq!(idle("other/*", unread), (vec![], 1, 0));
+    // A group that the token cannot see is reported by itself.
+    let hidden = |roster: &mut Roster| roster.nowhere = vec!["other".to_owned()];
+    for path in ["other/*", "Other/web/**", "[other/**, acme/web-*]"] {
+        assert_eq!(idle(path, hidden), (vec![], 1, 0), "{path}");
+    }
+    assert_eq!(idle("others/*", hidden).0.len(), 1);
 }
