@@ -160,7 +160,7 @@ pub struct LiveFields {
 }
 
 impl LiveFields {
-    /// `raw`, without the fields `withheld` by a snapshot.
+    /// The fields `raw`, and the names of those that a snapshot has `withheld`.
     pub const fn new(raw: Object, withheld: Vec<String>) -> Self {
         Self { raw, withheld }
     }
@@ -199,7 +199,8 @@ pub struct LiveEntry {
     pub protected: Option<&'static str>,
     /// The highest tier whose fields the response contained.
     pub tier: Tier,
-    /// The whole object of the response, if the service accepts duplicates.
+    /// The whole object of the response, if the service accepts duplicates. What a snapshot
+    /// withholds is a marker in it.
     pub whole: Option<LiveFields>,
 }
 

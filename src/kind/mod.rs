@@ -691,24 +691,32 @@ impl Reader<'_> {
     pub fn read(&self, raw: &Object) -> LiveEntry {
         let section = self.section;
         let raw = &*section.flat(raw);
+        // A field is decoded from others too: its replacement, for example.
+        let mut known = Cow::Borrowed(raw);
+        if raw.values().any(is_withheld) {
+            known.to_mut().retain(|_, value| !is_withheld(value));
+        }
         let mut fields = Object::new();
         let mut withheld = Vec::new();
         for spec in self.kept.iter().filter(|spec| section.rules.has(raw, &spec.name)) {
-            let live = spec.field.live_name(&spec.name).and_then(|live| raw.get(live));
-            if live.is_some_and(is_withheld) {
+            let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
+            if spec.field.live_name(&spec.name).is_some_and(hides) {
                 withheld.push(spec.name.clone());
-            } else if let Some(value) = section.rules.decode(spec, raw) {
+            } else if let Some(value) = section.rules.decode(spec, &known) {
                 fields.insert(spec.name.clone(), value);
+            } else if spec.field.replaced_by.as_deref().is_some_and(hides) {
+                withheld.push(spec.name.clone());
             }
         }
         match &self.extra {
             Some(names) => {
                 for name in names {
-                    fields.extend(raw.get(*name).map(|value| ((*name).to_owned(), value.clone())));
+                    fields
+                        .extend(known.get(*name).map(|value| ((*name).to_owned(), value.clone())));
                 }
             }
             None => {
-                let extra = raw.iter().filter(|(name, _)| section.table().get(name).is_none());
+                let extra = known.iter().filter(|(name, _)| section.table().get(name).is_none());
                 fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
             }
         }

@@ -8,7 +8,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 use percent_encoding::percent_decode_str;
 
 use crate::{field::Secrecy, text::mask_ranges, value::Json};
@@ -52,7 +52,9 @@ static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
     let tokens = TOKENS.split_whitespace().chain(LIKE_TOKENS.split(' '));
     let markers: Vec<_> = ["://", "=", KEY].into_iter().chain(tokens).collect();
     let first_like = markers.len() - LIKE_TOKENS.split(' ').count();
-    (AhoCorasick::new(markers).expect("a few short patterns"), first_like)
+    // Some beginnings start with another one.
+    let longest = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
+    (longest.expect("a few short patterns"), first_like)
 });
 
 /// What a private key has in its first line.
@@ -76,7 +78,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// The end of a sentence that starts with "it has".
+    /// The object of a sentence such as "`description` has a token".
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Token => "a token",
@@ -324,12 +326,12 @@ fn user(text: &str, start: usize, length: usize) -> Credential {
     let is_ssh = text[..start].ends_with("ssh://");
     let is_token =
         |user: &str| user.len() >= SHORTEST[0] && user.contains(|c: char| c.is_numeric());
-    match information.split_once(':') {
-        Some((_, password)) if !password.is_empty() && !is_placeholder(password) => {
-            Credential::Password
-        }
-        None if !is_ssh && is_token(information) => Credential::Token,
-        _ => Credential::Doubt,
+    let (user, password) = information.split_once(':').unwrap_or((information, ""));
+    match password {
+        "" if !is_ssh && is_token(user) => Credential::Token,
+        "" => Credential::Doubt,
+        _ if is_placeholder(password) => Credential::Doubt,
+        _ => Credential::Password,
     }
 }
 
@@ -360,8 +362,8 @@ fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Ran
 
 /// Whether the part of `authority` after the host is empty or a port.
 fn has_plain_port(authority: &str) -> bool {
-    let behind_address = authority.rfind(']').unwrap_or_default();
-    let port = authority[behind_address..].split_once(':').map_or("", |(_, port)| port);
+    let after_address = authority.rfind(']').unwrap_or_default();
+    let port = authority[after_address..].split_once(':').map_or("", |(_, port)| port);
     port.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -539,6 +541,7 @@ mod tests {
             ("https://bob:hunter2@h.example.org/x", "https://***@h.example.org/x"),
             ("https://bob:hun/ter@2@h.example.org/x", "https://***@h.example.org/x"),
             ("https://q8Zr2LxV9tPm4KsW7nYb3@h.example.org/x", "https://***@h.example.org/x"),
+            ("https://0123456789abcdef0123:@h.example.org/x", "https://***@h.example.org/x"),
             ("https://h/x?token=abcdef123456/:id", "https://h/x?token=***"),
             ("https://h/x?u=https://bob:hunter2@i/x", "https://h/x?u=https://***@i/x"),
             ("https://h/x#access_token=abcdef123456&a=b", "https://h/x#access_token=***&a=b"),
@@ -585,16 +588,21 @@ mod tests {
     }
 
     #[test]
+    fn each_beginning_of_a_token_is_found_whatever_follows() {
+        for beginning in TOKENS.split_whitespace() {
+            let token = format!("{beginning}plain-rest-of-a-token");
+            assert_eq!(credential(&token), Some(Credential::Token), "{token}");
+        }
+    }
+
+    #[test]
     fn credentials_and_words_are_distinguished() {
         let slack = "https://hooks.slack.com/services/T0/B0/abcdefgh";
         for (value, expected) in [
             ("glpat-abcDEF123456789", Some("a token")),
-            ("use glrt-0123456789abcdefghij here", Some("a token")),
             ("https://h/api?private_token=glpat-abcDEF123456789", Some("a token")),
-            ("ghp_0123456789abcdefghij", Some("a token")),
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", Some("a private key")),
             ("https://bob:hunter2@git.example.org/a.git", Some("a password")),
-            ("postgres://app:pw@db/app", Some("a password")),
             (slack, Some("an address that is a secret")),
             ("https://ci.example.org/h?token=abcdef123456", Some("a secret parameter")),
             ("https://ci.example.org/h?token=$TOKEN_OF_CI", None),

@@ -328,7 +328,8 @@ impl Secrets {
         self.known.find(text)
     }
 
-    /// The same, but [`Self::redact`] shows credentials that are not known.
+    /// The same secrets, of which only known ones are hidden: [`Self::redact`] shows credentials
+    /// that are not known.
     #[must_use]
     pub fn showing_credentials(&self) -> Self {
         Self { shows_credentials: true, ..self.clone() }

@@ -377,9 +377,19 @@ fn open(spec: &Spec, value: &Json) -> Json {
             let row = |row: &Json| serde_json::json!({ "id": row["id"], "name": row["name"] });
             rows.iter().map(row).collect()
         }
+        Json::Array(rows) if spec.has_secret_rows() || spec.has_named_rows() => {
+            rows.iter().map(|row| readable(spec, row)).collect()
+        }
         Json::Array(rows) if names && rows.iter().all(Json::is_object) => bones(value),
         _ => value.clone(),
     }
+}
+
+/// The parts of a row that names nobody.
+fn readable(spec: &Spec, row: &Json) -> Json {
+    let parts = spec.parts.iter().filter(|(_, part)| kind::is_readable(part));
+    let shown = parts.filter_map(|(name, _)| Some((name.clone(), row.get(name)?.clone())));
+    Json::Object(shown.collect())
 }
 
 fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
@@ -441,5 +451,52 @@ fn bones(value: &Json) -> Json {
             if is_word { text.as_str().into() } else { Json::Null }
         }
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The live fields of the entry `raw`, from a snapshot and from the service.
+    fn both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
+        let keep = Keep { literals: Literals::default(), secrets: Arc::default(), key: None };
+        let raw = raw.as_object().unwrap();
+        let kept = keep.one(op, "acme/shop", raw).unwrap();
+        [&kept, raw].map(|raw| section_of(op).unwrap().read(raw, Wanted::Known).fields)
+    }
+
+    #[test]
+    fn rows_of_a_list_are_kept_with_their_keys() {
+        let row = |key: &str| json!([{"key": key}]);
+        let hook = json!({
+            "id": 1, "url": "https://h.example.org/{Path-1}",
+            "custom_headers": row("X-Token"), "url_variables": row("Path-1"),
+        });
+        let inputs = json!([{"name": "deploy_env", "value": "A B"}]);
+        let schedule = json!({"id": 1, "description": "nightly", "inputs": inputs});
+        for (op, raw) in [
+            (operation::HOOK_LIST, hook.clone()),
+            (operation::GROUP_HOOK_LIST, hook),
+            (operation::SCHEDULE_LIST, schedule),
+        ] {
+            let [kept, live] = both(op, &raw);
+            assert_eq!(kept.raw(), live.raw());
+        }
+    }
+
+    #[test]
+    fn a_withheld_field_is_unknown_under_its_old_name_too() {
+        let keep = Keep { literals: Literals::default(), secrets: Arc::default(), key: None };
+        let raw = json!({"id": 1, "topics": ["https://bot:hunter2@h.example.org"]});
+        let raw = raw.as_object().unwrap();
+        let kept = keep.object(Scope::Project, raw).unwrap();
+        let settings = kinds::sections(Scope::Project).find(|of| of.section == "settings").unwrap();
+        let live = settings.read(&kept, Wanted::Known).fields;
+        for name in ["topics", "tag_list"] {
+            assert!(live.is_withheld(name) && !live.raw().contains_key(name), "{name}");
+        }
     }
 }

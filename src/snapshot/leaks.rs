@@ -20,7 +20,10 @@ use crate::{
         Live,
         testing::{caller, here_reading},
     },
-    plan::{self, Settings},
+    plan::{
+        self, Extent, Plan, Settings,
+        saved::{Recording, SavedPlan, Source},
+    },
     release::Known,
     secret::{Secret, Secrets},
     value::{Json, Object},
@@ -131,7 +134,11 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     let answer = if is_one { answer } else { json!([answer]) };
     let sections = Json::Object(Object::from_iter([(of.section.to_owned(), answer)]));
     let live = here_reading(&declared, &sections, Wanted::All);
-    let mut out = planned(&declared, &live);
+    // Names are masked where they are recorded, other fields before.
+    let secrets = Secrets::default();
+    let is_name = of.identity.contains(&name);
+    let secrets = if is_name { secrets } else { secrets.showing_credentials() };
+    let mut out = planned(&declared, &live, &secrets);
     for values in [Values::Plain, Values::Env, Values::None] {
         let settings = Exporting { values, ..Exporting::plain(caller(), Known::NotAsked) };
         let mut estate = Estate::new(settings, BTreeSet::new());
@@ -157,15 +164,14 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     out
 }
 
-/// What a plan and the edits that absorb it show.
-fn planned(declared: &Container, live: &Live) -> Vec<(&'static str, String)> {
+/// What a plan, its saved form, and the edits that absorb it show. `secrets` redacts the saved form.
+fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'static str, String)> {
     let settings = Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default());
     let plan = plan::container(declared, live, &settings);
     // Reports redact all that they show; names of entries have to be safe before.
     let names = plan.steps.iter().map(|step| &step.address);
     let names: String =
         names.chain(plan.notes.iter().map(|note| &note.address)).map(ToString::to_string).collect();
-    let steps = Secrets::default().redact(&serde_json::to_string(&plan.steps).unwrap());
     let changes: Vec<_> = plan.steps.iter().map(|step| &step.changes).collect();
     let changes = serde_json::to_string(&changes).unwrap();
     let notes = serde_json::to_string(&plan.notes).unwrap();
@@ -182,11 +188,33 @@ fn planned(declared: &Container, live: &Live) -> Vec<(&'static str, String)> {
     vec![
         ("names", names),
         ("changes", changes),
-        ("steps", steps),
+        ("saved plan", saved(declared, live, plan, secrets)),
         ("notes", notes),
         ("problems", problems),
         ("absorb", absorbed),
     ]
+}
+
+fn saved(
+    declared: &Container,
+    live: &Live,
+    planned: plan::ContainerPlan,
+    secrets: &Secrets,
+) -> String {
+    let mut plan = Plan::default().remembering();
+    plan.add(declared, planned, live.clone());
+    let made = Source {
+        at: "2030-01-15T12:00:00Z".parse().unwrap(),
+        target: "https://x.example".into(),
+        caller: "alice".into(),
+        sandbox: false,
+        manifests: None,
+        selected: Default::default(),
+    };
+    let recording = Recording { secrets, key: None };
+    let containers = std::slice::from_ref(declared);
+    let plan = plan.sorted(&Extent::default());
+    SavedPlan::of(&plan, containers, made, recording).sealed(None).to_text()
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
     field::{Field, Secrecy},
     kind::{self, Section, Spec},
     kinds,
-    secret::Secrets,
+    secret::{Secrets, judge},
     value::{Fields, Json, Object, Value},
 };
 
@@ -46,7 +46,9 @@ impl Recording<'_> {
         let live = step.found().map(|live| live.fields.raw());
         let change = |change: &diff::Change| {
             let found = live.and_then(|live| live.get(&*change.field));
-            let found = found.filter(|_| about.is_secret(|spec| *spec.name == *change.field));
+            let found = found.filter(|live| {
+                is_masked(live) || about.is_secret(|spec| *spec.name == *change.field)
+            });
             Change {
                 field: self.text(&change.field),
                 before: self.shown(&change.before),
@@ -72,12 +74,15 @@ impl Recording<'_> {
     fn call(self, step: &diff::Step, about: &SavedSections, call: &kind::Call) -> Call {
         let request = &call.request;
         let changed = about.sent_names(step);
-        let is_secret =
-            |name: &str| request.is_sensitive(name) || about.is_secret(|spec| sends(spec, name));
+        let is_secret = |name: &str, value: &Json| {
+            is_masked(value)
+                || request.is_sensitive(name)
+                || about.is_secret(|spec| sends(spec, name))
+        };
         // A replacement adds the unchanged fields as they were.
         let puts_back = |name: &str| call.restores || (step.replaces && !changed.contains(name));
         let as_it_is = |name: &str, value: &Json| {
-            Sent::AsItIs(if is_secret(name) {
+            Sent::AsItIs(if is_secret(name, value) {
                 self.keyed(&step.address, name, value)
             } else {
                 Some(digest::of(&self.json(value)))
@@ -88,7 +93,7 @@ impl Recording<'_> {
                 Value::Secret(reference) => Sent::Secret(reference.to_string()),
                 Value::File(path) => Sent::File(self.text(path)),
                 Value::Plain(value) if puts_back(name) => as_it_is(name, value),
-                Value::Plain(_) if is_secret(name) => Sent::Hidden,
+                Value::Plain(value) if is_secret(name, value) => Sent::Hidden,
                 Value::Plain(value) => Sent::Value(self.json(value)),
             };
             (self.text(name), sent)
@@ -226,6 +231,11 @@ impl SavedSections {
             .flat_map(|name| self.0.iter().map(move |section| section.field(name).sent_name(name)))
             .collect()
     }
+}
+
+/// Whether records of `value` are masked, whatever its field.
+fn is_masked(value: &Json) -> bool {
+    judge::holds_secret(value, Secrecy::Open)
 }
 
 /// Whether `name` is the field's name in requests.

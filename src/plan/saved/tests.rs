@@ -160,6 +160,31 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
     assert_ne!(text("one-value-for-all", true), text("another-value-here", true));
 }
 
+/// What looks like a credential in an open text is masked, but a change of it is noticed.
+#[test]
+fn masked_parts_of_open_texts_are_covered_by_the_key() {
+    let address = |secret: &str| format!("https://h.example.org/x?token={secret}");
+    let side = |[sent, found, repeated]: [&str; 3]| {
+        let mut declared = json!({"settings": {"description": address(sent)}});
+        declared["hooks"] = json!([{"url": "https://h.example.org/", "push_events": true}]);
+        let mut live = json!({"settings": {"description": address(found)}});
+        live["hooks"] = json!([{
+            "id": 4, "url": "https://h.example.org/", "push_events": false,
+            "push_events_branch_filter": address(repeated),
+        }]);
+        Side::of(&declared, &live).keyed()
+    };
+    let saved = side(["sent-AAAA", "found-AAAA", "repeated-AAAA"]).save();
+    for now in [
+        ["sent-BBBB", "found-AAAA", "repeated-AAAA"],
+        ["sent-AAAA", "found-BBBB", "repeated-AAAA"],
+        ["sent-AAAA", "found-AAAA", "repeated-BBBB"],
+    ] {
+        assert_ne!(side(now).against(&saved), [] as [&str; 0], "{now:?}");
+    }
+    assert!(!saved.to_text().contains("-AAAA"));
+}
+
 #[test]
 fn secrets_of_a_creation_are_not_in_the_file() {
     let sections = json!({"settings": {"import_url": "https://me:in-the-url@git.example.org/x"}});
