@@ -179,6 +179,7 @@ const UNMANAGED: &[(&str, &str)] =
     &[("branch_filter_strategy", "wildcard"), ("member_events", ""), ("url_variables", "")];
 
 const HEADERS: &str = "custom_headers";
+const REMOVES_HEADERS: &str = "the service removes its `custom_headers`, if it has any";
 
 /// The keys in `rows`, a list of keyed secrets.
 fn keys(rows: &Json) -> impl Iterator<Item = &str> {
@@ -263,17 +264,12 @@ impl Rules for Hooks {
             return job.plain();
         };
         let has_new_url = changed.contains(&"url");
-        if has_new_url && loses_headers(declared, live) {
-            return Err(Unable::Because {
-                code: "missing-field",
-                message: format!("the hook would lose its undeclared `{HEADERS}`"),
-                help: format!("declare `{HEADERS}` too, or remove the hook and then add it"),
-                field: "url".to_owned(),
-            });
-        }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
             calls.extend(job.edit(op, declared, live, &[HEADERS])?);
+        } else if has_new_url {
+            let side_effect = without_headers(live)?;
+            calls = calls.into_iter().map(|call| Call { side_effect, ..call }).collect();
         } else if changed.contains(&HEADERS) {
             let declared = declared_headers(declared);
             let gone = live.fields.raw().get(HEADERS).into_iter().flat_map(keys);
@@ -291,10 +287,20 @@ impl Rules for Hooks {
     }
 }
 
-/// Whether `live` shows headers that are not declared, so that nobody knows their secrets.
-fn loses_headers(declared: &Fields, live: &LiveEntry) -> bool {
-    let shown = live.whole.as_ref().and_then(|whole| whole.raw().get(HEADERS));
-    !declared.contains_key(HEADERS) && shown.into_iter().flat_map(keys).next().is_some()
+/// The side effect of a new URL for a hook whose headers are not declared. Lists do not show them.
+fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
+    let Some(shown) = live.whole.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
+        return Ok(Some(REMOVES_HEADERS));
+    };
+    if keys(shown).next().is_none() {
+        return Ok(None);
+    }
+    Err(Unable::Because {
+        code: "missing-field",
+        message: format!("the hook would lose its undeclared `{HEADERS}`"),
+        help: format!("declare `{HEADERS}` too, or remove the hook and then add it"),
+        field: "url".to_owned(),
+    })
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.

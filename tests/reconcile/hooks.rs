@@ -82,6 +82,16 @@ async fn headers_of_a_hook_are_those_declared() {
 }
 
 #[tokio::test]
+async fn a_new_url_says_that_it_removes_headers() {
+    let world = world().await;
+    declare(&world, json!({"name": "ci", "url": URL}));
+    world.converge("a new hook").await;
+    declare(&world, json!({"name": "ci", "url": OTHER}));
+    let notes = format!("{:?}", world.plan().await.notes);
+    assert!(notes.contains("removes its `custom_headers`, if it has any"), "{notes}");
+}
+
+#[tokio::test]
 async fn a_hook_of_a_group_has_headers() {
     let world = world().await;
     let hook = json!({"url": OTHER, "custom_headers": rows(&["X-A"], "OTHER")});
