@@ -7,7 +7,11 @@
 pub(crate) mod testing;
 mod token;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     cause::Cause,
@@ -241,18 +245,18 @@ pub fn without_copies<'l>(
     container: &Container,
     live: &'l [LiveEntry],
 ) -> Vec<&'l LiveEntry> {
-    let mut entries: Vec<_> = live.iter().collect();
     let declared = container.section(of.section).filter(|_| of.may_come_twice());
-    for entry in declared.into_iter().flat_map(|section| &section.entries) {
-        let (own, others): (Vec<_>, Vec<_>) =
-            entries.iter().partition(|live| of.name(live.fields.raw()) == entry.key);
-        if own.len() > 1
-            && let Ok(Copies { stays, .. }) = Copies::of(of, &own)
-        {
-            entries = others.into_iter().chain([stays]).collect();
-        }
+    let Some(declared) = declared else { return live.iter().collect() };
+    let keys: BTreeSet<&str> = declared.entries.iter().map(|entry| &*entry.key).collect();
+    let mut by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
+    for entry in live {
+        by_name.entry(of.name(entry.fields.raw())).or_default().push(entry);
     }
-    entries
+    let singled = by_name.into_iter().flat_map(|(name, entries)| match Copies::of(of, &entries) {
+        Ok(Copies { stays, .. }) if keys.contains(&*name) => vec![stays],
+        _ => entries,
+    });
+    singled.collect()
 }
 
 /// The ids of the entries of a section by their names: of those that are there, as `found`, and the

@@ -89,8 +89,8 @@ fn renewal(step: &Step) -> Option<usize> {
     calls.position(|call| call.again() == Again::Second).filter(|_| step.action == Action::Update)
 }
 
-/// An object that is added again before the old one is removed: first one of the two is the copy of
-/// the other, then the old one is gone.
+/// An object that is added again before the old one is removed. While both exist, a plan takes one of
+/// them for a copy of the other.
 fn of_renewal(step: &Step, removes: bool, now: &ContainerPlan) -> CallState {
     let old = step.live_id();
     let is_own = |left: &&Step| left.address == step.address || left.is_copy_of(&step.address);

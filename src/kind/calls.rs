@@ -333,10 +333,7 @@ impl Job<'_> {
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    ///
-    /// # Errors
-    /// As [`Self::plain`], or if too little of the old one is known.
-    pub fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
+    fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let Some(raw) = &live.whole else { return Err(Unable::Needless) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
         let is_kept = |spec: &&Spec| {

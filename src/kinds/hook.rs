@@ -45,10 +45,6 @@ pub struct Hook {
     /// names, and removes all of them when the URL changes.
     #[schemars(transform = field().compared(Compare::Rows).read_if_present().reset_by("url").since(17, 1).preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "X-Token", "value": {"env": "HOOK_HEADER"}}]]))]
     pub custom_headers: Option<Vec<KeyedSecret>>,
-    /// Secrets in the URL, each in the place of its key in braces. The service only returns the keys. To
-    /// change a secret or the URL, the hook is added again, and then the old one is removed.
-    #[schemars(transform = field().compared(Compare::Rows).read_if_present().accepted(Accepted::OnCreate).preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "token", "value": {"env": "HOOK_PATH"}}]]))]
-    pub url_variables: Option<Vec<KeyedSecret>>,
     /// Whether the certificate of the receiver is verified.
     #[schemars(transform = field().with_every_edit().opens(When::Off))]
     pub enable_ssl_verification: Option<bool>,
@@ -154,11 +150,7 @@ pub static KIND: Kind = Kind {
             change: Change::Edit(operation::HOOK_UPDATE),
             delete: Some(operation::HOOK_DELETE),
             acts: &[operation::HOOK_HEADER_DELETE],
-            detail: Some(Detail {
-                get: operation::HOOK_GET,
-                nested: "",
-                fields: &[HEADERS, VARIABLES],
-            }),
+            detail: Some(Detail { get: operation::HOOK_GET, nested: "", fields: &[HEADERS] }),
             handle: &[Handle::path("id", "hook_id")],
             rows: Rows::with_id(&["url"]),
             unmanaged: UNMANAGED,
@@ -172,11 +164,7 @@ pub static KIND: Kind = Kind {
             change: Change::Edit(operation::GROUP_HOOK_UPDATE),
             delete: Some(operation::GROUP_HOOK_DELETE),
             acts: &[operation::GROUP_HOOK_HEADER_DELETE],
-            detail: Some(Detail {
-                get: operation::GROUP_HOOK_GET,
-                nested: "",
-                fields: &[HEADERS, VARIABLES],
-            }),
+            detail: Some(Detail { get: operation::GROUP_HOOK_GET, nested: "", fields: &[HEADERS] }),
             handle: &[Handle::path("id", "hook_id")],
             rows: Rows::with_id(&["url"]),
             seen_from: OWNER,
@@ -187,19 +175,20 @@ pub static KIND: Kind = Kind {
     rules: &Hooks,
 };
 
-const UNMANAGED: &[(&str, &str)] = &[("branch_filter_strategy", "wildcard"), ("member_events", "")];
+const UNMANAGED: &[(&str, &str)] =
+    &[("branch_filter_strategy", "wildcard"), ("member_events", ""), ("url_variables", "")];
 
 const HEADERS: &str = "custom_headers";
-const VARIABLES: &str = "url_variables";
+const REMOVES_HEADERS: &str = "the service removes its `custom_headers`, if it has any";
 
 /// The keys in `rows`, a list of keyed secrets.
 fn keys(rows: &Json) -> impl Iterator<Item = &str> {
     rows.as_array().into_iter().flatten().filter_map(|row| row["key"].as_str())
 }
 
-/// The keys of the secrets in `declared`.
-fn declared_keys(declared: &Fields, name: &str) -> Vec<String> {
-    let rows = match declared.get(name) {
+/// The names of the declared headers.
+fn declared_headers(declared: &Fields) -> Vec<String> {
+    let rows = match declared.get(HEADERS) {
         Some(Value::Secret(reference)) => reference.masked(),
         value => value.and_then(Value::plain).cloned(),
     };
@@ -259,17 +248,15 @@ impl Rules for Hooks {
                 report(Fault::error("hook-url", field, message, "write a shorter one"));
             }
         }
-        for field in [HEADERS, VARIABLES] {
-            let mut seen = HashSet::new();
-            if !declared_keys(declared, field).into_iter().all(|key| seen.insert(key)) {
-                let message = format!("`{field}` has one key twice");
-                report(Fault::error("duplicate-entry", field, message, "remove one of them"));
-            }
+        let mut seen = HashSet::new();
+        if !declared_headers(declared).into_iter().all(|key| seen.insert(key)) {
+            let message = format!("`{HEADERS}` has one key twice");
+            report(Fault::error("duplicate-entry", HEADERS, message, "remove one of them"));
         }
     }
 
     // The service adds the headers of an edit to the stored ones, and removes all of them when the URL
-    // changes, even those of the same request. No edit changes a variable that the URL has.
+    // changes, even those of the same request.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let (Act::Change(declared, live, changed), Change::Edit(op)) =
             (job.act, job.section.home.change)
@@ -277,24 +264,14 @@ impl Rules for Hooks {
             return job.plain();
         };
         let has_new_url = changed.contains(&"url");
-        let is_new =
-            changed.contains(&VARIABLES) || (has_new_url && declared.contains_key(VARIABLES));
-        if let Some(field) = lost(declared, live, is_new).filter(|_| is_new || has_new_url) {
-            return Err(Unable::Because {
-                code: "missing-field",
-                message: format!("the hook would lose a `{field}` that is not declared"),
-                help: format!("declare `{field}` too, or remove the hook and then add it"),
-                field: if has_new_url { "url" } else { VARIABLES }.to_owned(),
-            });
-        }
-        if is_new {
-            return job.renew(declared, live);
-        }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
             calls.extend(job.edit(op, declared, live, &[HEADERS])?);
+        } else if has_new_url {
+            let side_effect = without_headers(live)?;
+            calls = calls.into_iter().map(|call| Call { side_effect, ..call }).collect();
         } else if changed.contains(&HEADERS) {
-            let declared = declared_keys(declared, HEADERS);
+            let declared = declared_headers(declared);
             let gone = live.fields.raw().get(HEADERS).into_iter().flat_map(keys);
             for key in gone.filter(|key| declared.iter().all(|own| own != key)) {
                 calls.extend(
@@ -310,15 +287,20 @@ impl Rules for Hooks {
     }
 }
 
-/// The secret of `live` that a hook with another URL, or a new one, would not have: only declared ones
-/// are known.
-fn lost(declared: &Fields, live: &LiveEntry, is_new: bool) -> Option<&'static str> {
-    let shown = |name: &str| live.whole.as_ref().and_then(|whole| whole.raw().get(name));
-    let may_have_token = is_new && shown("token_present") != Some(&Json::Bool(false));
-    let has_headers = shown(HEADERS).is_some_and(|rows| keys(rows).next().is_some());
-    let secrets = [("token", may_have_token), (HEADERS, has_headers)];
-    let mut lost = secrets.into_iter().filter(|(name, has)| *has && !declared.contains_key(name));
-    lost.next().map(|(name, _)| name)
+/// The side effect of a new URL for a hook whose headers are not declared. Lists do not show them.
+fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
+    let Some(shown) = live.whole.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
+        return Ok(Some(REMOVES_HEADERS));
+    };
+    if keys(shown).next().is_none() {
+        return Ok(None);
+    }
+    Err(Unable::Because {
+        code: "missing-field",
+        message: format!("the hook would lose its undeclared `{HEADERS}`"),
+        help: format!("declare `{HEADERS}` too, or remove the hook and then add it"),
+        field: "url".to_owned(),
+    })
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.
@@ -443,7 +425,7 @@ mod tests {
             .filter(|name| !OF_PROJECT.field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 18 + 5, "{carried:?}");
-        assert_eq!(rest, ["previously", "token", "custom_headers", "url_variables"]);
+        assert_eq!(rest, ["previously", "token", "custom_headers"]);
     }
 
     #[test]

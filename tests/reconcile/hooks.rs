@@ -1,4 +1,4 @@
-//! Headers of hooks, and variables in their URLs: the service only shows the keys.
+//! Headers of hooks: the service only shows their names.
 
 use serde_json::{Value as Json, json};
 use undrift::{diff::Reason, plan::Plan, sandbox::Profile};
@@ -6,7 +6,7 @@ use undrift::{diff::Reason, plan::Plan, sandbox::Profile};
 use crate::world::{LATER, World, group, project, seed};
 
 const URL: &str = "https://ci.example.org/";
-const WITH_VARIABLE: &str = "https://ci.example.org/{path}";
+const OTHER: &str = "https://ci.example.org/other";
 
 async fn world() -> World {
     let mut world =
@@ -54,12 +54,11 @@ async fn headers_of_a_hook_are_those_declared() {
     let put = "PUT /api/v4/projects/1/hooks/1".to_owned();
     let gone = |key: &str| format!("DELETE /api/v4/projects/1/hooks/1/custom_headers/{key}");
     let create = "POST /api/v4/projects/1/hooks".to_owned();
-    let other = "https://ci.example.org/other";
     for (names, url, sent) in [
         (&["X-A", "X-B"][..], URL, vec![create]),
         (&["X-A", "X-C"], URL, vec![put.clone(), gone("X-B")]),
         // The service removes all headers when the URL changes.
-        (&["X-A", "X-C"], other, vec![put.clone(), put.clone()]),
+        (&["X-A", "X-C"], OTHER, vec![put.clone(), put.clone()]),
         (&["X-D"], URL, vec![put.clone(), put.clone()]),
         (&[], URL, vec![put, gone("X-D")]),
     ] {
@@ -83,50 +82,28 @@ async fn headers_of_a_hook_are_those_declared() {
 }
 
 #[tokio::test]
-async fn variables_of_a_url_change_with_a_new_hook() {
+async fn a_new_url_says_that_it_removes_headers() {
     let world = world().await;
-    const SHOP: &str = "/projects/acme%2Fshop";
-    let hook = |url: &str, keys: &[&str], token: bool| {
-        let mut hook = json!({"name": "ci", "url": url, "url_variables": rows(keys, "ONE")});
-        if token {
-            hook["token"] = json!({"env": "TOKEN"});
-        }
-        declare(&world, hook);
-    };
-    hook(WITH_VARIABLE, &["path"], false);
+    declare(&world, json!({"name": "ci", "url": URL}));
     world.converge("a new hook").await;
-    assert_eq!(keys(&world, SHOP, "url_variables").await, ["path"]);
-    // Nobody knows whether the hook has a token, which a new one would not have.
-    let url = "https://ci.example.org/{path}/{more}";
-    hook(url, &["path", "more"], false);
-    let plan = world.plan().await;
-    let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
-    assert_eq!((codes, plan.steps.len()), (vec!["missing-field"], 0));
-    hook(url, &["path", "more"], true);
-    let before = world.writes().len();
-    world.converge("a new URL").await;
-    let sent = ["POST /api/v4/projects/1/hooks", "DELETE /api/v4/projects/1/hooks/1"];
-    assert_eq!(world.writes()[before..], sent);
-    assert_eq!(keys(&world, SHOP, "url_variables").await, ["path", "more"]);
+    declare(&world, json!({"name": "ci", "url": OTHER}));
+    let notes = format!("{:?}", world.plan().await.notes);
+    assert!(notes.contains("removes its `custom_headers`, if it has any"), "{notes}");
 }
 
 #[tokio::test]
-async fn a_hook_of_a_group_has_headers_and_variables() {
+async fn a_hook_of_a_group_has_headers() {
     let world = world().await;
-    let hook = json!({
-        "url": WITH_VARIABLE, "url_variables": rows(&["path"], "ONE"),
-        "custom_headers": rows(&["X-A"], "OTHER"), "token": {"env": "TOKEN"},
-    });
+    let hook = json!({"url": OTHER, "custom_headers": rows(&["X-A"], "OTHER")});
     world.declare(&[group("acme", json!({"hooks": [hook]}))]);
     world.converge("a hook of a group").await;
     assert_eq!(keys(&world, "/groups/acme", "custom_headers").await, ["X-A"]);
-    assert_eq!(keys(&world, "/groups/acme", "url_variables").await, ["path"]);
     // The service would remove the headers, and nothing declares them.
-    let hook = json!({"url": URL, "previously": [WITH_VARIABLE], "token": {"env": "TOKEN"}});
+    let hook = json!({"url": URL, "previously": [OTHER], "token": {"env": "TOKEN"}});
     world.declare(&[group("acme", json!({"hooks": [hook]}))]);
     let plan = world.plan().await;
     let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
-    assert_eq!(problems, ["the hook would lose a `custom_headers` that is not declared"]);
+    assert_eq!(problems, ["the hook would lose its undeclared `custom_headers`"]);
 }
 
 /// As in a report: a secret in a field that undrift does not know.
