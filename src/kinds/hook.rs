@@ -45,6 +45,11 @@ pub struct Hook {
     /// names, and removes all of them when the URL changes.
     #[schemars(transform = field().compared(Compare::Rows).read_if_present().reset_by("url").since(17, 1).preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "X-Token", "value": {"env": "HOOK_HEADER"}}]]))]
     pub custom_headers: Option<Vec<KeyedSecret>>,
+    /// Secrets in the URL, each in the place of its key in braces; others are removed. The service only
+    /// returns the keys. The URL of such a hook cannot change: give the hook another `name` too, so
+    /// that it is added anew.
+    #[schemars(transform = field().compared(Compare::Rows).read_if_present().preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "token", "value": {"env": "HOOK_PATH"}}]]))]
+    pub url_variables: Option<Vec<KeyedSecret>>,
     /// Whether the certificate of the receiver is verified.
     #[schemars(transform = field().with_every_edit().opens(When::Off))]
     pub enable_ssl_verification: Option<bool>,
@@ -149,8 +154,8 @@ pub static KIND: Kind = Kind {
             create: Create::With(operation::HOOK_CREATE),
             change: Change::Edit(operation::HOOK_UPDATE),
             delete: Some(operation::HOOK_DELETE),
-            acts: &[operation::HOOK_HEADER_DELETE],
-            detail: Some(Detail { get: operation::HOOK_GET, nested: "", fields: &[HEADERS] }),
+            acts: &[operation::HOOK_HEADER_DELETE, operation::HOOK_VARIABLE_DELETE],
+            detail: Some(Detail { get: operation::HOOK_GET, nested: "", fields: &KEYED }),
             handle: &[Handle::path("id", "hook_id")],
             rows: Rows::with_id(&["url"]),
             unmanaged: UNMANAGED,
@@ -163,8 +168,8 @@ pub static KIND: Kind = Kind {
             create: Create::With(operation::GROUP_HOOK_CREATE),
             change: Change::Edit(operation::GROUP_HOOK_UPDATE),
             delete: Some(operation::GROUP_HOOK_DELETE),
-            acts: &[operation::GROUP_HOOK_HEADER_DELETE],
-            detail: Some(Detail { get: operation::GROUP_HOOK_GET, nested: "", fields: &[HEADERS] }),
+            acts: &[operation::GROUP_HOOK_HEADER_DELETE, operation::GROUP_HOOK_VARIABLE_DELETE],
+            detail: Some(Detail { get: operation::GROUP_HOOK_GET, nested: "", fields: &KEYED }),
             handle: &[Handle::path("id", "hook_id")],
             rows: Rows::with_id(&["url"]),
             seen_from: OWNER,
@@ -175,10 +180,12 @@ pub static KIND: Kind = Kind {
     rules: &Hooks,
 };
 
-const UNMANAGED: &[(&str, &str)] =
-    &[("branch_filter_strategy", "wildcard"), ("member_events", ""), ("url_variables", "")];
+const UNMANAGED: &[(&str, &str)] = &[("branch_filter_strategy", "wildcard"), ("member_events", "")];
 
 const HEADERS: &str = "custom_headers";
+const VARIABLES: &str = "url_variables";
+/// The lists of keys with secrets, in the order of the acts that remove one of their keys.
+const KEYED: [&str; 2] = [HEADERS, VARIABLES];
 const REMOVES_HEADERS: &str = "the service removes its `custom_headers`, if it has any";
 
 /// The keys in `rows`, a list of keyed secrets.
@@ -186,9 +193,9 @@ fn keys(rows: &Json) -> impl Iterator<Item = &str> {
     rows.as_array().into_iter().flatten().filter_map(|row| row["key"].as_str())
 }
 
-/// The names of the declared headers.
-fn declared_headers(declared: &Fields) -> Vec<String> {
-    let rows = match declared.get(HEADERS) {
+/// The declared keys of the list `name`.
+fn declared_keys(declared: &Fields, name: &str) -> Vec<String> {
+    let rows = match declared.get(name) {
         Some(Value::Secret(reference)) => reference.masked(),
         value => value.and_then(Value::plain).cloned(),
     };
@@ -248,15 +255,17 @@ impl Rules for Hooks {
                 report(Fault::error("hook-url", field, message, "write a shorter one"));
             }
         }
-        let mut seen = HashSet::new();
-        if !declared_headers(declared).into_iter().all(|key| seen.insert(key)) {
-            let message = format!("`{HEADERS}` has one key twice");
-            report(Fault::error("duplicate-entry", HEADERS, message, "remove one of them"));
+        for name in KEYED {
+            let mut seen = HashSet::new();
+            if !declared_keys(declared, name).into_iter().all(|key| seen.insert(key)) {
+                let message = format!("`{name}` has one key twice");
+                report(Fault::error("duplicate-entry", name, message, "remove one of them"));
+            }
         }
     }
 
-    // The service adds the headers of an edit to the stored ones, and removes all of them when the URL
-    // changes, even those of the same request.
+    // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
+    // headers, even those of the same request, and variables that keep their secret.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let (Act::Change(declared, live, changed), Change::Edit(op)) =
             (job.act, job.section.home.change)
@@ -264,24 +273,29 @@ impl Rules for Hooks {
             return job.plain();
         };
         let has_new_url = changed.contains(&"url");
+        if has_new_url && declared.contains_key(VARIABLES) {
+            return Err(Unable::Because {
+                code: "hook-url",
+                message: format!("the service removes `{VARIABLES}` when the URL changes"),
+                help: "give the hook another `name` too: it is added anew, and the old one is unlisted"
+                    .to_owned(),
+                field: "url".to_owned(),
+            });
+        }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
             calls.extend(job.edit(op, declared, live, &[HEADERS])?);
         } else if has_new_url {
             let side_effect = without_headers(live)?;
             calls = calls.into_iter().map(|call| Call { side_effect, ..call }).collect();
-        } else if changed.contains(&HEADERS) {
-            let declared = declared_headers(declared);
-            let gone = live.fields.raw().get(HEADERS).into_iter().flat_map(keys);
-            for key in gone.filter(|key| declared.iter().all(|own| own != key)) {
-                calls.extend(
-                    job.section
-                        .home
-                        .acts
-                        .iter()
-                        .map(|act| Call::from(job.addressed(*act, live).arg("key", key))),
-                );
-            }
+        }
+        let acts = KEYED.iter().zip(job.section.home.acts);
+        let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
+        for (name, act) in acts {
+            let declared = declared_keys(declared, name);
+            let gone = live.fields.raw().get(*name).into_iter().flat_map(keys);
+            let gone = gone.filter(|key| declared.iter().all(|declared| declared != key));
+            calls.extend(gone.map(|key| Call::from(job.addressed(*act, live).arg("key", key))));
         }
         Ok(calls)
     }
@@ -425,7 +439,7 @@ mod tests {
             .filter(|name| !OF_PROJECT.field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 18 + 5, "{carried:?}");
-        assert_eq!(rest, ["previously", "token", "custom_headers"]);
+        assert_eq!(rest, ["previously", "token", "custom_headers", "url_variables"]);
     }
 
     #[test]

@@ -163,6 +163,8 @@ operations! {
         [project, hook].conditional();
     Write HOOK_HEADER_DELETE = "hook-header-delete" Delete "/projects/:id/hooks/:hook_id/custom_headers/:key",
         "remove a header of a hook", "supporting", Nothing, [project, hook, header].since(17, 1);
+    Write HOOK_VARIABLE_DELETE = "hook-variable-delete" Delete "/projects/:id/hooks/:hook_id/url_variables/:key",
+        "remove a variable of a hook's URL", "supporting", Nothing, [project, hook, url_variable];
 
     Read INTEGRATION_LIST = "integration-list" Get "/projects/:id/integrations", "list active integrations", "supporting", List,
         [project].unpaged();
@@ -271,6 +273,8 @@ operations! {
         [group, hook].conditional().premium();
     Write GROUP_HOOK_HEADER_DELETE = "group-hook-header-delete" Delete "/groups/:id/hooks/:hook_id/custom_headers/:key",
         "remove a header of a group's hook", "supporting", Nothing, [group, hook, header].premium().since(17, 1);
+    Write GROUP_HOOK_VARIABLE_DELETE = "group-hook-variable-delete" Delete "/groups/:id/hooks/:hook_id/url_variables/:key",
+        "remove a variable of the URL of a group's hook", "supporting", Nothing, [group, hook, url_variable].premium();
     Read GROUP_INTEGRATION_LIST = "group-integration-list" Get "/groups/:id/integrations", "list a group's active integrations",
         "supporting", List, [group].since(17, 9).unpaged();
     Read GROUP_INTEGRATION_GET = "group-integration-get" Get "/groups/:id/integrations/:slug", "get a group's integration",

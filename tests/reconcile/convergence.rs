@@ -35,6 +35,7 @@ const APART: &[(&str, &str)] = &[
     ("members.member_role", "it needs a custom role; see `roles`"),
     ("members.override", "only groups that follow a directory have it"),
     ("members.membership", "only top-level groups have it"),
+    ("hooks.url_variables", "the service requires them together with the URL; see `hooks`"),
 ];
 
 /// Settings that only top-level groups have.

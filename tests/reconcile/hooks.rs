@@ -1,4 +1,4 @@
-//! Headers of hooks: the service only shows their names.
+//! Headers of hooks, and variables in their URLs: the service only shows their keys.
 
 use serde_json::{Value as Json, json};
 use undrift::{diff::Reason, plan::Plan, sandbox::Profile};
@@ -89,6 +89,37 @@ async fn a_new_url_says_that_it_removes_headers() {
     declare(&world, json!({"name": "ci", "url": OTHER}));
     let notes = format!("{:?}", world.plan().await.notes);
     assert!(notes.contains("removes its `custom_headers`, if it has any"), "{notes}");
+}
+
+#[tokio::test]
+async fn variables_of_a_url_are_those_declared_and_the_url_stays() {
+    let world = world().await;
+    const SHOP: &str = "/projects/acme%2Fshop";
+    let hook = |url: &str, keys: &[&str]| {
+        declare(&world, json!({"name": "ci", "url": url, "url_variables": rows(keys, "ONE")}));
+    };
+    let url = "https://ci.example.org/{path}";
+    for (names, sent) in [
+        (&["path", "more"][..], vec!["POST /api/v4/projects/1/hooks"]),
+        (
+            &["path"],
+            vec![
+                "PUT /api/v4/projects/1/hooks/1",
+                "DELETE /api/v4/projects/1/hooks/1/url_variables/more",
+            ],
+        ),
+    ] {
+        let before = world.writes().len();
+        hook(url, names);
+        world.converge(&format!("{names:?}")).await;
+        assert_eq!(world.writes()[before..], sent, "{names:?}");
+        assert_eq!(keys(&world, SHOP, "url_variables").await, names);
+    }
+    // The service would remove the variables, even if the same request has them.
+    hook("https://ci.example.org/other/{path}", &["path"]);
+    let plan = world.plan().await;
+    let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!((codes, plan.steps.len()), (vec!["hook-url"], 0));
 }
 
 #[tokio::test]
