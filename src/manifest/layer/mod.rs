@@ -118,6 +118,7 @@ fn one(
 }
 
 /// Reports secrets that are named after two groups or projects: one would get the secret of the other.
+/// No secret is named after an included one: [`text`] refuses it.
 fn shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
     let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
     for container in containers {
