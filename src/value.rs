@@ -16,6 +16,23 @@ pub type Json = serde_json::Value;
 /// A JSON object of the service.
 pub type Object = serde_json::Map<String, Json>;
 
+/// All texts in `value`, with the names in mappings.
+pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
+    let mut rest = vec![(None, value)];
+    let parts = std::iter::from_fn(move || {
+        let (name, value) = rest.pop()?;
+        match value {
+            Json::Array(items) => rest.extend(items.iter().rev().map(|item| (None, item))),
+            Json::Object(fields) => {
+                rest.extend(fields.iter().rev().map(|(name, value)| (Some(&**name), value)));
+            }
+            _ => {}
+        }
+        Some([name, value.as_str()])
+    });
+    parts.flatten().flatten()
+}
+
 /// Values by name, in the order of their names. They are few, and plans keep and copy many of them:
 /// a tree would take a kilobyte for one value.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -11,7 +11,11 @@ use std::{borrow::Cow, ops::Range, sync::LazyLock};
 use aho_corasick::{AhoCorasick, MatchKind};
 use percent_encoding::percent_decode_str;
 
-use crate::{field::Secrecy, text::mask_ranges, value::Json};
+use crate::{
+    field::Secrecy,
+    text::mask_ranges,
+    value::{self, Json},
+};
 
 /// Words in names of secrets, in upper case.
 const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL CREDENTIALS CREDS \
@@ -138,14 +142,7 @@ pub fn may_be_secret(text: &str, secrecy: Secrecy) -> bool {
 
 /// Whether a text in `value`, or in a list or mapping in it, has a part that may be secret.
 pub fn holds_secret(value: &Json, secrecy: Secrecy) -> bool {
-    match value {
-        Json::String(text) => may_be_secret(text, secrecy),
-        Json::Array(items) => items.iter().any(|item| holds_secret(item, secrecy)),
-        Json::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| may_be_secret(name, secrecy) || holds_secret(value, secrecy)),
-        _ => false,
-    }
+    value::texts(value).any(|text| may_be_secret(text, secrecy))
 }
 
 /// A live value of a field with this `secrecy` as it may be shown; `None` if it is hidden.

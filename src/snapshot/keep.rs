@@ -26,7 +26,7 @@ use crate::{
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
     text,
-    value::{Json, Object},
+    value::{self, Json, Object},
 };
 
 /// The fields that plans use of entries that no kind describes, by operation.
@@ -313,12 +313,7 @@ impl Keep {
 
     /// Whether a text in `value` contains a secret of this run.
     fn holds_secret(&self, value: &Json) -> bool {
-        match value {
-            Json::String(text) => matches!(self.secrets.redacted(text), Cow::Owned(_)),
-            Json::Array(items) => items.iter().any(|item| self.holds_secret(item)),
-            Json::Object(object) => object.values().any(|value| self.holds_secret(value)),
-            _ => false,
-        }
+        value::texts(value).any(|text| matches!(self.secrets.redacted(text), Cow::Owned(_)))
     }
 
     /// Whether the live `value` of a field is secret, or may be.

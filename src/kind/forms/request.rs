@@ -9,7 +9,7 @@ use crate::{
     planted::Bug,
     secret::judge::{self, Credential},
     text,
-    value::{Fields, Json, Object, Value},
+    value::{self, Fields, Json, Object, Value},
 };
 
 /// Declared to sent: the fields that `route` accepts, with the names and the form that requests
@@ -134,12 +134,7 @@ pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
 
 /// The credential that is certainly in `value` or below it.
 pub fn credential(value: &Json) -> Option<Credential> {
-    match value {
-        Json::String(text) => judge::credential(text),
-        Json::Array(items) => items.iter().find_map(credential),
-        Json::Object(fields) => fields.values().find_map(credential),
-        _ => None,
-    }
+    value::texts(value).find_map(judge::credential)
 }
 
 /// Whether a literal `value` of `field` is not shown: what `check` calls a secret in plain text must not
