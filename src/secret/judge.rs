@@ -26,7 +26,7 @@ const ENDS: [&str; 5] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
 /// The beginnings of tokens of well-known services. Ordinary text does not start like this.
 const TOKENS: &str = "AGE-SECRET-KEY- AIza AKIA ASIA GR1348941 SG. dckr_pat_ doo_v1_ dop_v1_ eyJ \
     ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glagent- glcbt- gldt- glffct- glft- glimt- gloas- glpat- \
-    glptt- glrt- glsoat- glwt- hvs. npm_ pypi- rk_live_ shpat_ sk_live_ xapp- xoxa- xoxb- xoxe- \
+    glptt- glrt- glrtr- glsoat- glwt- hvs. npm_ pypi- rk_live_ shpat_ sk_live_ xapp- xoxa- xoxb- xoxe- \
     xoxp- xoxr- xoxs- ya29.";
 /// Beginnings of tokens that ordinary text may have too: the rest must be random.
 const LIKE_TOKENS: &str = "hf_ sk- sk_";
@@ -292,9 +292,9 @@ fn url(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
     if let Some(length) = authority.rfind('@') {
         found.push((user(text, start, length), start..start + length));
         host = start + length + 1;
-    } else if !has_plain_port(authority) {
-        // The part that looks like a port may be a password that has a `/` in it, or whose `@` is
-        // missing.
+    } else if !has_plain_port(authority) || authority.ends_with(':') {
+        // The part that looks like a port may be a password that has a `/`, `?` or `#` in it, or whose
+        // `@` is missing.
         let length = text[start..end].rfind('@');
         let what = length.map_or(Credential::Doubt, |length| user(text, start, length));
         found.push((what, start..length.map_or(path, |length| start + length)));
@@ -539,6 +539,9 @@ mod tests {
             ("https://bob:hun/ter@2@h.example.org/x", "https://***@h.example.org/x"),
             ("https://q8Zr2LxV9tPm4KsW7nYb3@h.example.org/x", "https://***@h.example.org/x"),
             ("https://0123456789abcdef0123:@h.example.org/x", "https://***@h.example.org/x"),
+            ("see https://bob:#hunter2@h.example.org/x", "see https://***@h.example.org/x"),
+            ("see https://bob:?hunter2@h.example.org/x", "see https://***@h.example.org/x"),
+            ("made with glrtr-abcdef1234567890", "made with ***"),
             ("https://h/x?token=abcdef123456/:id", "https://h/x?token=***"),
             ("https://h/x?u=https://bob:hunter2@i/x", "https://h/x?u=https://***@i/x"),
             ("https://h/x#access_token=abcdef123456&a=b", "https://h/x#access_token=***&a=b"),
