@@ -506,7 +506,8 @@ impl Declaring<'_> {
 /// A field without which there is no entry, and whose live value may be secret where a manifest must
 /// have plain text.
 fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
-    let mut needed = of.identity.iter().chain(of.required).copied();
+    let needed = of.rules.needed(live.fields.raw());
+    let mut needed = of.identity.iter().chain(of.required).chain(needed).copied();
     needed.find(|name| {
         let value = live.fields.raw().get(*name);
         of.field(name).secrecy == Secrecy::Open

@@ -115,6 +115,26 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
     }
 }
 
+/// An integration needs fields of its own: without one of them no manifest is valid.
+#[test]
+fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
+    let wiki = |url| json!({"slug": "external-wiki", "active": true, "external_wiki_url": url});
+    for (url, is_left_out) in
+        [("https://bot:pw123456@wiki.example.org", true), ("https://wiki.example.org", false)]
+    {
+        for values in [Values::Plain, Values::None, Values::Env] {
+            let sections = json!({"integrations": [wiki(url)]});
+            let mut estate = estate(values, &[("acme/shop", sections)]);
+            let all: Vec<_> = estate.left_out().iter().map(Missing::clone).collect();
+            let what: Vec<_> = all.iter().map(|one| one.what.as_str()).collect();
+            let expected = ["acme/shop#integrations/external-wiki"];
+            assert_eq!(what, if is_left_out { &expected[..] } else { &[] }, "{values:?}");
+            let text = &estate.finish().files[0].text;
+            assert_eq!(text.contains("slug: external-wiki"), !is_left_out, "{text}");
+        }
+    }
+}
+
 #[test]
 fn the_callers_own_access_is_known_by_id_or_by_name() {
     for (id, username, written) in
