@@ -121,6 +121,7 @@ pub(super) fn declare(
         is_archived: facts.archived,
         is_personal: facts.personal_owner.is_some(),
         tier: Tier::Free,
+        proven: Tier::Free,
         hidden: Vec::new(),
         unmanaged: BTreeMap::new(),
         ignored: Vec::new(),
@@ -167,9 +168,12 @@ impl Declaring<'_> {
             (_, None) => return self.unread(of, &Cause::new("not read")),
         };
         let mut part = Part { of, about: Vec::new(), entries: Vec::new() };
-        self.document.tier = self.document.tier.max(of.tier());
+        let tier = entries.iter().map(|live| live.tier).fold(of.tier(), Tier::max);
+        self.document.tier = self.document.tier.max(tier);
+        if !matches!(of.home.place, Place::Object) || self.facts.tier > Tier::Free {
+            self.document.proven = self.document.proven.max(tier);
+        }
         for live in entries {
-            self.document.tier = self.document.tier.max(live.tier);
             if self.is_left_out(of, live) {
                 continue;
             }

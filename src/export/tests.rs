@@ -285,6 +285,29 @@ fn a_refused_section_is_missing_left_out_or_noted() {
     }
 }
 
+/// Some fields of a higher tier come with the enterprise build, licensed or not.
+#[test]
+fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
+    for (tier, is_missing) in [(Tier::Free, false), (Tier::Premium, true)] {
+        let settings = json!({"settings": {"merge_trains_enabled": false}});
+        let mut live = live("acme/shop", &settings);
+        live.sections.retain(|name, _| *name == "settings");
+        let mut cause = Cause::new("`push_rule` needs the premium tier").withheld(Withheld::Tier);
+        cause.status = Some(404);
+        live.sections.insert("push_rule", Collection::Unreadable(cause));
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.tier = tier;
+        }
+        let mut estate = estate(Values::Plain, &[]);
+        estate.add(Scope::Project, "acme/shop", &live, &Names::default());
+        estate.unread.retain(|(_, unread)| unread.section == "push_rule");
+        assert_eq!(!estate.missing().is_empty(), is_missing, "{tier}");
+        let notes = estate.finish().notes.join("\n");
+        let note = "not in the service's tier: `push_rule`";
+        assert_eq!(notes.contains(note), !is_missing, "{notes}");
+    }
+}
+
 /// What the service shows of one project, it has for all.
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {
