@@ -121,6 +121,7 @@ pub(super) fn declare(
         is_archived: facts.archived,
         is_personal: facts.personal_owner.is_some(),
         tier: Tier::Free,
+        proven: Tier::Free,
         hidden: Vec::new(),
         unmanaged: BTreeMap::new(),
         ignored: Vec::new(),
@@ -167,9 +168,12 @@ impl Declaring<'_> {
             (_, None) => return self.unread(of, &Cause::new("not read")),
         };
         let mut part = Part { of, about: Vec::new(), entries: Vec::new() };
-        self.document.tier = self.document.tier.max(of.tier());
+        let tier = entries.iter().map(|live| live.tier).fold(of.tier(), Tier::max);
+        self.document.tier = self.document.tier.max(tier);
+        if !matches!(of.home.place, Place::Object) || self.facts.tier > Tier::Free {
+            self.document.proven = self.document.proven.max(tier);
+        }
         for live in entries {
-            self.document.tier = self.document.tier.max(live.tier);
             if self.is_left_out(of, live) {
                 continue;
             }
@@ -506,7 +510,8 @@ impl Declaring<'_> {
 /// A field without which there is no entry, and whose live value may be secret where a manifest must
 /// have plain text.
 fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
-    let mut needed = of.identity.iter().chain(of.required).copied();
+    let needed = of.rules.needed(live.fields.raw());
+    let mut needed = of.identity.iter().chain(of.required).chain(needed).copied();
     needed.find(|name| {
         let value = live.fields.raw().get(*name);
         of.field(name).secrecy == Secrecy::Open

@@ -35,6 +35,8 @@ pub(super) struct Document {
     pub(super) is_personal: bool,
     /// The highest tier of the fields that the service showed.
     pub(super) tier: Tier,
+    /// The tier that is proven: without a licence, some fields of a higher tier are shown too.
+    pub(super) proven: Tier,
     /// The fields that the service does not show, as `section.field`.
     pub(super) hidden: Vec<String>,
     /// The number of entries in which a field is set that manifests do not have, by `section.field`.

@@ -196,7 +196,7 @@ impl Estate {
         }
         match declare::declare(scope, path, live, names, &self.settings) {
             Found::Document { document, unread, left_out } => {
-                self.tier = self.tier.max(document.tier);
+                self.tier = self.tier.max(document.proven);
                 self.documents.push(*document);
                 self.unread.extend(unread.into_iter().map(|unread| (path.to_owned(), unread)));
                 let within = left_out.into_iter();

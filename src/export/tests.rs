@@ -115,6 +115,26 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
     }
 }
 
+/// An integration needs fields of its own: without one of them no manifest is valid.
+#[test]
+fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
+    let wiki = |url| json!({"slug": "external-wiki", "active": true, "external_wiki_url": url});
+    for (url, is_left_out) in
+        [("https://bot:pw123456@wiki.example.org", true), ("https://wiki.example.org", false)]
+    {
+        for values in [Values::Plain, Values::None, Values::Env] {
+            let sections = json!({"integrations": [wiki(url)]});
+            let mut estate = estate(values, &[("acme/shop", sections)]);
+            let all: Vec<_> = estate.left_out().iter().map(Missing::clone).collect();
+            let what: Vec<_> = all.iter().map(|one| one.what.as_str()).collect();
+            let expected = ["acme/shop#integrations/external-wiki"];
+            assert_eq!(what, if is_left_out { &expected[..] } else { &[] }, "{values:?}");
+            let text = &estate.finish().files[0].text;
+            assert_eq!(text.contains("slug: external-wiki"), !is_left_out, "{text}");
+        }
+    }
+}
+
 #[test]
 fn the_callers_own_access_is_known_by_id_or_by_name() {
     for (id, username, written) in
@@ -262,6 +282,29 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             };
             assert!(found.contains(told), "{section} {level:?} {tier:?}: {found}");
         }
+    }
+}
+
+/// Some fields of a higher tier come with the enterprise build, licensed or not.
+#[test]
+fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
+    for (tier, is_missing) in [(Tier::Free, false), (Tier::Premium, true)] {
+        let settings = json!({"settings": {"merge_trains_enabled": false}});
+        let mut live = live("acme/shop", &settings);
+        live.sections.retain(|name, _| *name == "settings");
+        let mut cause = Cause::new("`push_rule` needs the premium tier").withheld(Withheld::Tier);
+        cause.status = Some(404);
+        live.sections.insert("push_rule", Collection::Unreadable(cause));
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.tier = tier;
+        }
+        let mut estate = estate(Values::Plain, &[]);
+        estate.add(Scope::Project, "acme/shop", &live, &Names::default());
+        estate.unread.retain(|(_, unread)| unread.section == "push_rule");
+        assert_eq!(!estate.missing().is_empty(), is_missing, "{tier}");
+        let notes = estate.finish().notes.join("\n");
+        let note = "not in the service's tier: `push_rule`";
+        assert_eq!(notes.contains(note), !is_missing, "{notes}");
     }
 }
 

@@ -221,6 +221,9 @@ impl Reader<'_, '_> {
             if let Err(refused) = extra::check(of, &key.name) {
                 let wrong = self.findings.error("extra", refused.message, key.span.clone());
                 wrong.help(refused.help);
+            } else if let Some((key, refused)) = extra::malformed(value) {
+                let wrong = self.findings.error("reference", refused.message, key.span.clone());
+                wrong.help(refused.help);
             } else {
                 let value = value.to_json();
                 is_open |= has_reference(&value);

@@ -18,6 +18,7 @@ use crate::{
         operations::{self, parameters},
     },
     operation::{AnyOp, Op, Operation},
+    yaml::{Data, Key, Node},
 };
 
 /// Names that address, select, impersonate or force in any operation.
@@ -112,6 +113,38 @@ pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
         return refused(format!("`{name}` must not stand below `extra`: {selects}"), help);
     }
     Ok(())
+}
+
+/// The key in `value` that begins a reference or a template which is not well-formed, and the
+/// error. Below `extra`, `env` and `file` mean nothing else, nor does `text` with braces in it.
+pub(super) fn malformed(value: &Node) -> Option<(&Key, Refused)> {
+    let entries = value.entries();
+    let found = entries.iter().find(|(key, value)| {
+        let is_whole = entries.len() == 1 && !matches!(value.data, Data::List(_) | Data::Map(_));
+        let is_reference = match &*key.name {
+            "env" | "file" => true,
+            "text" => has_braces(value),
+            _ => false,
+        };
+        is_reference && !is_whole
+    });
+    let Some((key, _)) = found else {
+        return entries.iter().map(|(_, value)| value).chain(value.items()).find_map(malformed);
+    };
+    let (what, form) = match &*key.name {
+        "env" => ("reference", "{env: NAME}"),
+        "file" => ("reference", "{file: PATH}"),
+        _ => ("template", "{text: '...'}"),
+    };
+    let message = format!("`{}` below `extra` is not a well-formed {what}", key.name);
+    let help = format!("write `{form}`: one text, and no other key beside it");
+    Some((key, Refused { message, help }))
+}
+
+/// Whether a text in `value` has braces.
+fn has_braces(value: &Node) -> bool {
+    let mut inner = value.entries().iter().map(|(_, value)| value).chain(value.items());
+    value.text().is_some_and(|text| text.contains('{')) || inner.any(has_braces)
 }
 
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be

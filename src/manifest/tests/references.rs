@@ -160,3 +160,28 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
     }
     assert!(secrets > 200 && refused > 500, "{secrets} {refused}");
 }
+
+/// Below `extra:`, where no schema says what a value is.
+#[test]
+fn a_malformed_reference_below_extra_is_an_error() {
+    for (value, is_wrong) in [
+        ("{env: [X]}", true),
+        ("{env: X, z: 1}", true),
+        ("{env: X, file: y}", true),
+        ("{file: {a: b}}", true),
+        ("[{a: {env: X, z: 1}}]", true),
+        ("{text: '{name}', q: 1}", true),
+        ("{text: ['{name}']}", true),
+        ("{text: plain, q: 1}", false),
+        ("{text: [plain]}", false),
+        ("{environment: X, files: [a]}", false),
+        ("{env: X}", false),
+    ] {
+        let body = format!("hooks: [{{url: 'https://h.example.org/', extra: {{a: {value}}}}}]");
+        for head in ["kind: Project\npath: a/b", "kind: Defaults\nmatch: {path: '**'}"] {
+            let mut found = faults(&[("a.yaml", &format!("{head}\n{body}\n"))]);
+            found.retain(|(code, _)| *code == "reference");
+            assert_eq!(found, vec![("reference", 3); usize::from(is_wrong)], "{head} {value}");
+        }
+    }
+}
