@@ -194,7 +194,7 @@ mod tests {
             | "registry_protection_rules" => row.fields.is_some_and(|((_, of), _)| of == section),
             section => {
                 let below = format!("/projects/:id/{section}");
-                let is_below = ["_schedule_id/variables", "/custom_headers/"];
+                let is_below = ["_schedule_id/variables", "/custom_headers/", "/url_variables/"];
                 row.path.starts_with(&below) && !is_below.iter().any(|part| row.path.contains(part))
             }
         };
