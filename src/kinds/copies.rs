@@ -41,7 +41,7 @@ pub struct Copies<'l> {
 impl<'l> Copies<'l> {
     /// The `entries` of a section that have one identity, at least one, if they are copies.
     ///
-    /// The oldest stays, of those that have all [parts](parts) of the others. If the service hides a
+    /// The oldest stays, of those that have all [`parts`] of the others. If the service hides a
     /// credential that only a new entry can get, the newest stays: it has the present one.
     ///
     /// # Errors

@@ -14,12 +14,12 @@
 mod contents;
 pub mod file;
 mod keep;
-#[cfg(test)]
-mod leaks;
 mod offline;
 mod question;
 mod seal;
 mod take;
+#[cfg(test)]
+mod tests;
 
 use jiff::Timestamp;
 
