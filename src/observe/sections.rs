@@ -198,7 +198,7 @@ impl Observer {
             Some(detail) => self.details(section, target, detail, &all).await?,
             None => BTreeMap::new(),
         };
-        let mut parts = self.parts(section.of, target, &all).await?;
+        let mut parts = self.parts(section, target, &all).await?;
         let mut places = 0..;
         let all = all.filter_map(|raw| {
             let at = places.next().unwrap_or_default();
@@ -213,25 +213,29 @@ impl Observer {
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
 
-    /// The entries of other sections that belong to those of `listed` with one name, by their places in
-    /// the list: with other parts they are no copies. Parts that cannot be read equal no others.
+    /// The entries of other sections that belong to those of `listed` with one declared name, by their
+    /// places in the list: with other parts they are no copies. Parts that cannot be read equal no
+    /// others.
     async fn parts(
         &self,
-        of: Section,
+        section: &DeclaredSection,
         target: &Target,
         listed: &[Object],
     ) -> Result<BTreeMap<usize, Object>, ApiError> {
+        let of = section.of;
         let mut parts: BTreeMap<usize, Object> = BTreeMap::new();
         let below: Vec<_> = copies::parts(of).collect();
         if below.is_empty() || !of.may_come_twice() {
             return Ok(parts);
         }
-        let names: Vec<_> = listed.iter().map(|raw| shown_name(of, raw)).collect();
+        let declared: BTreeSet<&str> = section.entries.iter().map(|entry| &*entry.key).collect();
+        let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, raw) in listed.iter().enumerate() {
-            let is_alone = names.iter().filter(|name| **name == names[at]).count() == 1;
-            let Some(id) = raw.get("id").and_then(Json::as_u64).filter(|_| !is_alone) else {
-                continue;
-            };
+            places.entry(shown_name(of, raw)).or_default().push(at);
+        }
+        places.retain(|name, places| places.len() > 1 && declared.contains(&**name));
+        for at in places.into_values().flatten() {
+            let Some(id) = listed[at].get("id").and_then(Json::as_u64) else { continue };
             for (part, parent) in &below {
                 let Place::List(op) = part.home.place else { continue };
                 let request = target.addressed(op.request()).arg(parent.argument, id);
