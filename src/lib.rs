@@ -8,7 +8,7 @@
 //!                                                               approve --> apply --> Events --> report
 //! ```
 //!
-//! Modules import only from layers above them in this list (`tests/layers.rs` checks that):
+//! Modules import only from layers above them in this list (`tests/tables/layers.rs` checks that):
 //!
 //! | layer | modules | contents |
 //! |---|---|---|
@@ -60,3 +60,8 @@ mod steps;
 pub mod text;
 pub mod value;
 pub mod yaml;
+
+#[cfg(test)]
+#[path = "../tests/support/corpus.rs"]
+#[expect(dead_code, reason = "only the suite of the command line checks the cases")]
+mod corpus;

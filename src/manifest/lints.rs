@@ -209,20 +209,15 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
     use super::*;
+    use crate::corpus;
 
     #[test]
     fn every_warning_of_the_corpus_is_known_to_be_one() {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
-        let reports = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path());
-        let reports = reports.filter(|path| path.extension().is_some_and(|own| own == "txt"));
-        for path in reports {
-            let report = fs::read_to_string(&path).unwrap();
-            let told = report.lines().filter_map(|line| line.strip_prefix("warning["));
-            for code in told.filter_map(|rest| rest.split(']').next()) {
-                assert!(WARNINGS.contains(&code) || FIRM.contains(&code), "{path:?}: {code}");
+        for case in corpus::cases() {
+            let warnings = case.report.lines().filter_map(|line| line.strip_prefix("warning["));
+            for code in warnings.filter_map(|rest| rest.split(']').next()) {
+                assert!(WARNINGS.contains(&code) || FIRM.contains(&code), "{}: {code}", case.name);
             }
         }
     }

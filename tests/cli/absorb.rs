@@ -1,4 +1,5 @@
 //! `undrift absorb`: its output, its edits, and its refusals.
+#![cfg(feature = "sandbox")]
 
 use crate::harness::Place;
 

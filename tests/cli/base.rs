@@ -1,6 +1,7 @@
 //! A branch against its base: labels of differences, and what apply excludes.
 //!
 //! These tests need the `git` program, and report if it is missing.
+#![cfg(feature = "sandbox")]
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
 //! `undrift call` against the embedded service.
+#![cfg(feature = "sandbox")]
 
 use serde_json::{Value, json};
 

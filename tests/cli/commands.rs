@@ -1,4 +1,5 @@
 //! The output and the exit code of each command.
+#![cfg(feature = "sandbox")]
 
 use serde_json::Value;
 

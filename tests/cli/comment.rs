@@ -1,4 +1,5 @@
 //! `undrift comment` and its refusals.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::sync::{
     Arc,

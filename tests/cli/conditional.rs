@@ -1,4 +1,5 @@
 //! An object that changed after it was read, according to the service, is not removed.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use crate::{
     front,

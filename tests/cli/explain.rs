@@ -1,4 +1,5 @@
 //! `undrift explain`: declarations, fields and codes.
+#![cfg(feature = "sandbox")]
 
 use crate::harness::Place;
 

@@ -1,4 +1,5 @@
 //! `undrift export`: its files and its refusals.
+#![cfg(feature = "sandbox")]
 
 use std::{collections::BTreeMap, path::Path};
 

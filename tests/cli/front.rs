@@ -1,4 +1,5 @@
 //! A server in front of the sandbox, which answers some requests itself and forwards the others.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},

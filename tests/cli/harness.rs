@@ -1,4 +1,5 @@
 //! A folder of manifests and the binary in it.
+#![cfg(feature = "sandbox")]
 
 use std::{
     path::Path,

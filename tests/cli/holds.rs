@@ -1,4 +1,5 @@
 //! Holds: changes made by hand in an emergency are kept until a day.
+#![cfg(feature = "sandbox")]
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 

@@ -1,4 +1,5 @@
 //! `--kinds`: collections that a user describes, from check to export.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
     collections::BTreeMap,

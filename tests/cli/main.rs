@@ -1,39 +1,36 @@
 //! The command line from outside: the binary in an empty environment, in its own folder.
 //!
+//! What only the binary shows belongs here: arguments, exit codes, files, what is printed, the page
+//! in a real browser, the build without the sandbox. A broken manifest is a case of `tests/corpus`.
+//!
 //! A snapshot contains the stdout, the stderr and the exit code of a run. Texts that differ from
 //! run to run are replaced: the folder, addresses, generated tokens and the version.
 //! `INSTA_UPDATE=always` writes the snapshots anew.
-#![cfg(feature = "sandbox")]
 
 mod absorb;
 mod base;
+mod browser;
 mod call;
+#[path = "../support/corpus.rs"]
+mod cases;
 mod commands;
-#[cfg(unix)]
 mod comment;
-#[cfg(unix)]
 mod conditional;
+mod corpus;
 mod explain;
 mod export;
-#[cfg(unix)]
 mod front;
 mod harness;
 mod holds;
-#[cfg(unix)]
 mod kinds;
+mod lean;
 mod new;
 mod policy;
-#[cfg(unix)]
 mod record;
-#[cfg(unix)]
 mod reports;
-#[cfg(unix)]
 mod sandbox;
 mod saved;
-#[cfg(unix)]
 mod secrets;
-#[cfg(unix)]
 mod selftest;
 mod snapshot;
-#[cfg(unix)]
 mod token;

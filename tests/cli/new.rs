@@ -1,4 +1,5 @@
 //! `undrift new`: documents that fit the existing manifests, and refusals of others.
+#![cfg(feature = "sandbox")]
 
 use crate::harness::Place;
 

@@ -1,4 +1,5 @@
 //! Which part of a plan runs, what guards refuse, and what counts as a difference.
+#![cfg(feature = "sandbox")]
 
 use crate::harness::{Place, ended};
 

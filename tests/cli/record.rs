@@ -1,4 +1,5 @@
 //! The record of apply runs.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
     process::{Output, Stdio},

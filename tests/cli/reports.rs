@@ -1,4 +1,5 @@
 //! Machine-readable reports: every run leaves its own, with its final state.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use serde_json::Value;
 

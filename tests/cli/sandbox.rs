@@ -1,4 +1,5 @@
 //! The embedded service as a server, and signals.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},

@@ -1,4 +1,5 @@
 //! Saved plans: one job plans, somebody reviews, and another job applies.
+#![cfg(feature = "sandbox")]
 
 use std::fs;
 

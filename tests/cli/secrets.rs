@@ -1,4 +1,5 @@
 //! No command shows a secret, at any verbosity; and commands that only read never write.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use serde_json::Value;
 

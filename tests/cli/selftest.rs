@@ -1,4 +1,5 @@
 //! The selftest against the embedded service, with the same results on both sides.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},

@@ -1,4 +1,5 @@
 //! A snapshot of a service, and plans from it: without a token, and without a connection.
+#![cfg(feature = "sandbox")]
 
 use serde_json::{Value as Json, json};
 

@@ -1,4 +1,5 @@
 //! Reports about the token before planning.
+#![cfg(all(unix, feature = "sandbox"))]
 
 use std::sync::{
     Arc,

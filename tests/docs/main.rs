@@ -1,4 +1,5 @@
-//! Checks the book in `docs/`, the pipeline in `examples/ci/` and the Dockerfile.
+//! The pages: the book in `docs/`, the README, the pipeline in `examples/ci/` and the Dockerfile.
+//! Their commands run, and their generated parts are current.
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test --test docs` updates shown output and generated pages.
 #![cfg(all(feature = "sandbox", unix))]
@@ -10,6 +11,7 @@ mod fields;
 mod links;
 mod named;
 mod picture;
+mod readme;
 mod reference;
 mod shown;
 mod threats;

@@ -1,4 +1,4 @@
-//! The generated pages of the reference, except those of fields.rs and tests/operations.rs.
+//! The generated pages of the reference, except those of fields.rs and tests/tables/operations.rs.
 
 use std::{collections::BTreeSet, process::Command};
 

@@ -11,6 +11,9 @@ mod apply;
 mod base;
 mod comment;
 mod convergence;
+#[path = "../support/corpus.rs"]
+#[expect(dead_code, reason = "only the suite of the command line checks the cases")]
+mod corpus;
 mod economy;
 mod environments;
 mod export;
@@ -26,19 +29,19 @@ mod life;
 mod limits;
 mod moves;
 mod nested;
-#[path = "../numbers/mod.rs"]
+#[path = "../support/numbers.rs"]
 mod numbers;
 mod observe;
 mod quirks;
 mod random;
-#[path = "../reached/mod.rs"]
+#[path = "../support/reached.rs"]
 mod reached;
 mod releases;
 mod resource_groups;
 mod roles;
 mod roster;
 mod runners;
-#[path = "../sample/mod.rs"]
+#[path = "../support/sample.rs"]
 mod sample;
 mod saved;
 mod schedules;

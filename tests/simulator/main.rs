@@ -30,14 +30,14 @@
 mod anew;
 mod identity;
 mod kept;
-#[path = "../numbers/mod.rs"]
+#[path = "../support/numbers.rs"]
 mod numbers;
 mod oracle;
 mod organisation;
 mod people;
 #[cfg(feature = "planted")]
 mod planted;
-#[path = "../sample/mod.rs"]
+#[path = "../support/sample.rs"]
 mod sample;
 mod scenario;
 mod schedule;

@@ -136,11 +136,12 @@ impl<'a> Array<'a, Tree> for &'a [yaml::Node] {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs};
+    use std::collections::BTreeSet;
 
     use jsonschema::{ValidationError, Validator};
 
     use super::{super::DocumentKind, *};
+    use crate::corpus;
 
     /// The place and text of each fault.
     fn faults<'a, F: Json>(
@@ -158,13 +159,9 @@ mod tests {
             let checker = kind.checker();
             (kind, &checker.validator, jsonschema::validator_for(&checker.schema).unwrap())
         });
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
-        let mut texts: Vec<_> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-            .map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned())
-            .collect();
+        let files = corpus::cases().into_iter().flat_map(|case| case.files);
+        let manifests = files.filter(|(name, _)| name.ends_with(".yaml"));
+        let mut texts: Vec<_> = manifests.map(|(_, text)| text).collect();
         // Equal numbers and lists, and names that are not words.
         texts.push("kind: Project\npath: a/b\nsettings: {topics: [a, a, 1, 1.0], build_timeout: 3600.0, 'ü\"/~': 1e3}".to_owned());
         let (mut count, mut of_sections) = (0, 0);

@@ -1,4 +1,4 @@
-//! Tests of pages without a browser; `tests/browser.rs` uses one.
+//! Tests of pages without a browser; `tests/cli/browser.rs` uses one.
 
 use super::*;
 use crate::{

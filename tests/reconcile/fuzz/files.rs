@@ -21,6 +21,7 @@ use undrift::{
 };
 
 use super::{CANARY, each};
+use crate::corpus::cases;
 use crate::numbers::Numbers;
 use crate::random;
 
@@ -98,7 +99,9 @@ struct Corpus {
 
 impl Corpus {
     fn new() -> Self {
-        let mut texts = samples_in("tests/corpus");
+        let files = cases().into_iter().flat_map(|case| case.files);
+        let manifests = files.filter(|(name, _)| name.ends_with(".yaml"));
+        let mut texts: Vec<_> = manifests.map(|(_, text)| text).collect();
         texts.extend(samples_in("examples/acme"));
         let examples = codes::CODES.iter().filter_map(codes::Code::example);
         texts.extend(examples.flat_map(|of| [of.wrong.to_owned(), of.right.to_owned()]));

@@ -3,6 +3,9 @@
 //! Every expectation names its rule: `fact("variable-ambiguous")` is a row of the table that
 //! `undrift sandbox --facts` prints, with its source. [`facts`] checks that every rule is tested
 //! here.
+//!
+//! `golden` compares answers with recorded ones of the service's own code, and `clients` lets
+//! independent clients work with the sandbox.
 
 mod access_requests;
 mod actions;
@@ -12,11 +15,13 @@ mod around;
 mod authorisation;
 mod badges;
 mod client;
+mod clients;
 mod collections;
 mod crash;
 mod deletion;
 mod dialects;
 mod facts;
+mod golden;
 mod group_rules;
 mod group_things;
 mod groups;
