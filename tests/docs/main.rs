@@ -1,6 +1,8 @@
 //! The pages: the book in `docs/`, the README, the pipeline in `examples/ci/` and the Dockerfile.
 //! Their commands run, and their generated parts are current.
 //!
+//! A test belongs here if it is about a page or a file that people copy.
+//!
 //! `UPDATE_SNAPSHOTS=1 cargo test --test docs` updates shown output and generated pages.
 #![cfg(all(feature = "sandbox", unix))]
 
@@ -13,6 +15,8 @@ mod named;
 mod picture;
 mod readme;
 mod reference;
+#[path = "../support/sample.rs"]
+mod sample;
 mod shown;
 mod threats;
 

@@ -1,7 +1,7 @@
 //! Creates, changes and clears every readable field of every kind, in faithful and in hostile
 //! services.
 
-use std::{collections::BTreeSet, sync::Mutex};
+use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -366,17 +366,19 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
 /// Fields that the service shows as null once they are off.
 const UNSEEN: &[&str] = &["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
 
-/// A group or project for each field of each kind, or for some of them, named after both.
-fn cases(form: Form, release: Release, tried: Tried) -> Vec<Case> {
-    let mut cases = Vec::new();
+/// The groups and projects of one of the [`PARTS`], each named after its kind and first field.
+fn cases(part: usize, form: Form, release: Release, tried: Tried) -> Vec<Case> {
     // `UNDRIFT_KIND` selects a single kind, for its developers.
     let only = std::env::var("UNDRIFT_KIND").ok();
-    let is_chosen = |section: &Section| only.as_deref().is_none_or(|kind| kind == section.section);
-    for section in sections().filter(is_chosen) {
-        let groups = groups(section, release, tried);
-        cases.extend(groups.iter().filter_map(|specs| case(section, specs, form)));
-    }
-    cases
+    sections()
+        .filter(|section| only.as_deref().is_none_or(|kind| kind == section.section))
+        .flat_map(|section| {
+            groups(section, release, tried).into_iter().map(move |specs| (section, specs))
+        })
+        .skip(part)
+        .step_by(PARTS)
+        .filter_map(|(section, specs)| case(section, &specs, form))
+        .collect()
 }
 
 /// A group or project for those of `specs` that have this form, each with its position in the
@@ -444,7 +446,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     Some(Case { section, specs, document })
 }
 
-async fn converges(profile: Profile, name: &str, tried: Tried) {
+async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
     let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
@@ -465,14 +467,14 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
-        let mut cases = cases(form, release, tried);
+        let mut cases = cases(part, form, release, tried);
         // If nulls are dropped, the difference is invisible.
         cases.retain(|case| {
             let is_unseen = |name: String| UNSEEN.contains(&&*name);
             let name = |spec: &Spec| format!("{}.{}", case.section.section, spec.name);
             !(drops_nulls && form == Form::Change && is_unseen(name(case.specs[0])))
         });
-        // A single kind may be of a later release, and may have nothing to clear.
+        // A part or a single kind may be of a later release, and may have nothing to clear.
         if cases.is_empty() {
             continue;
         }
@@ -656,25 +658,34 @@ fn profiles() -> Vec<(String, Profile, Tried)> {
     all.chain(later).collect()
 }
 
-#[test]
-fn every_field_of_every_kind_converges_in_every_form() {
-    // Two threads, each with its own runtime, halve the time. Fields alone take longest.
-    let mut profiles = profiles();
-    profiles.sort_by_key(|(_, _, tried)| *tried != Tried::Alone);
-    let next = Mutex::new(profiles.into_iter());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let runtime =
-                    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                let take = || next.lock().unwrap().next();
-                while let Some((name, profile, tried)) = take() {
-                    runtime.block_on(converges(profile, &name, tried));
-                }
-            });
-        }
-    });
+/// How many tests share the groups and projects, so that none takes long.
+const PARTS: usize = 8;
+
+/// Plays one of the [`PARTS`] in each of the [`profiles`].
+fn play(part: usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for (name, profile, tried) in profiles() {
+        runtime.block_on(converges(part, profile, &name, tried));
+    }
 }
+
+macro_rules! parts {
+    ($($name:ident $part:literal)*) => {
+        mod every_field_of_every_kind_converges_in_every_form {
+            $(#[test]
+            fn $name() {
+                super::play($part);
+            })*
+
+            #[test]
+            fn all_parts_are_played() {
+                assert_eq!([$($part),*].as_slice(), (0..super::PARTS).collect::<Vec<_>>());
+            }
+        }
+    };
+}
+
+parts! { part_1 0 part_2 1 part_3 2 part_4 3 part_5 4 part_6 5 part_7 6 part_8 7 }
 
 /// The later tested release has every field, and lacks removed ones.
 #[test]

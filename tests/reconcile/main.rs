@@ -1,6 +1,7 @@
 //! The whole path against the embedded service, in one process: manifests, observe, plan, apply,
 //! and plan again.
 //!
+//! A test belongs here if it needs both the client and the service, and no faults on the way.
 //! Each test requires the same: the live state matches the declarations afterwards, a second run
 //! writes nothing, and every failure in between is reported.
 #![cfg(feature = "sandbox")]
