@@ -15,6 +15,9 @@ fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
             let mut is_test = false;
             for line in text.lines().map(str::trim_start) {
                 is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+                let in_parts =
+                    line.strip_prefix("in_parts!(").and_then(|rest| rest.split_once(')'));
+                found.extend(in_parts.map(|(name, _)| name.to_owned()));
                 let name = line.trim_start_matches("async ").strip_prefix("fn ");
                 if let Some((name, _)) = name.and_then(|rest| rest.split_once('('))
                     && std::mem::take(&mut is_test)

@@ -17,6 +17,7 @@ use undrift::{
 
 use crate::{
     hostile::hostile,
+    parts::{in_parts, of_part},
     reached::{Reach, reach},
     switches::{halves, switches},
     world::{LATER, World, group, project, seed},
@@ -366,19 +367,16 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
 /// Fields that the service shows as null once they are off.
 const UNSEEN: &[&str] = &["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
 
-/// The groups and projects of one of the [`PARTS`], each named after its kind and first field.
+/// The groups and projects of a part, each named after its kind and first field.
 fn cases(part: usize, form: Form, release: Release, tried: Tried) -> Vec<Case> {
     // `UNDRIFT_KIND` selects a single kind, for its developers.
     let only = std::env::var("UNDRIFT_KIND").ok();
-    sections()
-        .filter(|section| only.as_deref().is_none_or(|kind| kind == section.section))
-        .flat_map(|section| {
-            groups(section, release, tried).into_iter().map(move |specs| (section, specs))
-        })
-        .skip(part)
-        .step_by(PARTS)
-        .filter_map(|(section, specs)| case(section, &specs, form))
-        .collect()
+    let chosen =
+        sections().filter(|section| only.as_deref().is_none_or(|kind| kind == section.section));
+    let groups = chosen.flat_map(|section| {
+        groups(section, release, tried).into_iter().map(move |specs| (section, specs))
+    });
+    of_part(part, groups).filter_map(|(section, specs)| case(section, &specs, form)).collect()
 }
 
 /// A group or project for those of `specs` that have this form, each with its position in the
@@ -658,34 +656,14 @@ fn profiles() -> Vec<(String, Profile, Tried)> {
     all.chain(later).collect()
 }
 
-/// How many tests share the groups and projects, so that none takes long.
-const PARTS: usize = 8;
+in_parts!(every_field_of_every_kind_converges_in_every_form);
 
-/// Plays one of the [`PARTS`] in each of the [`profiles`].
-fn play(part: usize) {
+fn every_field_of_every_kind_converges_in_every_form(part: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (name, profile, tried) in profiles() {
         runtime.block_on(converges(part, profile, &name, tried));
     }
 }
-
-macro_rules! parts {
-    ($($name:ident $part:literal)*) => {
-        mod every_field_of_every_kind_converges_in_every_form {
-            $(#[test]
-            fn $name() {
-                super::play($part);
-            })*
-
-            #[test]
-            fn all_parts_are_played() {
-                assert_eq!([$($part),*].as_slice(), (0..super::PARTS).collect::<Vec<_>>());
-            }
-        }
-    };
-}
-
-parts! { part_1 0 part_2 1 part_3 2 part_4 3 part_5 4 part_6 5 part_7 6 part_8 7 }
 
 /// The later tested release has every field, and lacks removed ones.
 #[test]

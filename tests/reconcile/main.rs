@@ -33,6 +33,8 @@ mod nested;
 #[path = "../support/numbers.rs"]
 mod numbers;
 mod observe;
+#[path = "../support/parts.rs"]
+mod parts;
 mod quirks;
 mod random;
 #[path = "../support/reached.rs"]

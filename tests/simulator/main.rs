@@ -34,6 +34,8 @@ mod kept;
 mod numbers;
 mod oracle;
 mod organisation;
+#[path = "../support/parts.rs"]
+mod parts;
 mod people;
 #[cfg(feature = "planted")]
 mod planted;
@@ -60,6 +62,7 @@ use std::{
 use ::undrift::sandbox::{OBSERVED, Profile};
 
 use oracle::{Evidence, Violation};
+use parts::{in_parts, of_part};
 use scenario::Prepared;
 use schedule::{Act, Course, Fault, Schedule};
 use service::{Who, World};
@@ -403,8 +406,9 @@ fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-#[test]
-fn without_faults_no_rule_is_broken() {
+in_parts!(without_faults_no_rule_is_broken);
+
+fn without_faults_no_rule_is_broken(part: usize) {
     let simulator = Simulator::get();
     assert!(simulator.names.len() >= 30);
     let single: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
@@ -420,13 +424,14 @@ fn without_faults_no_rule_is_broken() {
             );
         }
     }
-    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.all_hold(of_part(part, schedules));
     println!("{played} runs without faults");
 }
 
+in_parts!(every_single_fault_at_every_request_is_survived);
+
 /// In the smallest scenario, or in as many as `UNDRIFT_EXHAUSTIVE` names.
-#[test]
-fn every_single_fault_at_every_request_is_survived() {
+fn every_single_fault_at_every_request_is_survived(part: usize) {
     let simulator = Simulator::get();
     let exhaustive = std::env::var("UNDRIFT_EXHAUSTIVE").ok();
     let scenarios = match exhaustive.as_deref() {
@@ -444,12 +449,13 @@ fn every_single_fault_at_every_request_is_survived() {
             }
         }
     }
-    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.all_hold(of_part(part, schedules));
     println!("{played} runs: each of {} faults at each request", faults.len());
 }
 
-#[test]
-fn every_fault_of_the_connection_is_survived_in_larger_scenarios() {
+in_parts!(every_fault_of_the_connection_is_survived_in_larger_scenarios);
+
+fn every_fault_of_the_connection_is_survived_in_larger_scenarios(part: usize) {
     let simulator = Simulator::get();
     let all = std::env::var_os("UNDRIFT_EXHAUSTIVE").is_some();
     let step = match (all, sample::is_whole()) {
@@ -472,7 +478,7 @@ fn every_fault_of_the_connection_is_survived_in_larger_scenarios() {
             }
         }
     }
-    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.all_hold(of_part(part, schedules));
     println!("{played} runs with faults of the connection");
 }
 
