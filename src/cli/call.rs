@@ -294,14 +294,13 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     let secrets = shown.as_ref().unwrap_or(&secrets);
     // The keys are names used by the service.
     let struck = |answer| Redacted::new(answer, Keys::Words, secrets);
+    let line = |text: String| text + "\n";
     let text = match (args.out, &answer) {
         (Format::Ndjson, Json::Array(items)) => {
-            items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect()
+            items.iter().map(|item| serde_json::to_string(&struck(item)).map(line)).collect()
         }
-        (Format::Ndjson, answer) => serde_json::to_string(&struck(answer)).map(|text| text + "\n"),
-        (Format::Json, answer) => {
-            serde_json::to_string_pretty(&struck(answer)).map(|text| text + "\n")
-        }
+        (Format::Ndjson, answer) => serde_json::to_string(&struck(answer)).map(line),
+        (Format::Json, answer) => serde_json::to_string_pretty(&struck(answer)).map(line),
     };
     let text: String =
         text.map_err(|error: serde_json::Error| Failure::new(Exit::Internal, error))?;

@@ -44,14 +44,18 @@ pub(super) fn operation(op: AnyOp) -> String {
         row.path,
         op.effect()
     );
-    let lines: Vec<_> = parameters(row).into_iter().flat_map(lines).collect();
-    let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or_default();
-    let wide = lines.iter().map(|(_, value, _)| value.len()).max().unwrap_or_default();
-    if !lines.is_empty() {
+    if !parameters(row).is_empty() {
         text += "\nParameters (* required):\n";
     }
-    for (name, value, about) in lines {
-        text += &format!("  {name:width$}  {value:wide$}  {about}\n");
+    for (name, value, about) in parameters(row).into_iter().flat_map(lines) {
+        text += &format!("  {name}: {value}\n     ");
+        for word in about.split(' ') {
+            if text.lines().next_back().map_or(0, str::len) + word.len() >= 100 {
+                text += "\n     ";
+            }
+            text += &format!(" {word}");
+        }
+        text += "\n";
     }
     text
 }
@@ -71,11 +75,8 @@ fn lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     };
     let keys = parameter.value.keys();
     let each = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
-    let name = if matches!(parameter.value, Type::Object(_) | Type::Map) {
-        format!("{}[KEY]", parameter.name)
-    } else {
-        parameter.name.into()
-    };
+    let key = if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
+    let name = format!("{}{key}", parameter.name);
     let nested =
         keys.iter().map(|key| line(format!("{}{each}[{}]", parameter.name, key.name), key));
     std::iter::once(line(name, parameter)).chain(nested).collect()
@@ -102,13 +103,16 @@ mod tests {
     fn the_help_of_an_operation_explains_every_parameter() {
         for op in operations::all() {
             let help = operation(op);
+            let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for parameter in parameters(op.row()) {
                 assert!(
                     help.contains(parameter.name)
-                        && help.contains(parameter.about.trim_end_matches('.')),
+                        && words.contains(parameter.about.trim_end_matches('.')),
                     "{help}"
                 );
             }
+            let too_long = |line: &&str| line.starts_with("      ") && line.chars().count() > 100;
+            assert_eq!(help.lines().find(too_long), None);
         }
     }
 }
