@@ -134,6 +134,37 @@ fn a_report_labels_each_difference() {
     assert!(!text.contains("\"label") && !text.contains("\"base\""), "{text}");
 }
 
+/// A hand edit that only a guarded step reverts, and a project that was renamed by hand.
+#[test]
+fn drift_that_a_branch_did_not_cause_does_not_block_it() {
+    let Some(place) = applied() else { return };
+    for call in [
+        "project-edit id=acme/site path=page",
+        "variable-create id=acme/shop key=MORE value=9",
+        "variable-create id=acme/shop key=MANY value=9",
+        "variable-create id=acme/shop key=OTHER value=9",
+        "variable-create id=acme/shop key=LAST value=9",
+    ] {
+        let call = format!("call {call} --sandbox --yes");
+        assert_eq!(place.exit_code(&call), 0, "{call}: {}", place.run(&call));
+    }
+    assert_eq!(place.exit_code("plan --sandbox"), 4, "without a base they count");
+    place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
+    let story = [
+        "plan --sandbox --base HEAD",
+        "plan --sandbox --base HEAD --out concise",
+        "apply --sandbox --base HEAD --yes",
+    ]
+    .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+    assert_eq!(place.exit_code("apply --sandbox --base HEAD --heal --yes"), 4);
+    // What the branch itself causes blocks it.
+    place.write("shop.yaml", &SHOP.replace("settings: {", "settings: {visibility: public, "));
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
+    place.write("shop.yaml", &SHOP.replace("acme/shop", "acme/stall"));
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 3);
+}
+
 #[test]
 fn a_base_that_cannot_be_read_is_explained() {
     if !has_git() {
