@@ -311,7 +311,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
 }
 
 /// Where a step is declared: the line of its changes if they share one, such as that of a rule.
-fn declared_at(step: &Step) -> &Origin {
+pub fn declared_at(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
     let first = origins.next().unwrap_or(&step.origin);
     let is_one = |origin: &Origin| (&origin.file, origin.line) == (&first.file, first.line);
