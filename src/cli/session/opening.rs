@@ -70,6 +70,7 @@ impl<'a> Opening<'a> {
         let base = base.map(read).transpose()?;
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
             loaded.against(&content.config.lints);
+            loaded.diagnostics.since(&content.diagnostics);
         }
         let manifests = usable(loaded, reports, cx)?;
         let mut outline = Outline::default();
