@@ -145,6 +145,9 @@ pub struct Plan {
     /// The comparison with the base of the branch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Comparison>,
+    /// How many refusals of guards are not shown, since nothing is going to be written.
+    #[serde(skip)]
+    pub guarded: usize,
     /// What rules included.
     #[serde(skip)]
     brought_in: Included,
