@@ -17,7 +17,7 @@ pub mod source;
 pub use render::Style;
 pub use source::{Place, Source};
 
-use crate::text;
+use crate::text::{self, count};
 
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -160,6 +160,31 @@ impl Diagnostics {
     /// Adds a diagnostic.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
+    }
+
+    /// Replaces the warnings that `base` has too by their number.
+    pub fn since(&mut self, base: &Self) {
+        // The folder has another name at the base, and lines move.
+        let about = |one: &Diagnostic| {
+            let file =
+                one.place.as_ref().and_then(|at| at.file.rsplit('/').next().map(str::to_owned));
+            (one.code, one.message.clone(), file)
+        };
+        let mut old: BTreeMap<_, usize> = BTreeMap::new();
+        for warning in base.0.iter().filter(|one| one.severity == Severity::Warning) {
+            *old.entry(about(warning)).or_default() += 1;
+        }
+        let all = self.len();
+        self.0.retain(|one| {
+            let left = old.get_mut(&about(one)).filter(|left| **left > 0);
+            let left = left.filter(|_| one.severity == Severity::Warning);
+            left.map(|left| *left -= 1).is_none()
+        });
+        let old = all - self.len();
+        if old > 0 {
+            let message = format!("{} from before this branch, not listed", count(old, "warning"));
+            self.push(Diagnostic::warning("base", message).help("`undrift check` lists them"));
+        }
     }
 
     /// Drops those that are not `wanted`.

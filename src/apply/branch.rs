@@ -7,9 +7,10 @@ use super::plan;
 use crate::{
     api::ApiError,
     desired::Container,
+    diff::{Refusal, Step},
     live::Live,
     observe::Observer,
-    plan::{Base, Comparison, ContainerPlan, Rest, Settings, left},
+    plan::{Base, Comparison, ContainerPlan, Drift, Rest, Settings, left},
 };
 
 /// How often the rest is planned anew. The rest may show new drift, because it lacks what was
@@ -26,7 +27,8 @@ pub struct BranchPlan {
     pub against: Comparison,
 }
 
-/// Plans `container` against `base`. Unless `heals`, drift from before the branch is excluded.
+/// Plans `container` against `base`. Drift that is only shown, or excluded, neither refuses nor
+/// blocks.
 ///
 /// # Errors
 /// [`ApiError`] if all further requests would fail too.
@@ -34,31 +36,75 @@ pub async fn plan_against(
     observer: &Observer,
     container: &Container,
     base: &Base,
-    heals: bool,
+    drift: Drift,
     live: &mut Live,
     settings: &Settings,
 ) -> Result<BranchPlan, ApiError> {
     let mut whole = plan(observer, container, live, settings).await?;
-    let against = base.label(&mut whole, container, live, settings);
-    if heals || left(&whole.steps, false).is_empty() {
-        return Ok(BranchPlan { plan: whole, rest: Rest::All, against });
-    }
-    let mut rest = Rest::of(container, &whole);
-    for _ in 0..ROUNDS {
-        let Rest::Some(declared) = &rest else { break };
-        let mut plan = plan(observer, declared, live, settings).await?;
-        // Compare the whole container, not the rest.
-        base.label(&mut plan, declared, live, settings);
-        match Rest::of(declared, &plan) {
-            Rest::All => {
-                let against = Comparison { left: left(&whole.steps, false), ..against };
-                return Ok(BranchPlan { plan, rest, against });
+    let mut against = base.label(&mut whole, container, live, settings);
+    let is_as_planned = match drift {
+        Drift::Write => {
+            against.problems.clear();
+            true
+        }
+        Drift::Show => whole.refusals.is_empty(),
+        Drift::Exclude => false,
+    };
+    let mut rest = Rest::All;
+    if !is_as_planned && !left(&whole.steps, false).is_empty() {
+        let written = written(observer, container, base, &whole, live, settings).await?;
+        let (plan, declared) = match written {
+            Some((plan, declared)) => (Some(plan), Rest::Some(declared)),
+            None => (None, Rest::Nothing),
+        };
+        if drift == Drift::Show {
+            let refusals = plan.map(|plan| plan.findings.refusals).unwrap_or_default();
+            against.refusals = std::mem::replace(&mut whole.findings.refusals, refusals);
+            let is_same = |one: &Refusal, other: &Refusal| {
+                (one.guard, &one.address) == (other.guard, &other.address)
+            };
+            let own = &whole.refusals;
+            against.refusals.retain(|one| !own.iter().any(|other| is_same(one, other)));
+        } else {
+            rest = declared;
+            against.left = left(&whole.steps, matches!(rest, Rest::Nothing));
+            match plan {
+                Some(plan) => whole = plan,
+                None => {
+                    whole.findings.steps.clear();
+                    whole.findings.refusals.clear();
+                }
             }
+        }
+    }
+    // Steps of a group or project with a problem are not applied.
+    if !whole.steps.iter().all(Step::is_drift) {
+        against.problems.clear();
+    }
+    whole.findings.problems.retain(|problem| !against.problems.contains(problem));
+    Ok(BranchPlan { plan: whole, rest, against })
+}
+
+/// The plan without drift, and the declaration for it; `None` if nothing belongs to the branch
+/// alone.
+async fn written(
+    observer: &Observer,
+    container: &Container,
+    base: &Base,
+    whole: &ContainerPlan,
+    live: &mut Live,
+    settings: &Settings,
+) -> Result<Option<(ContainerPlan, Box<Container>)>, ApiError> {
+    let mut rest = Rest::of(container, whole);
+    for _ in 0..ROUNDS {
+        let Rest::Some(declared) = rest else { break };
+        let mut plan = plan(observer, &declared, live, settings).await?;
+        // Compare the whole container, not the rest.
+        base.label(&mut plan, &declared, live, settings);
+        match Rest::of(&declared, &plan) {
+            Rest::All => return Ok(Some((plan, declared))),
             less => rest = less,
         }
     }
-    let against = Comparison { left: left(&whole.steps, true), ..against };
-    whole.findings.steps.clear();
-    whole.findings.refusals.clear();
-    Ok(BranchPlan { plan: whole, rest: Rest::Nothing, against })
+    Ok(None)
 }

@@ -25,7 +25,7 @@ use crate::{
     diff::{Shown, Step, shown_secret},
     digest::Key,
     plan::{
-        Approved, Blocked, Plan, Policy,
+        Approved, Blocked, Drift, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
     report::{
@@ -179,7 +179,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         return Err(Failure::usage("`--base` cannot be combined with a saved plan")
             .help("leave it out, or save another plan"));
     }
-    let used = Use { heals: args.heal, only_changed: false };
+    let used =
+        Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
     let session =
         Opening::of(&of_session).changing(&changes).against(base, used).open(reports, cx).await?;
     reports.record().note(|record| record.run = Some(session.run.clone()));

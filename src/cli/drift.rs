@@ -39,7 +39,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     let session = Opening::of(&args.session).from(args.live.source()).open(reports, cx).await?;
     let planned = session.plan(cx).await.map(|mut plan| {
         // Guards are only for writes, and nothing is written.
-        plan.refusals.clear();
+        plan.guarded = std::mem::take(&mut plan.refusals).len();
         session.report(&plan, (Sort::Drift, Title::Drift), exit(&args, &plan), reports, cx)
     });
     session.close().await;

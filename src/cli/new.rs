@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(value_name = "PATH")]
     path: String,
     /// Profiles that it uses, separated by commas; the later outranks the earlier
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     uses: Vec<String>,
     /// Parameter that a profile needs; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = param)]
@@ -104,7 +104,9 @@ fn document(args: &Args) -> String {
     let mut items =
         vec![Item::value("kind", Scope::Project.document()), Item::value("path", &*args.path)];
     items.extend(args.create.then(|| Item::value("create", true)));
-    items.push(Item::new("uses", Node::Value(args.uses.clone().into())));
+    if !args.uses.is_empty() {
+        items.push(Item::new("uses", Node::Value(args.uses.clone().into())));
+    }
     if !args.params.is_empty() {
         let params = args.params.iter().map(|(name, value)| (name.clone(), Json::from(&**value)));
         items.push(Item::value("params", params.collect::<Object>()));

@@ -11,7 +11,7 @@ use super::{
     session::{ChangeArgs, LiveArgs, Opening, SessionArgs, Use},
 };
 use crate::{
-    plan::{Plan, Strictness},
+    plan::{Drift, Plan, Strictness},
     report::{json::Sort, terminal::Title},
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let used = Use { heals: true, only_changed: args.changed };
+    let used = Use { drift: Drift::Show, only_changed: args.changed };
     let base = args.base.named_or_of_job(&cx.env);
     if args.changed && base.is_none() {
         return Err(Failure::usage("`--changed` needs a base to compare with")

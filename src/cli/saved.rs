@@ -144,7 +144,7 @@ impl Target {
         write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
             cx.output.tell(&format!(
-                "note: the saved plan does not tell later whether hidden values changed; {KEY_NAME} adds that\n"
+                "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));
         }
         Ok(())

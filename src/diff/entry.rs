@@ -691,7 +691,13 @@ impl<'a> Comparing<'a> {
                 shown_live(self.spec(name), live.fields.raw().get(name), self.context.names)
             }
         };
-        let after = shown_declared(field, &self.values[name], &self.values);
+        let after = match (shown_declared(field, &self.values[name], &self.values), &before) {
+            // Live rows are shown without their defaults, too.
+            (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
+                self.spec(name).map_or_else(|| rows.clone(), |of| of.without_presets(&rows)),
+            ),
+            (after, _) => after,
+        };
         Change::new(name, before, after, self.entry.fields.origin(name))
     }
 }

@@ -244,9 +244,16 @@ impl Problem {
         Self { address, code, message, help, origin }
     }
 
-    /// Whether a declared container does not exist, which `drift` reports as a difference.
+    /// Whether a declared container is not at its path, which `drift` reports as a difference.
     pub fn is_missing(&self) -> bool {
-        matches!(self.code, "missing-project" | "missing-group" | "missing-namespace")
+        let codes = [
+            "missing-project",
+            "missing-group",
+            "missing-namespace",
+            "moved-project",
+            "moved-group",
+        ];
+        codes.contains(&self.code)
     }
 }
 

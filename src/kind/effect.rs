@@ -39,7 +39,7 @@ impl Capability {
             Self::Feature("builds_access_level") => "CI/CD must be on",
             Self::Feature(_) => "the feature must be on",
             Self::Branch => "the repository must have a branch",
-            Self::People => "rules may name only who has access",
+            Self::People => "access comes before rules that may name it",
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
             Self::InPlace => {

@@ -52,7 +52,7 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 18] = [
+const WARNINGS: [&str; 19] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -71,6 +71,7 @@ const WARNINGS: [&str; 18] = [
     "reference",
     "template",
     "unknown-entry",
+    "unlisted",
 ];
 
 /// The original warnings of manifests, each with its file and its level.

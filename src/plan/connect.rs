@@ -85,7 +85,7 @@ fn handed_down(steps: &mut [Step]) {
             by_group.entry(group).or_default().push(step.address.clone());
         }
     }
-    let reason = "what is new starts as its group says";
+    let reason = "a new group or project starts with the settings of the group above";
     for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
         let earlier =
             groups_above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();

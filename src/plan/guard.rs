@@ -95,9 +95,9 @@ pub(super) fn removals(
 }
 
 /// Refuses too many removals in the whole plan.
-pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
-    let removed = steps.iter().filter(removes).count();
-    let first = steps.iter().find(removes)?;
+pub(super) fn whole(steps: &[&Step]) -> Option<Refusal> {
+    let removed = steps.iter().copied().filter(removes).count();
+    let first = steps.iter().copied().find(removes)?;
     (removed > MOST_OF_ALL).then(|| {
         let reason =
             format!("would remove {} in all; the limit is {MOST_OF_ALL}; acknowledged with `**`, so are all other removals", count(removed, "entry"));

@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Adopted, Base, Comparison, Outline, Rest, left};
+pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
 pub use guard::Limits;
@@ -145,6 +145,9 @@ pub struct Plan {
     /// The comparison with the base of the branch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Comparison>,
+    /// How many refusals of guards are not shown, since nothing is going to be written.
+    #[serde(skip)]
+    pub guarded: usize,
     /// What rules included.
     #[serde(skip)]
     brought_in: Included,
@@ -291,9 +294,10 @@ impl Plan {
         if let Some(most) = extent.limit {
             self.limit(most.get());
         }
-        self.findings.refusals.extend(guard::whole(&self.findings.steps));
-        let reach = self.brought_in.refusals(&self.findings.steps, &extent.reach);
-        self.findings.refusals.extend(reach);
+        let is_counted = |step: &&Step| !(extent.spares_drift && step.is_drift());
+        let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
+        let reach = self.brought_in.refusals(&counted, &extent.reach);
+        self.findings.refusals.extend(guard::whole(&counted).into_iter().chain(reach));
         self.in_order()
     }
 

@@ -28,11 +28,13 @@ pub struct Extent {
     pub limit: Option<NonZeroUsize>,
     /// How many containers that only a rule includes may change.
     pub reach: Limits,
+    /// Whether drift from before a branch is only shown, and so not counted by guards.
+    pub spares_drift: bool,
 }
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { limit: None, reach: Limits::REACH }
+        Self { limit: None, reach: Limits::REACH, spares_drift: false }
     }
 }
 
@@ -63,7 +65,7 @@ impl Included {
     }
 
     /// Refusals for steps that change too many included containers.
-    pub(super) fn refusals(&self, steps: &[Step], limits: &Limits) -> Vec<Refusal> {
+    pub(super) fn refusals(&self, steps: &[&Step], limits: &Limits) -> Vec<Refusal> {
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
         let mut changed: BTreeMap<_, usize> = BTreeMap::new();
         for by in paths.into_iter().filter_map(|path| self.by.get(path)) {

@@ -171,23 +171,45 @@ pub struct Canvas<'s> {
     secrets: &'s Secrets,
     out: String,
     sink: Option<Sink<'s>>,
+    lines: usize,
+    most: usize,
 }
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
     pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: None }
+        Self { style, secrets, out: String::new(), sink: None, lines: 0, most: usize::MAX }
     }
 
     /// The same, handing over its text in parts, each of whole paragraphs: plans of large
     /// organisations have many megabytes.
     pub const fn to(sink: Sink<'s>, style: Style, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, out: String::new(), sink: Some(sink) }
+        Self { style, secrets, out: String::new(), sink: Some(sink), lines: 0, most: usize::MAX }
+    }
+
+    /// An empty canvas for another part of the same text.
+    pub const fn part(&self) -> Self {
+        Self::new(self.style, self.secrets)
     }
 
     /// The style.
     pub const fn style(&self) -> Style {
         self.style
+    }
+
+    /// How many lines it has.
+    pub const fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// How many more it should get.
+    pub const fn room(&self) -> usize {
+        self.most.saturating_sub(self.lines)
+    }
+
+    /// Allows `more` lines from here, unless everything is to be shown.
+    pub const fn allow(&mut self, more: usize) {
+        self.most = if self.style.full { usize::MAX } else { self.lines + more };
     }
 
     /// Whether nothing was written yet.
@@ -210,6 +232,7 @@ impl<'s> Canvas<'s> {
     pub fn gap(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
+            self.lines += 1;
         }
         if self.out.len() > PART
             && let Some(sink) = &mut self.sink
@@ -229,6 +252,7 @@ impl<'s> Canvas<'s> {
     /// Adds text without secrets that was escaped and laid out elsewhere.
     pub fn verbatim(&mut self, text: &str) {
         self.out.push_str(text);
+        self.lines += text.lines().count();
     }
 
     /// Adds lines after a gap, if there are any.
@@ -253,6 +277,7 @@ impl<'s> Canvas<'s> {
             self.out.extend(std::iter::repeat_n(' ', indent));
             self.cells(part);
             self.out.push('\n');
+            self.lines += 1;
         }
     }
 

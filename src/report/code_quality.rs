@@ -110,7 +110,7 @@ impl List<'_> {
                 Severity::Critical
             }
             Group::Mismatch | Group::LeftOut | Group::Incomplete => Severity::Major,
-            Group::Warning => Severity::Minor,
+            Group::Drift | Group::Warning => Severity::Minor,
             Group::Acknowledged => Severity::Info,
         };
         let object = item.address.map(|address| identity_of(address, others));

@@ -1,11 +1,45 @@
-//! One line for each finding, for editors and `grep`: `file:line:col: code: message`.
+//! One line for each finding and each difference, for editors and `grep`:
+//! `file:line:col: code: message`.
 
-use super::model::{Item, Report};
-use crate::{secret::Secrets, text::escape};
+use super::model::{
+    Content, Item, Part, Report, StepItem, item::declared_at, note, step::whole, word,
+};
+use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
-/// The findings of `report`, without `secrets`; empty if there are none.
+/// The findings of `report` and the differences that it plans, without `secrets`; empty if there are
+/// none.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
-    report.items().iter().map(|item| line(item, report.manifests, secrets)).collect()
+    let items = report.items();
+    let items = items.iter().map(|item| line(item, report.manifests, secrets));
+    let is_planned = matches!(report.content(), Some(Content::Planned(_)));
+    let steps = report.steps().into_iter().filter(|_| is_planned).map(|item| of_step(&item));
+    let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
+    let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
+        let at = note.origin.as_ref();
+        let place = at.map_or_else(|| report.manifests.to_owned(), spot);
+        format!("{place}: difference: {}: {}", whole(&note.address), note::sort(&note.reason).1)
+    });
+    let differences = steps.chain(notes);
+    let differences = differences.map(|text| escape(&secrets.redact(&text)).into_owned() + "\n");
+    items.chain(differences).collect()
+}
+
+/// A step with the names of its fields.
+fn of_step(StepItem { step, part, .. }: &StepItem<'_>) -> String {
+    let changes = step.changes.iter().filter(|_| step.action == Action::Update);
+    let fields: Vec<_> = changes.map(|change| &*change.field).collect();
+    let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
+    let part = match part {
+        Part::Changes => "",
+        Part::Drift => " (drift)",
+        Part::Watched => " (watched)",
+    };
+    let (place, object) = (spot(declared_at(step)), whole(&step.address));
+    format!("{place}: {}{part}: {object}{fields}", word(step.action))
+}
+
+fn spot(origin: &Origin) -> String {
+    format!("{}:{}:{}", origin.file, origin.line, origin.column)
 }
 
 fn line(item: &Item<'_>, manifests: &str, secrets: &Secrets) -> String {
@@ -36,6 +70,11 @@ mod tests {
         shop.yaml:3:1: unknown-field: unknown field `visiblity`
         ./manifests: not-read: acme/shop#variables: variable-list: answered 403
         ./manifests: deprecated: `wiki_enabled` is deprecated
+        shop.yaml:3:1: change: acme/shop#settings: container_expiration_policy, description, issues_template, topics, visibility
+        shop.yaml:17:17: change: acme/shop#variables/MODE@*: value
+        shop.yaml:16:18: create: acme/shop#variables/TOKEN@prod/*
+        shop.yaml:21:12: remove: acme/shop#variables/OLD@*
+        shop.yaml:20:1: change: acme/shop#archived: archived
         "#);
         assert_eq!(
             written("failed").lines().next(),

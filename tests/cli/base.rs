@@ -134,6 +134,40 @@ fn a_report_labels_each_difference() {
     assert!(!text.contains("\"label") && !text.contains("\"base\""), "{text}");
 }
 
+/// A hand edit that only a guarded step reverts, and a project that was renamed by hand.
+#[test]
+fn drift_that_a_branch_did_not_cause_does_not_block_it() {
+    let Some(place) = applied() else { return };
+    for call in [
+        "project-edit id=acme/site path=page",
+        "variable-create id=acme/shop key=MORE value=9",
+        "variable-create id=acme/shop key=MANY value=9",
+        "variable-create id=acme/shop key=OTHER value=9",
+        "variable-create id=acme/shop key=LAST value=9",
+    ] {
+        let call = format!("call {call} --sandbox --yes");
+        assert_eq!(place.exit_code(&call), 0, "{call}: {}", place.run(&call));
+    }
+    assert_eq!(place.exit_code("plan --sandbox"), 4, "without a base they count");
+    let drift = place.run("drift --sandbox");
+    assert!(drift.contains("to revert it, acknowledge what `undrift plan` refuses"), "{drift}");
+    assert_eq!(place.exit_code("drift --sandbox"), 2, "a renamed project is a difference");
+    place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
+    let story = [
+        "plan --sandbox --base HEAD",
+        "plan --sandbox --base HEAD --out concise",
+        "apply --sandbox --base HEAD --yes",
+    ]
+    .map(|arguments| place.run(arguments));
+    insta::assert_snapshot!(story.join("\n"));
+    assert_eq!(place.exit_code("apply --sandbox --base HEAD --heal --yes"), 4);
+    // What the branch itself causes blocks it.
+    place.write("shop.yaml", &SHOP.replace("settings: {", "settings: {visibility: public, "));
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
+    place.write("shop.yaml", &SHOP.replace("acme/shop", "acme/stall"));
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 3);
+}
+
 #[test]
 fn a_base_that_cannot_be_read_is_explained() {
     if !has_git() {
@@ -267,6 +301,22 @@ fn a_branch_cannot_lift_its_own_limits() {
     std::fs::remove_file(place.path().join("ack.yaml")).unwrap();
     assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
     assert_eq!(place.exit_code("plan --sandbox --base none"), 0);
+}
+
+#[test]
+fn only_warnings_that_the_base_does_not_have_are_listed() {
+    let Some(place) = applied() else { return };
+    let old = |text: &str| text.replace("settings: {", "settings: {wiki_enabled: true, ");
+    place.write("site.yaml", &old(SITE));
+    git(&place, "commit -qam old");
+    place.write("shop.yaml", &old(SHOP).replace("merge_method: merge", "merge_method: ff"));
+    let text = place.run("plan --sandbox --base HEAD --out concise");
+    assert!(text.contains("shop.yaml:3:12: deprecated"), "{text}");
+    assert!(!text.contains("site.yaml:3:12: deprecated"), "{text}");
+    assert!(text.contains("1 warning from before this branch, not listed"), "{text}");
+    let page = place.run("plan --sandbox --base HEAD --out html");
+    let at = |word: &str| page.find(word).unwrap_or_else(|| panic!("{word}: {page}"));
+    assert!(at("<h2>Changes") < at("<h2>Warnings"), "{page}");
 }
 
 #[test]

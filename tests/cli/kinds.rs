@@ -604,3 +604,29 @@ unlisted: {guards: delete}
     }
     ended(0, run("plan out --exit-code"));
 }
+
+#[test]
+fn approval_diff_shows_a_default() {
+    let seed = "tier: premium
+groups:
+  - {path: acme, visibility: internal, members: [{user: root, access_level: owner}]}
+  - {path: other, visibility: internal}
+projects: [{path: acme/shop, branches: [main], settings: {visibility: internal}}]
+";
+    let shop = "kind: Project
+path: acme/shop
+shares: [{group: other, group_access: developer}]
+protected_environments:
+  - name: production
+    deploy_access_levels: [{access_level: maintainer}]
+    approval_rules: [{group: other, required_approvals: 1}, {access_level: maintainer, required_approvals: 2}]
+";
+    let place = Place::new().file("sandbox.yaml", seed).file("shop.yaml", shop);
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
+    place.write("shop.yaml", &shop.replace("required_approvals: 2", "required_approvals: 3"));
+    let text = place.run("plan --sandbox");
+    let rows = |number: u8| {
+        format!("[{{group: other}}, {{access_level: maintainer, required_approvals: {number}}}]")
+    };
+    assert!(text.contains(&format!("{} → {}", rows(2), rows(3))), "{text}");
+}

@@ -1,6 +1,8 @@
 //! Machine-readable reports: every run leaves its own, with its final state.
 #![cfg(all(unix, feature = "sandbox"))]
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use crate::{
@@ -342,4 +344,49 @@ fn no_output_is_written_over_a_manifest() {
     }
     assert!(!place.path().join("s.db").exists(), "nothing was begun");
     insta::assert_snapshot!(said);
+}
+
+/// Projects with one rule, whose values name each of them; some are archived.
+fn ruled(rule: &str, document: impl Fn(usize) -> String) -> Place {
+    let mut seed =
+        "groups: [{path: acme, members: [{user: root, access_level: owner}]}]\nprojects:\n"
+            .to_owned();
+    let mut manifests = format!("kind: Defaults\nfor: Project\nmatch: {{path: 'acme/**'}}\n{rule}");
+    for n in 0..40 {
+        let archived = if n % 8 == 0 { "archived: true" } else { "" };
+        let _ = writeln!(
+            seed,
+            "  - {{path: acme/p{n}, settings: {{visibility: private}}, {archived}}}"
+        );
+        let _ =
+            write!(manifests, "---\nkind: Project\npath: acme/p{n}\n{archived}\n{}", document(n));
+    }
+    Place::new().file("sandbox.yaml", &seed).file("m.yaml", &manifests)
+}
+
+#[test]
+fn what_one_declaration_does_to_many_projects_is_shown_once() {
+    let rule = "settings: {description: {text: 'Service {name}'}}\nvariables: [{key: URL, value: {text: 'https://{name}.example'}}]\n";
+    let place = ruled(rule, |_| String::new());
+    insta::assert_snapshot!(place.run("plan --sandbox"));
+    let markdown = place.run("plan --sandbox --out markdown");
+    assert!(markdown.contains("and the same, with other values, in 34 others"), "{markdown}");
+    let page = place.run("plan --sandbox --out html");
+    assert_eq!(page.matches("<article").count(), 1, "{page}");
+    let json = place.run("plan --sandbox --out json");
+    assert_eq!(json.matches("\"Service p").count(), 35, "it keeps each value");
+}
+
+#[test]
+fn a_plan_has_at_most_sixty_lines_unless_all_are_asked_for() {
+    let place = ruled("settings: {merge_method: ff}\n", |n| {
+        format!(
+            "settings: {{ci_config_path: ci-{n}.yml}}\nlabels: [{{name: l{n}, color: '#000000'}}]\n"
+        )
+    });
+    let lines = |arguments: &str| place.run(arguments).lines().count();
+    let most = lines("plan --sandbox");
+    assert!((30..=64).contains(&most), "{most}: {}", place.run("plan --sandbox"));
+    assert!(place.run("plan --sandbox").contains("--full lists them"));
+    assert!(lines("plan --sandbox --full") > 200);
 }

@@ -10,7 +10,7 @@ use undrift::{
     apply::{self, Apply, BranchPlan},
     desired::{Acknowledgement, Container, Desired},
     diff::{Change, Label, Step},
-    plan::{Base, Comparison, Plan, Policy, Rest},
+    plan::{Base, Comparison, Drift, Plan, Policy, Rest},
     sandbox::Profile,
 };
 
@@ -22,11 +22,12 @@ use crate::{
 /// A plan against a base, and the declarations without excluded parts.
 async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -> (Plan, Desired) {
     let (observer, settings) = world.connect(head).await.unwrap();
+    let drift = if heals { Drift::Write } else { Drift::Exclude };
     let found = Mutex::new((Plan::default(), Comparison::default(), Vec::new()));
     let containers: Vec<_> = head.containers.iter().collect();
     let each = async |container: &Container, mut live| {
         let BranchPlan { plan, rest, against } =
-            apply::plan_against(&observer, container, base, heals, &mut live, &settings).await?;
+            apply::plan_against(&observer, container, base, drift, &mut live, &settings).await?;
         let mut found = found.lock().unwrap();
         found.0.add(container, plan, live);
         found.1.extend(against);

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::{Context, environment::Environment, exit::Failure};
 use crate::{
     desired::Desired,
-    diagnostic::{Diagnostic, Severity},
+    diagnostic::{Diagnostic, Diagnostics, Severity},
     manifest::{self, Config, Includes, Loaded, Options, Surroundings, folder_of},
     text::escape,
 };
@@ -86,6 +86,8 @@ pub(in crate::cli) struct Content {
     pub(in crate::cli) includes: Option<Includes>,
     /// Their `undrift.yaml`.
     pub(in crate::cli) config: Config,
+    /// Their faults: warnings.
+    pub(in crate::cli) diagnostics: Diagnostics,
     /// Their files, kept until they are no longer needed.
     _files: Option<TempDir>,
 }
@@ -116,7 +118,7 @@ impl Request {
                 return Err(Failure::usage(message).help(help));
             }
             let warning = Diagnostic::warning("base", message).help(help);
-            let warnings = [warning].into_iter().collect::<crate::diagnostic::Diagnostics>();
+            let warnings = [warning].into_iter().collect::<Diagnostics>();
             cx.output.tell_faults(&warnings);
         }
         Ok(Found { revision: self.revision, content })
@@ -165,8 +167,8 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Error> {
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
         return Err(Error::new(message, help));
     };
-    let (includes, config) = (loaded.includes, loaded.config);
-    Ok(Content { desired, includes, config, _files: Some(folder) })
+    let Loaded { includes, config, diagnostics, .. } = loaded;
+    Ok(Content { desired, includes, config, diagnostics, _files: Some(folder) })
 }
 
 /// A fault on one line, with its file.

@@ -16,7 +16,7 @@ use crate::{
     desired::{Acknowledgement, Desired, Roster},
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
-    plan::{self, Extent, Holds, Limits, Outline},
+    plan::{self, Drift, Extent, Holds, Limits, Outline},
     report::Run,
     secret::Secrets,
 };
@@ -64,12 +64,13 @@ impl<'a> Opening<'a> {
         let mut loaded = manifest::load(dir, &around);
         self.args.select.without_others(&mut loaded);
         let read = |(base, used): (base::Request, Use)| {
-            base.read(dir, &around, !used.heals, cx).map(|found| (found, used))
+            base.read(dir, &around, used.drift == Drift::Exclude, cx).map(|found| (found, used))
         };
         let base = self.base.take().filter(|_| loaded.desired.is_some());
         let base = base.map(read).transpose()?;
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
             loaded.against(&content.config.lints);
+            loaded.diagnostics.since(&content.diagnostics);
         }
         let manifests = usable(loaded, reports, cx)?;
         let mut outline = Outline::default();
@@ -224,7 +225,7 @@ impl Connected {
             today,
             observer,
             settings,
-            extent: Extent { limit: opening.changes.limit, reach },
+            extent: Extent { limit: opening.changes.limit, reach, spares_drift: false },
             ahead: opening.args.connect.in_flight(&config).most(),
             run,
             taking: through.taking,

@@ -16,15 +16,15 @@ use crate::{
     diff::Problem,
     live::Live,
     manifest::Config,
-    plan::{Base, Comparison, Limits, Outline, Plan, Rest},
+    plan::{Base, Comparison, Drift, Limits, Outline, Plan, Rest},
     selection::Selection,
 };
 
 /// How a session uses a base.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Use {
-    /// Whether differences from before the branch are planned too.
-    pub(in crate::cli) heals: bool,
+    /// What it does with differences from before the branch.
+    pub(in crate::cli) drift: Drift,
     /// Whether only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
 }
@@ -34,7 +34,7 @@ pub(super) struct Compared {
     base: Base,
     config: Config,
     acknowledgements: Vec<Acknowledgement>,
-    heals: bool,
+    drift: Drift,
     /// The comparison so far.
     against: Mutex<Comparison>,
     /// The declarations without excluded parts, by path.
@@ -74,6 +74,7 @@ impl Session {
         let (removals, reach) = limits(&config);
         self.settings.limits = stricter(self.settings.limits, removals);
         self.extent.reach = stricter(self.extent.reach, reach);
+        self.extent.spares_drift = used.drift == Drift::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
         let gone = base.gone(&outline, moves).into_iter();
@@ -96,7 +97,7 @@ impl Session {
             base,
             config,
             acknowledgements,
-            heals: used.heals,
+            drift: used.drift,
             against: Mutex::new(against),
             rests: Mutex::default(),
         });
@@ -130,7 +131,7 @@ impl Compared {
     ) -> Result<crate::plan::ContainerPlan, ApiError> {
         let (observer, settings) = (&session.observer, &session.settings);
         let planned =
-            apply::plan_against(observer, container, &self.base, self.heals, live, settings);
+            apply::plan_against(observer, container, &self.base, self.drift, live, settings);
         let BranchPlan { mut plan, rest, against } = planned.await?;
         plan.findings.problems.extend(outside(&self.config, container));
         self.against.lock().unwrap_or_else(PoisonError::into_inner).extend(against);

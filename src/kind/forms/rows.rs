@@ -100,6 +100,18 @@ impl Spec {
         Json::Object(fields.collect())
     }
 
+    /// Declared rows without the further values that are defaults; other values as they are.
+    pub fn without_presets(&self, declared: &Json) -> Json {
+        let mut declared = declared.clone();
+        let is_more = |name: &str, value: &Json| {
+            self.part(name).is_none_or(|part| part.preset.as_ref() != Some(value))
+        };
+        let rows = declared.as_array_mut().into_iter().flatten();
+        rows.filter_map(Json::as_object_mut)
+            .for_each(|row| row.retain(|name, value| is_more(name, value)));
+        declared
+    }
+
     /// Rows in the form of requests.
     pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, Unable> {
         let row = |row: &Json| {

@@ -13,7 +13,7 @@ use crate::{
         read::document::{Part, Sound, State, identity},
     },
     origin::Origin,
-    text::{alternatives, plural},
+    text::{alternatives, plural, with_article},
     value::{Fields, Json},
 };
 
@@ -286,7 +286,7 @@ impl Check<'_> {
             });
             let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value.clone());
             let is_other = is_named && !on_service && url(entry) != url(&entries[first]);
-            let message = format!("a {} that is declared twice", of.noun);
+            let message = format!("{} that is declared twice", with_article(of.noun));
             let spots = |entry: &Entry| identity.first().map(|name| spot(entry, name));
             let spelled = |entry: &Entry| {
                 let names = identity.iter().filter_map(|name| entry.fields.get(name));

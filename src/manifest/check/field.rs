@@ -282,7 +282,7 @@ impl Check<'_> {
         if field.value.plain().is_some_and(|value| has_wrong_path(&spec.schema, value)) {
             let message = format!("`{}` must be a full path, as in `acme/team`", spec.name);
             let wrong = self.faults.error("path", message, Spot::value(&field.origin));
-            wrong.help("leave the address of the service and an `@` away, and write the path in addresses, not the name");
+            wrong.help("write the path as in its URL, without the service before it: no display name, and no `@`");
         }
     }
 

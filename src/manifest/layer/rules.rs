@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -20,7 +20,7 @@ use crate::{
         read::document::{Body, Container, Holds, Rule, Uses},
     },
     origin::{Origin, Sourced},
-    text::{alternatives, nearest},
+    text::{alternatives, count, nearest},
     value::Value,
 };
 
@@ -47,8 +47,8 @@ pub(super) const FEW: usize = 10;
 pub(super) struct Known {
     pub(super) rule: Rule,
     is_used: AtomicBool,
-    /// The sections of its `unlisted` that are declared where the rule applies.
-    declared: BTreeMap<&'static str, AtomicBool>,
+    /// The sections of its `unlisted`: where it applies, how many declare them, and how many do not.
+    declared: BTreeMap<&'static str, [AtomicUsize; 2]>,
     /// Its parameters that are used where it applies.
     params: BTreeMap<Arc<str>, AtomicBool>,
 }
@@ -100,7 +100,10 @@ impl Rules {
             }
         }
         let known = |rule: Rule| {
-            let declares = |name| AtomicBool::new(name == PROJECTS || rule.body.has(name));
+            let declares = |name| {
+                let is_declared = name == PROJECTS || rule.body.has(name);
+                [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)]
+            };
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
             let (declared, params) = (declared.collect(), params.collect());
@@ -337,8 +340,10 @@ impl Rules {
     pub(super) fn count(&self, layers: &Layers<'_>, body: &Body) {
         for known in layers.indices.iter().map(|at| &self.rules[*at]) {
             known.is_used.store(true, Ordering::Relaxed);
-            let declared = known.declared.iter().filter(|(name, _)| body.has(name));
-            declared.for_each(|(_, is_declared)| is_declared.store(true, Ordering::Relaxed));
+            for (name, [with, without]) in &known.declared {
+                let number = if *name == PROJECTS || body.has(name) { with } else { without };
+                number.fetch_add(1, Ordering::Relaxed);
+            }
             for (_, is_used) in known.params.iter().filter(|(name, _)| layers.uses(name, body)) {
                 is_used.store(true, Ordering::Relaxed);
             }
@@ -402,12 +407,22 @@ impl Rules {
             for (name, _) in unused.filter(|_| is_clean && !rule.includes) {
                 idle_param(name, &rule.body.params[name].origin, &[], faults);
             }
-            for (name, _) in declared.iter().filter(|(_, seen)| !seen.load(Ordering::Relaxed)) {
-                let message =
-                    format!("`unlisted` names `{name}`, which nothing declares where this holds");
+            for (name, numbers) in declared {
+                let [with, without] = numbers.each_ref().map(|all| all.load(Ordering::Relaxed));
                 let at = Spot::key(&rule.body.unlisted[name].origin);
-                let idle = faults.error("unlisted", message, at);
-                idle.help(format!("write `{name}: []` if there are to be none"));
+                if with == 0 {
+                    let message = format!(
+                        "`unlisted` names `{name}`, which nothing declares where this holds"
+                    );
+                    let idle = faults.error("unlisted", message, at);
+                    idle.help(format!("write `{name}: []` if there are to be none"));
+                } else if without > 0 {
+                    let all = count(with + without, rule.scope.noun());
+                    let message =
+                        format!("`unlisted` does nothing in {without} of {all}: no `{name}` there");
+                    let idle = faults.warning("unlisted", message, at);
+                    idle.help(format!("write `{name}: []` beside it to compare all of them"));
+                }
             }
         }
     }

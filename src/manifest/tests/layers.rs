@@ -416,6 +416,10 @@ fn faults_between_documents_are_reported_once() {
             "archived: false\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: delete}\n",
             vec!["unlisted: `unlisted` names `variables`, which nothing declares where this holds"],
         ),
+        (
+            "variables: []\n---\nkind: Defaults\nmatch: {path: acme/*}\nunlisted: {variables: fail}\n---\nkind: Project\npath: acme/site\n",
+            vec!["unlisted: `unlisted` does nothing in 1 of 2 projects: no `variables` there"],
+        ),
         ("params: {path: x, a b: y}\n", vec!["params: a parameter cannot have this name"; 2]),
         (
             "variables: [{key: A, state: unmanaged, value: x}]\n",

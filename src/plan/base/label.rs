@@ -50,6 +50,11 @@ pub(super) const fn is_left(label: Option<Label>) -> bool {
     matches!(label, Some(Label::Drift | Label::Unknown))
 }
 
+/// Whether a container has the same path, and the same former ones, on the branch and at the base.
+pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
+    base.former().eq(head.former()) && base.path.eq_ignore_ascii_case(&head.path)
+}
+
 /// A container on the branch and at the base.
 struct Pair<'p> {
     head: &'p Container,
@@ -74,9 +79,7 @@ impl Pair<'_> {
             // Whether it is renamed, moved or restored depends on the live state; who asks for it,
             // on the declarations.
             Action::Update if step.address.section.is_none() => {
-                let is_as_before = self.declared.former().eq(self.head.former())
-                    && self.declared.path.eq_ignore_ascii_case(&self.head.path);
-                let is_drift = twin.is_some() && is_as_before;
+                let is_drift = twin.is_some() && is_in_place(self.declared, self.head);
                 set(step, if is_drift { Label::Drift } else { Label::Change });
             }
             Action::Update => self.label_fields(step, twin),

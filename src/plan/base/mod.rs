@@ -22,7 +22,7 @@ use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
     address::Address,
     desired::{Container, DeclaredSection, Moves, meaning},
-    diff::{Label, Step},
+    diff::{Label, Problem, Refusal, Step},
     kind::forms,
     kinds,
     live::Live,
@@ -65,9 +65,26 @@ pub struct Comparison {
     /// What apply excludes because the branch did not ask for it; not among the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Step>,
+    /// What guards would refuse of drift that is only shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+    /// Problems that the base has too, of groups and projects without a step of the branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
     /// How many groups and projects were not read, because branch and base declare the same for
     /// them.
     pub unchanged: usize,
+}
+
+/// What a run does with drift from before the branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// Exclude it.
+    Exclude,
+    /// Write it.
+    Write,
+    /// Show it, and write nothing.
+    Show,
 }
 
 /// An object that the branch declares as it is live, and the base does not.
@@ -107,12 +124,16 @@ impl Comparison {
         self.already.extend(other.already);
         self.removed.extend(other.removed);
         self.left.extend(other.left);
+        self.refusals.extend(other.refusals);
+        self.problems.extend(other.problems);
     }
 
     /// Sorts everything, so that the order does not depend on which container was read first.
     pub(super) fn sort(&mut self) {
         self.already.sort();
         self.removed.sort();
+        self.refusals.sort();
+        self.problems.sort();
         self.left.sort_by(|a, b| a.address.path.cmp(&b.address.path));
     }
 }
@@ -153,14 +174,25 @@ impl Base {
         let Self::Known(base) = self else {
             return label::label(plan, declared, &Side::Unknown, &settings.caller);
         };
-        let Some(own) = find(&base.all, declared).and_then(|own| comparable(own, declared)) else {
+        let before = find(&base.all, declared);
+        let before = before.and_then(|before| Some((before, comparable(before, declared)?)));
+        let Some((before, own)) = before else {
             return label::label(plan, declared, &Side::Nothing, &settings.caller);
         };
         let would = container(&own, live, settings);
-        let against = label::label(plan, declared, &Side::Declared(&own, &would), &settings.caller);
+        let mut against =
+            label::label(plan, declared, &Side::Declared(&own, &would), &settings.caller);
         // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
             label::with_its_creation(&mut plan.findings.steps);
+        }
+        if label::is_in_place(before, declared) {
+            let about = |problem: &Problem| {
+                (problem.address.clone(), problem.code, problem.message.clone())
+            };
+            let known: BTreeSet<_> = would.problems.iter().map(about).collect();
+            let is_known = |problem: &&Problem| known.contains(&about(problem));
+            against.problems = plan.problems.iter().filter(is_known).cloned().collect();
         }
         against
     }

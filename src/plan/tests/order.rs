@@ -185,7 +185,7 @@ fn narrower_visibility_precedes_a_move() {
 /// Whom a rule names is a member first, and until the rule is gone.
 #[test]
 fn a_rule_follows_new_members_and_precedes_removed_ones() {
-    let reason = "rules may name only who has access";
+    let reason = "access comes before rules that may name it";
     let rule = step("acme/shop#protected_branches/main", Action::Update, vec![]);
     let comes = step("acme/shop#members/alice", Action::Create, access(3, 0, 30));
     let goes = step("acme/shop#members/bob", Action::Update, access(2, 30, 0));

@@ -27,7 +27,7 @@ fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
 #[test]
 fn a_rule_that_exceeds_its_reach_is_refused() {
     let refused = |all: usize, changed: usize, reach: Limits| {
-        let plan = plan_with(all, changed, &Extent { reach, limit: None });
+        let plan = plan_with(all, changed, &Extent { reach, ..Extent::default() });
         assert_eq!(plan.counts().projects, changed + 1);
         plan.refusals.first().map(|refusal| refusal.reason.clone())
     };

@@ -50,7 +50,9 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     );
     header(&mut page, report, &steps, ink);
     page += "<main>\n";
-    items(&mut page, &report.items(), ink);
+    let all = report.items();
+    let warnings = all.partition_point(|item| item.group < Group::Warning);
+    items(&mut page, &all[..warnings], ink);
     if !steps.is_empty() {
         page += &filters(&steps);
     }
@@ -58,6 +60,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     for part in Part::ALL {
         steps::part(&mut page, &steps, part, unfold && part != Part::Drift, ink);
     }
+    items(&mut page, &all[warnings..], ink);
     notes(&mut page, report, ink);
     page += "</main>\n";
     page += &format!("<script>{SCRIPT}</script>\n</body>\n</html>\n");
@@ -173,7 +176,7 @@ fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) 
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
-    steps::also(page, &count(others.len(), "more place"), &others, ink);
+    steps::also(page, "the same", &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
 }
 

@@ -50,7 +50,7 @@ pub(super) fn part(
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
     for folded in all {
-        let aside = folded.aside();
+        let (aside, alike) = (folded.aside(), folded.alike());
         let Folded { steps, others, .. } = folded;
         let times = match others.len() {
             0 => String::new(),
@@ -65,7 +65,7 @@ pub(super) fn part(
             *page += &format!("<p class=\"remark\">{aside}</p>\n");
         }
         let noun = format!("more {}", steps[0].step.scope.noun());
-        also(page, &count(others.len(), &noun), &others, ink);
+        also(page, alike, &count(others.len(), &noun), &others, ink);
         for Piece { item, .. } in steps {
             step(page, &item, unfolded, &numbers, ink);
         }
@@ -75,11 +75,17 @@ pub(super) fn part(
 }
 
 /// Other objects with the same content, folded, if there are any.
-pub(super) fn also(page: &mut String, title: &str, others: &[impl AsRef<str>], ink: Ink<'_>) {
+pub(super) fn also(
+    page: &mut String,
+    alike: &str,
+    title: &str,
+    others: &[impl AsRef<str>],
+    ink: Ink<'_>,
+) {
     if others.is_empty() {
         return;
     }
-    *page += &format!("<details class=\"alike\"><summary>the same in {title}</summary>\n<ul>\n");
+    *page += &format!("<details class=\"alike\"><summary>{alike} in {title}</summary>\n<ul>\n");
     for other in others {
         *page += &format!("<li><code>{}</code></li>\n", ink.text(other.as_ref()));
     }

@@ -138,7 +138,7 @@ fn listed(item: &Item<'_>, others: &[&Item<'_>], help: Option<&str>, ink: Ink<'_
         text += &format!(" at {}", ink.code(&place));
     }
     let abouts: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
-    text += &also(&abouts, ink);
+    text += &also("the same", &abouts, ink);
     if let Some(help) = help {
         text += &format!("\\\n  {}", ink.code(help));
     }
@@ -188,10 +188,11 @@ fn changes<'a>(
     let (mut left, mut texts) = (0, Vec::new());
     for folded in all {
         let aside = folded.aside().map(|more| format!(" ({more})")).unwrap_or_default();
+        let alike = folded.alike();
         let Folded { steps, others, .. } = folded;
         let columns = Columns::of(&steps);
         let path = ink.code(&steps[0].step.address.path);
-        let head = format!("{path}{aside}{}\n\n{}", also(&others, ink), columns.head());
+        let head = format!("{path}{aside}{}\n\n{}", also(alike, &others, ink), columns.head());
         let rows: Vec<_> =
             steps.into_iter().flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
         left += page.list(&head, rows.into_iter(), "\n");
@@ -201,11 +202,11 @@ fn changes<'a>(
 }
 
 /// Other objects with the same content.
-fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
+fn also(alike: &str, others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
-    format!(", and the same in {}: {}", count(others.len(), "other"), first_of(others, ink))
+    format!(", and {alike} in {}: {}", count(others.len(), "other"), first_of(others, ink))
 }
 
 /// The first of `names`, and the number of the others.
@@ -336,7 +337,7 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
 /// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let line = |step: &Step, others: &[&str]| {
-        let others = also(others, ink);
+        let others = also("the same", others, ink);
         let after = firsts(step).into_iter().map(move |(reason, firsts)| {
             let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
             let address = ink.code(&step.address.to_string());

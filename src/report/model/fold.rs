@@ -1,11 +1,13 @@
-//! Groups what many groups and projects have in common: equal changes, and equal faults.
+//! Groups what many groups and projects have in common: equal changes, changes from one declaration,
+//! and equal faults.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    diff::{Action, Change, Step},
+    diff::{Action, Change, Shown, Step},
     digest,
     text::count,
+    value::Json,
 };
 
 use super::step::{firsts, remarks, tail};
@@ -42,11 +44,18 @@ pub struct Folded<'s, T> {
     pub steps: Vec<Piece<'s, T>>,
     /// The paths of the others.
     pub others: Vec<&'s str>,
+    /// Whether the others have other values, from the same declaration.
+    pub differs: bool,
     /// How many other steps and fields of the first one are shown with those of others.
     pub shared: usize,
 }
 
 impl<T> Folded<'_, T> {
+    /// What the others have.
+    pub const fn alike(&self) -> &'static str {
+        if self.differs { "the same, with other values," } else { "the same" }
+    }
+
     /// That the group or project has more changes, which are shown with those of others.
     pub fn aside(&self) -> Option<String> {
         let changes = || count(self.shared, "more change");
@@ -109,25 +118,31 @@ pub fn by_container<'s, T: Copy>(
         parts.into_iter().map(piece)
     };
     let each = all.chunk_by(|a, b| path(a) == path(b));
-    let each: Vec<Vec<_>> = each.map(|items| items.iter().flat_map(pieces).collect()).collect();
+    let mut each: Vec<Vec<_>> = each.map(|items| items.iter().flat_map(pieces).collect()).collect();
+    let alike = holders(&each);
+    for (key, piece) in each.iter_mut().flatten().filter(|(key, _)| alike[key].len() < FOLD_FROM) {
+        *key = by_declaration(of(piece.item), &piece.changes).unwrap_or(*key);
+    }
     let holders = holders(&each);
     let paths: Vec<_> = each.iter().map(|pieces| &*pieces[0].1.step.address.path).collect();
     let mut shown = Vec::new();
     for (at, pieces) in each.iter().enumerate() {
-        let pieces = pieces.iter().map(|(key, piece)| (piece, &*holders[key]));
+        let pieces =
+            pieces.iter().map(|(key, piece)| (piece, &*holders[key], !alike.contains_key(key)));
         let (shared, own): (Vec<_>, Vec<_>) =
-            pieces.partition(|(_, holders)| fold != Fold::Nothing && holders.len() >= FOLD_FROM);
+            pieces.partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= FOLD_FROM);
         let number = shared.len();
-        let first: Vec<_> = shared.into_iter().filter(|(_, holders)| holders[0] == at).collect();
+        let first: Vec<_> = shared.into_iter().filter(|(_, holders, _)| holders[0] == at).collect();
         // What the same groups and projects have is shown together.
-        for together in gathered(&first, |(_, holders)| *holders) {
-            let others = together[0].1[1..].iter().map(|other| paths[*other]).collect();
-            let steps = joined(together.into_iter().map(|(piece, _)| *piece));
-            shown.push(Folded { steps, others, shared: 0 });
+        for together in gathered(&first, |(_, holders, differs)| (*holders, *differs)) {
+            let (_, holders, differs) = together[0];
+            let others = holders[1..].iter().map(|other| paths[*other]).collect();
+            let steps = joined(together.into_iter().map(|(piece, ..)| *piece));
+            shown.push(Folded { steps, others, differs: *differs, shared: 0 });
         }
         if !own.is_empty() {
-            let steps = joined(own.into_iter().map(|(piece, _)| piece));
-            shown.push(Folded { steps, others: Vec::new(), shared: number });
+            let steps = joined(own.into_iter().map(|(piece, ..)| piece));
+            shown.push(Folded { steps, others: Vec::new(), differs: false, shared: number });
         }
     }
     shown
@@ -164,6 +179,27 @@ fn key((step, outcome): (&Step, Option<&str>), changes: &[&Change]) -> Key {
         let Change { field, before, after, label, .. } = change;
         format!("{field:?} {before:?} {after:?} {label:?}")
     });
+    key_of((step, outcome), fields)
+}
+
+/// The same for changes whose declarations are at the same places: each group or project has its own
+/// values, such as `{name}`. What a removal loses is not put together.
+fn by_declaration((step, outcome): (&Step, Option<&str>), changes: &[&Change]) -> Option<Key> {
+    let shape = |side: &Shown| {
+        let is_blank = |value: &Json| value.is_null() || value == "";
+        (std::mem::discriminant(side), matches!(side, Shown::Value(value) if is_blank(value)))
+    };
+    let fields = changes.iter().map(|change| {
+        let Change { field, before, after, label, origin } = change;
+        let at = origin.as_ref().unwrap_or(&step.origin);
+        let sides = (shape(before), shape(after));
+        format!("{field:?} {sides:?} {label:?} {}:{}:{}", at.file, at.line, at.column)
+    });
+    let is_declared = step.action != Action::Delete && !changes.is_empty();
+    is_declared.then(|| key_of((step, outcome), fields))
+}
+
+fn key_of((step, outcome): (&Step, Option<&str>), fields: impl Iterator<Item = String>) -> Key {
     let fields = fields.collect::<Vec<_>>().join("\n");
     let about = (step.scope, tail(&step.address), step.action, step.label, outcome);
     // The group that an object is in has the same part in each.

@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     desired::Guard,
     diagnostic::{Diagnostic, Place, Severity},
-    diff::{Refusal, Step},
+    diff::{Problem, Refusal, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
     report::json::Outcomes,
@@ -39,6 +39,8 @@ pub enum Group {
     LeftOut,
     /// Something could not be read.
     Incomplete,
+    /// A refusal or a problem of drift, which does not block a branch.
+    Drift,
     /// A manifest should be changed.
     Warning,
 }
@@ -56,13 +58,14 @@ impl Group {
             Self::Mismatch => "Not as declared after the run",
             Self::LeftOut => "Left out",
             Self::Incomplete => "Could not be read; nothing is planned there",
+            Self::Drift => "Problems of drift; they do not block this branch",
             Self::Warning => "Warnings about the manifests",
         }
     }
 
     /// Whether it prevents the result that the run was for.
     pub const fn is_bad(self) -> bool {
-        !matches!(self, Self::Acknowledged | Self::Warning)
+        !matches!(self, Self::Acknowledged | Self::Drift | Self::Warning)
     }
 }
 
@@ -194,11 +197,11 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
         Item { refusal: None, ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin))) }
     });
     let refusals = plan.refusals.iter().map(|refusal| refused(Group::Refused, refusal));
-    let problems = plan.problems.iter().map(|problem| {
-        Item::new(Group::Problem, problem.code, &problem.message)
-            .of(&problem.address)
-            .at(Some(&problem.origin))
-            .help(problem.help.as_deref())
+    let problems = plan.problems.iter().map(|problem| of_problem(Group::Problem, problem));
+    let of_drift = plan.base.iter().flat_map(|base| {
+        let refusals = base.refusals.iter();
+        let refusals = refusals.map(|of| Item { refusal: None, ..refused(Group::Drift, of) });
+        refusals.chain(base.problems.iter().map(|problem| of_problem(Group::Drift, problem)))
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
         Item::new(Group::Incomplete, "not-read", with_request_id(&scope.reason))
@@ -206,7 +209,7 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
             .help(scope.reason.help.as_deref())
             .common(gist(&scope.reason, &scope.address))
     });
-    acknowledged.chain(refusals).chain(problems).chain(incomplete).collect()
+    acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(of_drift).collect()
 }
 
 /// What refusals have in common that one acknowledgement accepts: the guard and the section. Each
@@ -232,6 +235,13 @@ pub fn acknowledgement<'r>(first: &Refusal, others: impl Iterator<Item = &'r Ref
     };
     let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
     format!("{}:{glob}{section}", first.guard)
+}
+
+fn of_problem(group: Group, problem: &Problem) -> Item<'_> {
+    Item::new(group, problem.code, &problem.message)
+        .of(&problem.address)
+        .at(Some(&problem.origin))
+        .help(problem.help.as_deref())
 }
 
 fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
@@ -301,7 +311,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
 }
 
 /// Where a step is declared: the line of its changes if they share one, such as that of a rule.
-fn declared_at(step: &Step) -> &Origin {
+pub fn declared_at(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
     let first = origins.next().unwrap_or(&step.origin);
     let is_one = |origin: &Origin| (&origin.file, origin.line) == (&first.file, first.line);

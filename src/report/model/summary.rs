@@ -47,6 +47,9 @@ pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
 /// What to do about drift.
 fn next(plan: &Plan) -> Option<Line> {
     let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
+        (false, _) if plan.guarded > 0 => {
+            "`undrift absorb ADDRESS` declares it; to revert it, acknowledge what `undrift plan` refuses"
+        }
         (false, _) => "`undrift apply` reverts it, or `undrift absorb ADDRESS` declares it",
         (true, false) => "`undrift absorb ADDRESS` declares it",
         (true, true) => return None,
@@ -64,7 +67,7 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
         let so = if plan.is_refused() {
             "a guard refuses the run as a whole"
         } else if plan.is_mostly_broken() {
-            "so many that nothing will be applied: mend what they have in common, or use `--only`"
+            "too many to apply anything; fix what they have in common, or use `--only`"
         } else {
             "each leaves out its group or project"
         };
@@ -103,7 +106,9 @@ fn nothing(plan: &Plan, title: Title) -> Line {
         (_, true) if unchanged > 0 => {
             let differ = if unchanged == 1 { "differs" } else { "differ" };
             let all = of_all(plan);
-            format!("nothing to apply: {unchanged} of {all} {differ}, and `apply` changes none")
+            format!(
+                "nothing to apply: {unchanged} of {all} {differ} in what `apply` does not write"
+            )
         }
         (Title::Plan | Title::Approval, true) => format!("no changes: {matches}"),
         // `--strict` counts the rest.
@@ -261,7 +266,7 @@ fn unlisted(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
     let watched = match watched.len() {
         0 => String::new(),
-        watched => format!("; {} only watched", count(watched, "difference")),
+        watched => format!("; {}", count(watched, "watched difference")),
     };
     let held = match (plan.held.len(), held.len()) {
         (0, _) => String::new(),

@@ -50,6 +50,13 @@ pub(super) fn rest(canvas: &mut Canvas, against: &Comparison) {
         "excluded: drift that this branch did not ask for; `--heal` writes it too",
         &left,
     );
+    let refusals = against.refusals.iter().map(|of| (&of.address, &of.reason));
+    let problems = against.problems.iter().map(|of| (&of.address, &of.message));
+    let of_drift = refusals.chain(problems).map(|(address, why)| {
+        let object = address.section.map_or_else(String::new, |_| tail(address) + ": ");
+        (&*address.path, object + why)
+    });
+    list(canvas, "problems of drift; they do not block this branch", of_drift);
     let already = against.already.iter().map(|already| {
         let fields = already.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };

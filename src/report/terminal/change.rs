@@ -38,7 +38,12 @@ pub(super) fn step<'s>(
     edges(canvas, step);
     let widest = canvas.style().width.map_or(WIDEST_NAME, |width| WIDEST_NAME.min(width / 3));
     let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= widest).max();
-    for row in rows {
+    let number = rows.len();
+    for (at, row) in rows.into_iter().enumerate() {
+        if canvas.room() == 0 && at + 1 < number {
+            let text = format!("… {}, shown by --full", count(number - at, "more field"));
+            return canvas.line(&Line::indented(6).put(Paint::Dim, text));
+        }
         let crowded = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
         field(canvas, &row, column.unwrap_or(0), origins.then_some(crowded));
     }

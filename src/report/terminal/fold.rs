@@ -1,8 +1,10 @@
 //! Groups and projects with their steps; equal changes are shown once.
 
+use std::collections::BTreeSet;
+
 use crate::{
     address::Address,
-    diff::Step,
+    diff::{Action, Step},
     report::{
         Style,
         canvas::{Canvas, Line, Paint},
@@ -24,16 +26,48 @@ const NAMED: usize = 3;
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps: Vec<_> = steps.into_iter().collect();
     let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
+    let mut more = Vec::new();
     for folded in by_container(&steps, fold, |step| (step, None)) {
+        if canvas.room() == 0 {
+            more.extend(folded.steps.iter().map(|piece| (piece.step, folded.others.clone())));
+            continue;
+        }
+        let differs = folded.differs;
         let aside = folded.aside().map(|more| format!("  ({more})"));
         let Folded { steps, others, .. } = folded;
         let head = Line::default().put(Paint::Bold, &*steps[0].step.address.path);
         canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
         let noun = format!("more {}", steps[0].step.scope.noun());
         for Piece { step, changes, .. } in steps {
+            if canvas.room() == 0 {
+                more.push((step, others.clone()));
+                continue;
+            }
             change::step(canvas, step, changes, true);
         }
-        line(canvas, "the same change in", &noun, &others);
+        let words =
+            if differs { "the same change, with other values, in" } else { "the same change in" };
+        line(canvas, words, &noun, &others);
+    }
+    left_out(canvas, &more);
+}
+
+/// What there was no room for: steps, each with the paths of others that have it too.
+fn left_out(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
+    let each = more.iter().flat_map(|(step, others)| {
+        let paths = others.iter().copied().chain([&*step.address.path]);
+        paths.map(|path| (path, step.action == Action::Delete))
+    });
+    let removals = match each.clone().filter(|(_, is_removal)| *is_removal).count() {
+        0 => String::new(),
+        removals => format!(", with {}", count(removals, "removal")),
+    };
+    let paths: BTreeSet<_> = each.clone().map(|(path, _)| path).collect();
+    let (changes, of) = (each.count(), count(paths.len(), "group or project"));
+    if changes > 0 {
+        let changes = count(changes, "more change");
+        let text = format!("… and {changes} in {of}{removals} (--full lists them)");
+        canvas.paragraph([Line::default().put(Paint::Dim, text)]);
     }
 }
 

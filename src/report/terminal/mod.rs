@@ -48,10 +48,33 @@ pub fn plan_to(
     plan_on(Canvas::to(sink, style, secrets), plan, run, title);
 }
 
-/// `plan` on an empty `canvas`.
+/// How many lines a plan has, unless all are asked for.
+const MOST: usize = 60;
+/// The same if the result of the run follows.
+const BEFORE_RESULT: usize = 40;
+/// How many of them steps get at least.
+const STEPS: usize = 12;
+
+/// `plan` on an empty `canvas`. What stands last is drawn first: it matters most, and the steps get
+/// the room that is left.
 fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
+    let most = if title == Title::Approval { BEFORE_RESULT } else { MOST };
     heading(&mut canvas, title.word(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
+    let mut end = canvas.part();
+    notes::problems(&mut end, &plan.problems);
+    notes::refusals(&mut end, &plan.refusals);
+    end.paragraph(summary::lines(plan, title));
+    let mut rest = canvas.part();
+    rest.allow(most.saturating_sub(canvas.lines() + end.lines() + STEPS + 2));
+    notes::held(&mut rest, &plan.held);
+    plan.base.iter().for_each(|against| branch::rest(&mut rest, against));
+    branch::unchanged(&mut rest, plan);
+    notes::notes(&mut rest, &plan.notes);
+    rest.paragraph(summary::exceptions(plan));
+    rest.paragraph(summary::limited(plan));
+    notes::incomplete(&mut rest, &plan.incomplete);
+    canvas.allow(most.saturating_sub(canvas.lines() + rest.lines() + end.lines() + 4).max(STEPS));
     branch::steps(&mut canvas, plan, title);
     let (watched, held) = plan.watched_and_held();
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
@@ -61,16 +84,10 @@ fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> Stri
             fold::projects(&mut canvas, steps);
         }
     }
-    notes::held(&mut canvas, &plan.held);
-    plan.base.iter().for_each(|against| branch::rest(&mut canvas, against));
-    branch::unchanged(&mut canvas, plan);
-    notes::notes(&mut canvas, &plan.notes);
-    canvas.paragraph(summary::exceptions(plan));
-    canvas.paragraph(summary::limited(plan));
-    notes::incomplete(&mut canvas, &plan.incomplete);
-    notes::problems(&mut canvas, &plan.problems);
-    notes::refusals(&mut canvas, &plan.refusals);
-    canvas.paragraph(summary::lines(plan, title));
+    for part in [rest, end].map(Canvas::finish).iter().filter(|part| !part.is_empty()) {
+        canvas.gap();
+        canvas.verbatim(part);
+    }
     canvas.finish()
 }
 

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::fold::{also, lines};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Held, Incomplete, Note, Problem, Refusal},
+    diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
     plan::LeftOut,
     report::{
         Style,
@@ -26,6 +26,8 @@ use crate::{
 
 /// How many objects of one project a paragraph names without `--full`.
 const OBJECTS: usize = 8;
+/// From how many on archived projects are only counted.
+const FEW: usize = 3;
 
 /// Notes: a paragraph for each sort, with a line for each project.
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
@@ -35,7 +37,15 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
         projects.entry(&note.address.path).or_default().push(object(note));
     }
     for ((_, title), projects) in sorts {
-        paragraph(canvas, title, projects);
+        // Nothing more is known of them.
+        let is_archived = title == sort(&Reason::Archived).1;
+        if is_archived && projects.len() >= FEW && !canvas.style().full {
+            let first = projects.first_key_value().map_or("", |(path, _)| path);
+            let text = format!("{title}: {first} and {} more", projects.len() - 1);
+            canvas.paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
+        } else {
+            paragraph(canvas, title, projects);
+        }
     }
 }
 
@@ -151,6 +161,7 @@ pub(super) fn few<T>(
     items: impl ExactSizeIterator<Item = T>,
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
+    let most = most.min(canvas.room());
     let shown = if canvas.style().full || items.len() <= most + 1 { items.len() } else { most };
     let left = items.len() - shown;
     for item in items.take(shown) {

@@ -327,7 +327,7 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
         summary(Findings { incomplete: names.iter().map(scope).collect(), ..Findings::default() })
     };
     for (said, expected) in [
-        (unwritten, "nothing to apply: 2 of 9 projects differ, and `apply` changes none"),
+        (unwritten, "nothing to apply: 2 of 9 projects differ in what `apply` does not write"),
         (unread(&["a"]), "no differences in what could be read; acme/a was not fully compared"),
         (
             unread(&["a", "b", "c", "d", "e"]),

@@ -12,6 +12,8 @@ use crate::{
 
 /// How many lines of a text or of a comparison are shown without `--full`.
 const LINES: usize = 40;
+/// How many of them are shown at least.
+const SOME: usize = 5;
 
 /// A value.
 pub(super) fn shown(value: &Shown) -> Line {
@@ -56,7 +58,8 @@ pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after
 
 /// Writes `lines`, or the first ones and the number of the rest.
 fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
-    let shown = if canvas.style().full || lines.len() <= LINES + 1 { lines.len() } else { LINES };
+    let most = LINES.min(canvas.room().max(SOME));
+    let shown = if canvas.style().full || lines.len() <= most + 1 { lines.len() } else { most };
     let left = lines.len() - shown;
     for (paint, sign, line) in lines.into_iter().take(shown) {
         canvas.line(
