@@ -38,7 +38,8 @@ pub(super) enum Content {
     Fields(Fields),
     /// The entry is declared with these fields; the text names those that are left out.
     Entry(Fields, Option<String>),
-    /// The entry is no longer declared, or declared absent.
+    /// The entry is no longer declared, or declared absent; of a list without a key: the section is
+    /// declared without entries.
     Gone,
 }
 
@@ -150,10 +151,12 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
     let own = seen.container.address();
     let goal = |(of, key, said): (Section, &str, ExcerptEntry)| {
         let address = own.section(of.section);
-        let address = if of.shape == Shape::List { address.entry(key) } else { address };
+        let is_entry = of.shape == Shape::List && !key.is_empty();
+        let address = if is_entry { address.entry(key) } else { address };
         let goal = |what| Goal {
             address,
             container: own.clone(),
+            None if said.is_none => Some(goal(Content::Gone)),
             section: of.section,
             key: key.to_owned(),
             what,
