@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Args, found, nothing_written, tell_unread};
+use super::{Args, folder, found, nothing_written, tell_unread};
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
@@ -90,16 +90,16 @@ impl Texts<'_> {
         let before = self.read(&name).ok();
         let text = before.clone().unwrap_or_default();
         let between = match text.trim().is_empty() {
-            true => "",
-            false if text.ends_with('\n') => "---\n",
-            false => "\n---\n",
+            true => folder::modeline(&place),
+            false if text.ends_with('\n') => "---\n".to_owned(),
+            false => "\n---\n".to_owned(),
         };
         let watch = self.args.watch.then(|| Item::value("watch", true));
         let head = [Item::value("kind", scope.document()), Item::value("path", path)];
         let document = write::document(&head.into_iter().chain(watch).collect::<Vec<_>>());
         self.paths.entry(name.clone()).or_insert(place);
         self.old.entry(name.clone()).or_insert(before);
-        self.new.insert(name, text + between + &document);
+        self.new.insert(name, text + &between + &document);
     }
 
     /// Edits the texts so that they declare the live values; refuses what cannot be edited.
