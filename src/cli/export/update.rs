@@ -27,6 +27,7 @@ use crate::{
     field::Scope,
     manifest::{self, Manages, Surroundings},
     report::terminal::SCREEN,
+    selection::Selection,
     text::{count, escape},
     yaml::write::{self, Item},
 };
@@ -223,7 +224,8 @@ async fn sort(
     session: &Session,
     cx: &Context,
 ) -> Result<Sorted, Failure> {
-    let chosen = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect::<Vec<_>>();
+    let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
+    let chosen = Selection { only, exclude: Vec::new() };
     let is_meant = |address: &Address| settings.holds(address);
     let mut sorted = Sorted::default();
     let each = |seen: &Compared<'_>| {
