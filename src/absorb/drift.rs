@@ -61,15 +61,6 @@ impl Content {
 }
 
 impl Goal {
-    /// The texts to declare; none of them is a secret.
-    pub fn texts(&self) -> impl Iterator<Item = String> {
-        let fields = match &self.what {
-            Content::Fields(fields) | Content::Entry(fields, _) => &fields[..],
-            Content::Gone => &[],
-        };
-        fields.iter().filter_map(|(_, value)| value.as_str()).map(str::to_owned)
-    }
-
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
@@ -158,7 +149,6 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
         let goal = |what| Goal {
             address,
             container: own.clone(),
-            None if said.is_none => Some(goal(Content::Gone)),
             section: of.section,
             key: key.to_owned(),
             what,
@@ -166,6 +156,7 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
         match seen.container.section(of.section) {
             // Whether it is archived is a difference.
             None if of.shape == Shape::Switch && !fields => None,
+            None if said.is_none => Some(goal(Content::Gone)),
             None if said.fields.is_empty() => None,
             None => Some(goal(Content::entry(said))),
             Some(declared) if fields && of.shape == Shape::Mapping => {

@@ -124,7 +124,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&shown(&absorbed.files, &found.goals, SCREEN, cx.output.style))?;
+    cx.output.print(&shown(&absorbed.files, &found.plain, SCREEN, cx.output.style))?;
     if args.write {
         let file = |(name, (old, new)): (&FileName, &(String, String))| write_files::File {
             path: paths[name].clone(),
@@ -190,6 +190,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         let unlisted = seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
         found.unlisted.extend(unlisted.cloned());
+        found.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
         found.addresses.extend(absorb::addresses(seen));
         found.goals.extend(goals);
         found.refused.extend(refused);
@@ -261,16 +262,16 @@ pub(super) fn reload(
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 
-/// The edits, without the secrets in the manifests, on a terminal in about `most` lines.
+/// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about
+/// `most` lines.
 pub(super) fn shown(
     files: &BTreeMap<FileName, (String, String)>,
-    goals: &[Goal],
+    plain: &BTreeSet<String>,
     most: usize,
     style: Style,
 ) -> String {
-    let plain: BTreeSet<String> = goals.iter().flat_map(Goal::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
-        (name.clone(), [old, new].map(|text| manifest::shown(text, &plain)))
+        (name.clone(), [old, new].map(|text| manifest::shown(text, plain)))
     };
     terminal::edits(&files.iter().map(file).collect::<Vec<_>>(), most, style)
 }

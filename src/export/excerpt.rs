@@ -66,7 +66,7 @@ impl Excerpt {
         entry.map_or(&[], |entry| &entry.fields)
     }
 
-    /// The entries of each section that an export writes, by identity.
+    /// The entries of each section that an export writes, by identity; of an empty section, none.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
         let parts = self.short.parts.iter().filter(|part| part.of.shape != Shape::Container);
         parts.flat_map(|part| {

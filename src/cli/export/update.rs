@@ -23,7 +23,7 @@ use crate::{
     },
     desired::{Container, Desired},
     diagnostic::FileName,
-    export::{self, Estate, Settings},
+    export::{self, Estate, Excerpt, Settings},
     field::Scope,
     manifest::{self, Manages, Surroundings},
     report::terminal::SCREEN,
@@ -38,6 +38,8 @@ struct Sorted {
     additions: Vec<Goal>,
     changes: Vec<Goal>,
     refused: Vec<Refusal>,
+    /// The texts that are live and no secrets.
+    plain: BTreeSet<String>,
 }
 
 /// The texts of the manifests while they are edited.
@@ -193,7 +195,7 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let containers: Vec<&Container> = containers.collect();
     let is_new = |container: &Container| new.contains(lower(container).as_str());
     let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
-    let Sorted { additions, changes, mut refused } =
+    let Sorted { additions, changes, mut refused, plain } =
         sort(&containers, is_new, &settings, &mut estate, session, cx).await?;
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
@@ -202,10 +204,10 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     // Both share the screen.
     let most = if changes.is_empty() { SCREEN } else { SCREEN / 2 };
     let style = cx.output.style;
-    cx.output.print(&shown(&texts.files(), &additions, most, style))?;
+    cx.output.print(&shown(&texts.files(), &plain, most, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&shown(&changed.files, &changes, most, style))?;
+        cx.output.print(&shown(&changed.files, &plain, most, style))?;
     }
     for Refusal { address, why, .. } in &refused {
         cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
@@ -235,6 +237,7 @@ async fn sort(
         let (found, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
         estate.add(container.scope, &container.path, live, names);
+        sorted.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
         sorted.additions.extend(absorb::lacking(seen, is_new(container)));
         sorted.additions.extend(found);
         sorted.changes.extend(changes);
