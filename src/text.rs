@@ -9,6 +9,7 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serializer;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Replaces text that must not be shown.
 pub const MASK: &str = "***";
@@ -294,6 +295,25 @@ pub fn word_if_any<S: Serializer>(
         Some(one) => word(one, serializer),
         None => serializer.serialize_none(),
     }
+}
+
+/// `text` with line feeds in place of spaces, so that its lines have at most `most` columns if their
+/// words allow it.
+pub fn wrapped(text: &str, most: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        lines.push(String::new());
+        for word in line.split(' ') {
+            match lines.last_mut() {
+                Some(last) if last.is_empty() => *last += word,
+                Some(last) if last.width() + 1 + word.width() <= most => {
+                    *last += &format!(" {word}")
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::{
     origin::Origin,
     plan::ContainerPlan,
     secret::judge,
+    selection::Selection,
     value::{Json, Object, Value},
 };
 
@@ -38,7 +39,8 @@ pub(super) enum Content {
     Fields(Fields),
     /// The entry is declared with these fields; the text names those that are left out.
     Entry(Fields, Option<String>),
-    /// The entry is no longer declared, or declared absent.
+    /// The entry is no longer declared, or declared absent; of a list without a key: the section is
+    /// declared without entries.
     Gone,
 }
 
@@ -59,15 +61,6 @@ impl Content {
 }
 
 impl Goal {
-    /// The texts to declare; none of them is a secret.
-    pub fn texts(&self) -> impl Iterator<Item = String> {
-        let fields = match &self.what {
-            Content::Fields(fields) | Content::Entry(fields, _) => &fields[..],
-            Content::Gone => &[],
-        };
-        fields.iter().filter_map(|(_, value)| value.as_str()).map(str::to_owned)
-    }
-
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
@@ -104,7 +97,7 @@ pub struct Compared<'a> {
 /// The declarations that remove the differences selected by `chosen`. Unlisted entries are included
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
-pub fn drift(seen: &Compared<'_>, chosen: &[Selector]) -> (Vec<Goal>, Vec<Refusal>) {
+pub fn drift(seen: &Compared<'_>, chosen: &Selection) -> (Vec<Goal>, Vec<Refusal>) {
     let mut drift = Drift {
         seen,
         chosen,
@@ -135,7 +128,8 @@ pub fn drift(seen: &Compared<'_>, chosen: &[Selector]) -> (Vec<Goal>, Vec<Refusa
             Some(_) => selector.matches(&scope.address),
             None => selector.touches_section(&scope.address),
         };
-        if chosen.iter().any(concerns) {
+        let is_excluded = |selector: &Selector| selector.matches(&scope.address);
+        if chosen.only.iter().any(concerns) && !chosen.exclude.iter().any(is_excluded) {
             let why = format!("it could not be read: {}", scope.reason);
             drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, why) });
         }
@@ -150,7 +144,8 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
     let own = seen.container.address();
     let goal = |(of, key, said): (Section, &str, ExcerptEntry)| {
         let address = own.section(of.section);
-        let address = if of.shape == Shape::List { address.entry(key) } else { address };
+        let is_entry = of.shape == Shape::List && !key.is_empty();
+        let address = if is_entry { address.entry(key) } else { address };
         let goal = |what| Goal {
             address,
             container: own.clone(),
@@ -161,6 +156,7 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
         match seen.container.section(of.section) {
             // Whether it is archived is a difference.
             None if of.shape == Shape::Switch && !fields => None,
+            None if said.is_none => Some(goal(Content::Gone)),
             None if said.fields.is_empty() => None,
             None => Some(goal(Content::entry(said))),
             Some(declared) if fields && of.shape == Shape::Mapping => {
@@ -181,7 +177,7 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
 
 struct Drift<'a> {
     seen: &'a Compared<'a>,
-    chosen: &'a [Selector],
+    chosen: &'a Selection,
     own: Address,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
@@ -189,13 +185,13 @@ struct Drift<'a> {
 
 impl Drift<'_> {
     fn is_chosen(&self, address: &Address) -> bool {
-        self.chosen.iter().any(|selector| selector.matches(address))
+        self.chosen.holds(address)
     }
 
     /// Whether a selector for entries chooses an entry.
     fn is_chosen_itself(&self, address: &Address) -> bool {
-        let mut of_entries = self.chosen.iter().filter(|selector| selector.is_of_entries());
-        of_entries.any(|selector| selector.matches(address))
+        let mut of_entries = self.chosen.only.iter().filter(|selector| selector.is_of_entries());
+        of_entries.any(|selector| selector.matches(address)) && self.is_chosen(address)
     }
 
     fn refuse(&mut self, address: &Address, why: impl Into<String>, origin: Option<&Origin>) {
@@ -271,7 +267,9 @@ impl Drift<'_> {
         let is_whole = self.is_chosen(&step.address);
         let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
         for change in shown {
-            if !is_whole && !self.is_chosen(&field_of(&step.address, &change.field)) {
+            let address = field_of(&step.address, &change.field);
+            let is_excluded = self.chosen.exclude.iter().any(|selector| selector.matches(&address));
+            if is_excluded || (!is_whole && !self.is_chosen(&address)) {
                 continue;
             }
             match self.field(of, entry, live, &change.field) {
@@ -390,7 +388,7 @@ impl Drift<'_> {
         // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
         let touches = |selector: &Selector| selector.touches(&address.path);
-        let is_within = is_container && self.chosen.iter().any(touches);
+        let is_within = is_container && self.chosen.only.iter().any(touches);
         if !self.is_chosen(address) && !is_within {
             return;
         }

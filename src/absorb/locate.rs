@@ -88,7 +88,10 @@ impl Locator<'_> {
         let document = document.ok_or_else(lost)?;
         let root = &found.parsed.documents[document];
         let at = Pointer { document, steps: Vec::new() };
-        let edits = if self.of.shape == Shape::List {
+        let edits = if self.of.shape == Shape::List && self.goal.key.is_empty() {
+            let (names, none) = (vec![self.of.section.to_owned()], Json::Array(Vec::new()));
+            Ok(vec![Edit::Put { at, names, to: New::Value(none), order: self.sections() }])
+        } else if self.of.shape == Shape::List {
             let own = self.entry.filter(|entry| {
                 entry.origin.layer >= Layer::Group && entry.origin.file == found.file
             });

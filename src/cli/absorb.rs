@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
-    address::{Address, Selector},
+    address::{Address, Selector, is_literal},
     api::ApiError,
     apply,
     desired::{Container, Desired},
@@ -33,6 +33,7 @@ use crate::{
         Style,
         terminal::{self, SCREEN},
     },
+    selection::Selection,
     text::{count, few_listed},
 };
 
@@ -43,6 +44,9 @@ pub(super) struct Args {
     /// What to absorb: a glob over PATH, PATH#SECTION, PATH#SECTION/ENTRY or the fields behind
     #[arg(value_name = "ADDRESS", required = true, value_parser = Selector::parse)]
     addresses: Vec<Selector>,
+    /// Exclude matching objects; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
+    exclude: Vec<Selector>,
     /// Folder of manifests, or one file
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -69,6 +73,11 @@ struct Found {
     /// The selected entries that no manifest lists and that are not taken.
     unlisted: Vec<Address>,
     addresses: Vec<Address>,
+    /// The texts that are live and no secrets.
+    plain: BTreeSet<String>,
+    /// Why groups and projects that only a glob selects are left out, by path: they are missing or
+    /// renamed.
+    elsewhere: BTreeMap<Arc<str>, String>,
 }
 
 /// Runs the command.
@@ -92,8 +101,13 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
     cx.output.tell_each(&found.unlisted, "entry", |_| (), [&line, &Address::to_string]);
+    let named = found.elsewhere.iter().map(|(path, why)| (path.to_string(), why));
+    let named: Vec<_> = named.collect();
+    let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
+    cx.output.tell_each(&named, "group or project", |_| (), [&line, &|(path, _)| path.clone()]);
     if found.goals.is_empty() {
-        cx.output.tell("nothing to absorb: the selection matches its manifest\n");
+        let rest = if named.is_empty() { "the selection" } else { "the rest" };
+        cx.output.tell(&format!("nothing to absorb: {rest} matches its manifest\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
@@ -110,7 +124,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&shown(&absorbed.files, &found.goals, SCREEN, cx.output.style))?;
+    cx.output.print(&shown(&absorbed.files, &found.plain, SCREEN, cx.output.style))?;
     if args.write {
         let file = |(name, (old, new)): (&FileName, &(String, String))| write_files::File {
             path: paths[name].clone(),
@@ -134,6 +148,7 @@ async fn look(
 ) -> Result<Found, Failure> {
     let touched = |container: &Container| {
         args.addresses.iter().any(|selector| selector.touches(&container.path))
+            && !args.exclude.iter().any(|selector| selector.matches(&container.address()))
     };
     for selector in &args.addresses {
         let is_idle = |container: &Container| !selector.touches(&container.path);
@@ -157,16 +172,25 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
     let observer = &session.observer;
     let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
+    let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
     let mut found = Found::default();
     let each = |seen: &Compared<'_>| {
-        let (goals, refused) = absorb::drift(seen, &args.addresses);
+        let (goals, refused) = absorb::drift(seen, &selection);
+        let (path, own) = (&seen.container.path, seen.container.address());
+        let names_it =
+            |selector: &Selector| selector.touches(path) && is_literal(selector.over_paths());
+        let elsewhere = refused.iter().find(|refusal| refusal.address == own);
+        if let Some(elsewhere) = elsewhere.filter(|_| !args.addresses.iter().any(names_it)) {
+            found.elsewhere.insert(path.clone(), elsewhere.why.clone());
+            return;
+        }
         let is_left = |address: &Address| {
-            args.addresses.iter().any(|selector| selector.matches(address))
-                && !goals.iter().any(|goal| goal.address == *address)
+            selection.holds(address) && !goals.iter().any(|goal| goal.address == *address)
         };
         let unlisted = seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
         found.unlisted.extend(unlisted.cloned());
+        found.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
         found.addresses.extend(absorb::addresses(seen));
         found.goals.extend(goals);
         found.refused.extend(refused);
@@ -238,16 +262,16 @@ pub(super) fn reload(
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 
-/// The edits, without the secrets in the manifests, on a terminal in about `most` lines.
+/// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about
+/// `most` lines.
 pub(super) fn shown(
     files: &BTreeMap<FileName, (String, String)>,
-    goals: &[Goal],
+    plain: &BTreeSet<String>,
     most: usize,
     style: Style,
 ) -> String {
-    let plain: BTreeSet<String> = goals.iter().flat_map(Goal::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
-        (name.clone(), [old, new].map(|text| manifest::shown(text, &plain)))
+        (name.clone(), [old, new].map(|text| manifest::shown(text, plain)))
     };
     terminal::edits(&files.iter().map(file).collect::<Vec<_>>(), most, style)
 }

@@ -53,8 +53,13 @@ pub(super) async fn start(
         "" => Data::File(default_file(root)?),
         file => Data::File(file.into()),
     };
-    let seed = root.join(SEED);
-    let seed = if is_there(&seed)? { Some(read_seed(&seed, output)?) } else { None };
+    let path = root.join(SEED);
+    let seed = if is_there(&path)? { Some(read_seed(&path, output)?) } else { None };
+    let is_new = matches!(&data, Data::File(file) if !file.exists());
+    if seed.is_none() && is_new {
+        let path = path.strip_prefix(".").unwrap_or(&path).display();
+        output.tell(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
+    }
     let config = sandbox::Config { data, seed, ..sandbox::Config::default() };
     let running = launch(config, output).await?;
     let service = Service::parse(&running.url(), false)
@@ -174,6 +179,11 @@ fn refused(document: &Node) -> Option<(String, Range<usize>)> {
         at = found.entries().first().map_or(found.span.clone(), |(key, _)| key.span.clone());
         node = found;
     }
+    // As in `...: push_access_level is invalid`.
+    let why = error.split_once(": ").map_or("", |(_, why)| why);
+    let is_named = |name: &str| why.split(' ').next() == Some(name);
+    let named = node.entries().iter().find(|(key, _)| is_named(&key.name));
+    let at = named.map_or(at, |(_, value)| value.span.clone());
     Some((error, at))
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Args {
     /// say are left out, with 10 if something else is missing
     #[arg(long)]
     partial: bool,
-    /// Write also what the service does by itself
+    /// Write also what the service does by itself, and empty sections
     #[arg(long)]
     all: bool,
     /// Write each project in full instead of moving what many have in common into `Defaults`
@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Let `apply` create the groups and projects, to build them elsewhere (`create: true`)
     #[arg(long)]
     create: bool,
-    /// Mark everything as only compared and reported, never written (`watch: true`)
+    /// Mark everything as only compared and reported, never written (`watch: true`); implies `--all`
     #[arg(long)]
     watch: bool,
     /// What to do about secret values: leave them out (plain), leave out all values of variables
@@ -140,7 +140,7 @@ impl Args {
                 SecretMode::None => Values::None,
                 SecretMode::Env => Values::Env,
             },
-            all: self.all,
+            all: self.all || self.watch,
             defaults: !self.no_defaults,
             create: self.create || self.rehearse,
             watch: self.watch,

@@ -1,11 +1,13 @@
 //! Diagnostics as text for people, in the style of cargo.
 
+use std::borrow::Cow;
+
 use annotate_snippets::{
     Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
 };
 
 use super::{Diagnostic, Place, Severity};
-use crate::text::escape;
+use crate::text::{escape, wrapped};
 
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,13 @@ impl Default for Style {
 /// The number of diagnostics of one code that are shown in full. If there are more, only the first
 /// is, with the places of the next two.
 pub(super) const SHOWN: usize = 3;
+
+/// Below this number of columns, lines are broken between words: a terminal would cut them. What is no
+/// terminal is not narrower, and its lines stay whole for searching.
+const NARROW: usize = 120;
+
+/// How many columns come at most before the text of a note: `99999 = help: `.
+const NOTE: usize = 14;
 
 /// The number of lines that is read without scrolling.
 pub(super) const SCREEN: usize = 60;
@@ -51,8 +60,14 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
+    let is_narrow = style.width < NARROW;
+    let wrap = |text: Cow<'_, str>, before: usize| match is_narrow {
+        true => wrapped(&text, style.width.max(40).saturating_sub(before)).into(),
+        false => text.into_owned(),
+    };
+    let title = "warning[]: ".len() + diagnostic.code.len();
     let mut group = level
-        .primary_title(escape(&diagnostic.message))
+        .primary_title(wrap(escape(&diagnostic.message), title))
         .id(diagnostic.code)
         .elements(Vec::<Element<'_>>::new());
     if let Some(place) = &diagnostic.place {
@@ -62,7 +77,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         group = show(group, place, Some(label), AnnotationKind::Context);
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(escape(help)));
+        group = group.element(Level::HELP.message(wrap(escape(help), NOTE)));
     }
     let mut more = rest.len();
     let is_same = |a: &&Diagnostic, b: &&Diagnostic| {
@@ -78,7 +93,8 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         also.push(format!("and {more} more (--full shows all)"));
     }
     if !also.is_empty() {
-        group = group.element(Level::NOTE.with_name("also").message(also.join("\n")));
+        group = group
+            .element(Level::NOTE.with_name("also").message(wrap(also.join("\n").into(), NOTE)));
     }
     let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(style.width.max(40)).render(&[group]);

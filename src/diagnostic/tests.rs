@@ -254,3 +254,20 @@ fn equal_faults_at_one_place_are_shown_once() {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
+
+/// A terminal would break them anywhere.
+#[test]
+fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
+    let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda";
+    let diagnostic = Diagnostic::error("syntax", words).help(words);
+    let diagnostics: Diagnostics = [diagnostic].into_iter().collect();
+    for width in [40, 60, 80] {
+        let text = diagnostics.render(Style { width, ..Style::default() });
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        assert_eq!(
+            text.split_whitespace().filter(|word| words.contains(word)).count(),
+            22,
+            "{text}"
+        );
+    }
+}

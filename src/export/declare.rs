@@ -195,13 +195,20 @@ impl Declaring<'_> {
             }
         }
         let address = Address::container(self.path.into()).section(of.section);
+        let is_empty = part.entries.is_empty() && part.about.is_empty();
         if of.shape == Shape::List {
             self.leave_out_twins(&mut part);
             part.entries
                 .retain(|entry| self.settings.selection.holds(&address.entry(entry.key.as_str())));
             part.entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        if !part.entries.is_empty() || !part.about.is_empty() {
+        let is_declared_empty = self.settings.all && is_empty;
+        if is_declared_empty && of.is_removable() && of.shape == Shape::Mapping {
+            self.document.declare_absent(of);
+        } else if !part.entries.is_empty()
+            || !part.about.is_empty()
+            || (is_declared_empty && of.shape == Shape::List)
+        {
             self.document.parts.push(part);
         }
     }

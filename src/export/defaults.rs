@@ -6,7 +6,8 @@
 //! override it. It saves the lines of projects that no longer need them. It is made only if it
 //! saves lines, and a group has `Defaults` only if the claims save more than `Defaults` themselves
 //! take. A project without a claimed entry is an exception of the `match`: an export declares nothing
-//! absent. The choice depends only on the documents. Subgroups are handled like projects.
+//! absent. The choice depends only on the documents. Subgroups are handled like projects. Empty
+//! sections move last, into `Defaults` that are made anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +131,30 @@ pub(super) fn factor(documents: &mut [Document], scope: Scope) -> Vec<Defaults> 
         parts.sort_by_key(Part::place);
         Defaults { group: groups[at].path.clone(), scope, except, parts }
     });
-    defaults.collect()
+    let mut defaults: Vec<_> = defaults.collect();
+    defaults.iter_mut().for_each(|defaults| share_empty(defaults, documents));
+    defaults
+}
+
+/// Moves empty sections into `defaults`, if these hold for every document below the group and no
+/// such section is unread.
+fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
+    let above = format!("{}/", defaults.group).to_lowercase();
+    let within = documents.iter_mut().filter(|document| {
+        let is_below = document.path.to_lowercase().starts_with(&above);
+        is_below && document.scope == defaults.scope && defaults.except.is_empty()
+    });
+    let mut within: Vec<_> = within.collect();
+    let unread: BTreeSet<_> = within.iter().flat_map(|it| it.unread.iter().copied()).collect();
+    for document in &mut within {
+        let is_shared = |part: &mut Part| part.is_empty() && !unread.contains(part.of.section);
+        for part in document.parts.extract_if(.., is_shared) {
+            if defaults.parts.iter().all(|known| known.of.section != part.of.section) {
+                defaults.parts.push(part);
+            }
+        }
+    }
+    defaults.parts.sort_by_key(Part::place);
 }
 
 /// The groups with members of `scope`, outer ones first.
@@ -365,7 +389,7 @@ fn in_effect<'c>(groups: &[Group], claims: &'c [Claim], at: usize) -> Vec<&'c Cl
 
 /// Removes from `document` what the claims declare, and adds overrides.
 fn settle(document: &mut Document, claims: &[&Claim]) {
-    let mut ignored = BTreeSet::new();
+    let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
     for claim in claims {
         let Claim { key, of, entry: above, .. } = claim;
         let own = single(document, key, *of);
@@ -383,6 +407,7 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
             }
             Cell::Unsaid(None) | Cell::Unknown => continue,
         };
+        moved.insert(key.0);
         remove(document, key, *of);
         if let Some(said) = said {
             add(&mut document.parts, *of, said);
@@ -390,7 +415,7 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
     }
     document.ignored.extend(ignored);
     document.parts.iter_mut().for_each(arrange);
-    document.parts.retain(|part| !part.entries.is_empty() || !part.about.is_empty());
+    document.parts.retain(|part| !part.is_empty() || !moved.contains(part.of.section));
     document.parts.sort_by_key(Part::place);
 }
 

@@ -124,6 +124,11 @@ fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
 }
 
 impl Part {
+    /// Whether it declares that there is no entry.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.about.is_empty()
+    }
+
     /// The position of the section in a document.
     pub(super) fn place(&self) -> Option<usize> {
         kinds::sections(self.of.home.scope).position(|of| of.section == self.of.section)

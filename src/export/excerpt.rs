@@ -4,7 +4,7 @@
 use super::{
     Settings,
     declare::{self, Found},
-    document::{Document, UNMANAGED},
+    document::{ABSENT, Document, UNMANAGED},
 };
 use crate::{
     field::Scope,
@@ -17,17 +17,19 @@ use crate::{
 pub struct Excerpt {
     /// With everything that the service shows.
     whole: Document,
-    /// Without presets of the service.
+    /// As an export writes it.
     short: Document,
 }
 
 /// An entry in the form of a manifest.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExcerptEntry {
     /// Its fields, in the order of the documentation.
     pub fields: Vec<(String, Json)>,
     /// What was left out of it, and why.
     pub about: Option<String>,
+    /// Whether there is no entry.
+    pub is_none: bool,
 }
 
 impl Excerpt {
@@ -47,7 +49,14 @@ impl Excerpt {
                 Found::Deleting | Found::Unread(_) => None,
             }
         };
-        Some(Self { whole: declared(true)?, short: declared(false)? })
+        Some(Self { whole: declared(true)?, short: declared(settings.all)? })
+    }
+
+    /// The texts in it; none of them is a secret.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        let entries = self.whole.parts.iter().flat_map(|part| &part.entries);
+        let values = entries.flat_map(|entry| &entry.fields);
+        values.filter_map(|(_, value)| value.as_str().map(str::to_owned))
     }
 
     /// All fields of the entry `key` that a manifest may contain.
@@ -57,14 +66,17 @@ impl Excerpt {
         entry.map_or(&[], |entry| &entry.fields)
     }
 
-    /// The entries of each section that an export writes, by identity.
+    /// The entries of each section that an export writes, by identity; of an empty section, none.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
         let parts = self.short.parts.iter().filter(|part| part.of.shape != Shape::Container);
         parts.flat_map(|part| {
-            part.entries.iter().filter_map(|entry| {
+            let none = ExcerptEntry { is_none: true, ..ExcerptEntry::default() };
+            let none = part.is_empty().then_some((part.of, "", none));
+            let entries = part.entries.iter().filter_map(|entry| {
                 let said = self.entry(part.of.section, &entry.key)?;
                 Some((part.of, entry.key.as_str(), said))
-            })
+            });
+            entries.chain(none)
         })
     }
 
@@ -75,7 +87,11 @@ impl Excerpt {
         let about = entry.about.clone().or_else(|| {
             (!part.about.is_empty() && entry.key.is_empty()).then(|| part.about.join("; "))
         });
-        (entry.state != Some(UNMANAGED))
-            .then(|| ExcerptEntry { fields: entry.fields.clone(), about })
+        let is_none = entry.state == Some(ABSENT);
+        (entry.state != Some(UNMANAGED)).then(|| ExcerptEntry {
+            fields: entry.fields.clone(),
+            about,
+            is_none,
+        })
     }
 }

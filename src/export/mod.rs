@@ -70,7 +70,7 @@ pub struct Settings {
     pub release: Known,
     /// How to write secrets.
     pub values: Values,
-    /// Whether presets of the service are written too.
+    /// Whether presets of the service and empty sections are written too.
     pub all: bool,
     /// Whether common values are moved into `Defaults`.
     pub defaults: bool,

@@ -24,8 +24,8 @@ type ParentId = (String, u64);
 
 impl Observer {
     /// Reads a section whose entries have parents in another section. Reads that section first, unless
-    /// `live` contains it; then the entries of each parent that a declared entry names. For an export,
-    /// which names none, reads the entries of all parents. Adds the ids of the parents to `live`.
+    /// `live` contains it; then the entries of each parent that a declared entry names; if none is
+    /// named, as for an export and for a section without entries, those of all parents. Adds the ids of the parents to `live`.
     pub(super) async fn nested(
         &self,
         container: &Container,
@@ -49,8 +49,7 @@ impl Observer {
         let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
         let named: Vec<_> = named.map(|named| named.value).collect();
         let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
-        let is_wanted =
-            |name: &str| names.contains(name) || (names.is_empty() && !named.is_empty());
+        let is_wanted = |name: &str| names.contains(name) || names.is_empty();
         let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(of, container, all) {
             let Some(id) = of.id_of(entry) else { continue };

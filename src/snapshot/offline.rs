@@ -118,7 +118,9 @@ pub(super) fn refusal(status: u16, failed: &Failed, head: &Head) -> WireResponse
         }
     };
     say("x-request-id", failed.request_id.clone());
-    let home = head.target.trim_end_matches('/');
+    // The sandbox has no address there.
+    let home = url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
+    let home = home.unwrap_or_default();
     say("location", failed.moved_to.map(|id| format!("{home}/api/v4/projects/{id}")));
     let message = format!("{status} {}", failed.message);
     let body: Bytes = match failed.is_route {

@@ -116,7 +116,16 @@ impl Recorder {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
     async fn look(&self, asked: &Parsed) -> Result<(), ApiError> {
-        let is_known = !matches!(self.contents().answer(asked), Lookup::Unknown);
+        let found = self.contents().answer(asked);
+        let is_known = match (found, container_of(asked)) {
+            (Lookup::Unknown, _) => false,
+            // A list lacks what was renamed; only the service redirects the old path.
+            (Lookup::Failed(_), Some(scope)) => {
+                let key = (scope, asked.of().to_lowercase());
+                self.contents().missing.contains_key(&key)
+            }
+            _ => true,
+        };
         if is_known {
             return Ok(());
         }

@@ -26,6 +26,7 @@ use crate::{
     },
     release::Known,
     secret::{Secret, Secrets},
+    selection::Selection,
     value::{Json, Object},
 };
 
@@ -183,7 +184,8 @@ fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'stati
     let seen = absorb::Compared { container, plan: plan_of, live, names: &of_ids, words };
     let everything = Selector::parse(&format!("{}#*/*", declared.path)).unwrap();
     let whole = Selector::parse(&declared.path).unwrap();
-    let (goals, refused) = absorb::drift(&seen, &[everything, whole]);
+    let chosen = Selection { only: vec![everything, whole], ..Selection::default() };
+    let (goals, refused) = absorb::drift(&seen, &chosen);
     let absorbed = format!("{goals:?} {refused:?}");
     vec![
         ("names", names),

@@ -149,3 +149,55 @@ fn absorbing_a_container_names_its_unlisted_entries() {
     assert!(run.contains(left) && run.ends_with("---- exit code 0\n"), "{run}");
     assert!(!text(&place).contains("NEW"), "{run}");
 }
+
+#[test]
+fn a_renamed_project_that_only_a_glob_selects_is_left_out() {
+    let text = SHOP.to_owned()
+        + "---\nkind: Project\npath: acme/cart\ncreate: true\nvariables: [{key: A, value: b}]\n";
+    let place = Place::new()
+        .file("m/shop.yaml", &text)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nusers: [{username: alice}]\n");
+    assert!(place.output("apply m --sandbox=s.db --yes").status.success());
+    call(&place, "project-edit id=acme/shop description=Shoes");
+    call(&place, "project-edit id=acme/cart path=basket");
+    let absorb = |what: &str| place.run(&format!("absorb {what} -d m --sandbox=s.db"));
+    let said = absorb("**");
+    let left = "not absorbed: acme/cart: the project `acme/cart` is now `acme/basket`";
+    assert!(said.contains(left) && said.contains("+  description: Shoes"), "{said}");
+    assert!(said.contains("would absorb 1 difference") && said.contains("exit code 0"), "{said}");
+    let said = absorb("acme/cart");
+    assert!(said.contains("cannot absorb `acme/cart`") && said.contains("exit code 3"), "{said}");
+    let said = absorb("acme/cart --exclude acme/cart");
+    assert!(said.contains("nothing to absorb"), "{said}");
+    let said = absorb("acme/**");
+    assert!(said.contains(left), "{said}");
+}
+
+#[test]
+fn what_is_excluded_is_not_absorbed() {
+    let place = drifted();
+    for (excluded, absorbed, left) in [
+        ("**#settings", "-  - {key: LEVEL", "Shoes"),
+        ("**#settings/description", "merge_method: merge", "Shoes"),
+        ("**#variables/*", "Shoes", "LEVEL, state: absent"),
+        ("acme/shop", "nothing to absorb", "Shoes"),
+    ] {
+        let absorb = "absorb acme/shop --at-source -d m --sandbox=s.db";
+        let said = place.run(&format!("{absorb} --exclude {excluded}"));
+        assert!(said.contains(absorbed) && !said.contains(left), "{excluded}: {said}");
+    }
+}
+
+/// A value that is plain in an export is plain in the lines around an edit.
+#[test]
+fn plain_values_beside_an_edit_are_shown() {
+    let place = shop();
+    call(&place, "variable-create id=acme/shop key=NEW value=9");
+    let rule = "{key: LEVEL, value: '1'}";
+    place.write(
+        "m/shop.yaml",
+        &SHOP.replace("variables:\n  - {key: S", &format!("variables:\n  - {rule}\n  - {{key: S")),
+    );
+    let said = place.run("absorb acme/shop#variables/NEW@* -d m --sandbox=s.db");
+    assert!(said.contains(rule) && !said.contains("canary"), "{said}");
+}

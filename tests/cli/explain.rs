@@ -111,3 +111,30 @@ fn fields_and_codes_are_explained() {
     ];
     insta::assert_snapshot!(story(&Place::new(), &commands));
 }
+
+#[test]
+fn keys_of_the_configuration_guards_and_exit_codes_are_explained() {
+    let place = shop();
+    for (what, told) in [
+        ("guards", "guards, in `undrift.yaml`"),
+        ("guards.removals", "guards.removals, in `undrift.yaml`"),
+        ("service.tier", "service.tier, in `undrift.yaml`"),
+        ("last-owner", "last-owner, a guard: "),
+        ("last-owner", "loses its last owner"),
+        ("4", "  4  blocked by a guard\n"),
+        ("143", "  130, 143  interrupted"),
+    ] {
+        let said = place.run(&format!("explain {what}"));
+        assert!(said.contains(told) && said.contains("exit code 0"), "{said}");
+    }
+    for (what, near) in [
+        ("merge_mehtod", "did you mean `merge_method`?"),
+        ("last-onwer", "did you mean `last-owner`?"),
+        ("gaurds", "did you mean `guards`?"),
+        ("settings.merge_mehtod", "did you mean `settings.merge_method`?"),
+    ] {
+        let said = place.run(&format!("explain {what}"));
+        assert!(said.contains(near) && said.contains("exit code 3"), "{said}");
+    }
+    assert!(place.run("explain 9").contains("exit code 3"));
+}

@@ -328,3 +328,36 @@ fn check_reports_faults_of_a_seed_too() {
         }
     }
 }
+
+#[test]
+fn a_new_sandbox_without_a_seed_names_its_file() {
+    let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
+    let note = "note: the sandbox starts empty; users, groups and projects to start from would be in `m/sandbox.yaml`";
+    assert!(place.run("plan m --sandbox").contains(note));
+    assert!(!place.run("plan m --sandbox").contains(note), "it has data");
+    place.write("m/sandbox.yaml", "groups: [{path: acme}]\n");
+    assert!(!place.run("plan m --sandbox=new.db").contains(note));
+}
+
+#[test]
+fn levels_of_protected_branches_in_a_seed_may_be_words() {
+    let seed = |level: &str| {
+        format!(
+            "groups: [{{path: acme}}]
+projects:
+  - path: acme/shop
+    protected_branches:
+      - {{name: main, push_access_level: {level}, merge_access_level: no_access}}
+      - {{name: x, allowed_to_push: [{{access_level: Developer}}]}}
+"
+        )
+    };
+    let place = Place::new().file("sandbox.yaml", &seed("maintainer"));
+    let said = place.run("export acme -d out --sandbox=s.db");
+    assert!(said.contains("exit code 0"), "{said}");
+    let text = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    assert!(text.contains("access_level: developer"), "{text}");
+    let place = Place::new().file("sandbox.yaml", &seed("maintaner"));
+    let said = place.run("export acme -d out --sandbox=s.db");
+    assert!(said.contains("sandbox.yaml:5:41") && said.contains("exit code 3"), "{said}");
+}

@@ -164,3 +164,22 @@ variables:
         said(&place("x").env("UNDRIFT_SNAPSHOT_KEY", "short"), "snapshot --sandbox -o live.json");
     assert!(code == 3 && text.contains("is shorter than"), "{code} {text}");
 }
+
+/// A list shows neither the former paths of a project nor where it is now.
+#[test]
+fn a_renamed_project_is_renamed_in_a_snapshot_too() {
+    for create in ["", "create: true\n"] {
+        let place = place();
+        let manifest = MANIFEST.replace("settings", &format!("{create}settings"));
+        place.write("shop.yaml", &(manifest + "---\nkind: Group\npath: acme\n"));
+        assert_eq!(said(&place, "plan --sandbox=s.db").0, 0);
+        let rename = "call project-edit id=acme/shop path=store --sandbox=s.db --yes";
+        assert_eq!(said(&place, rename).0, 0);
+        assert_eq!(said(&place, "snapshot --sandbox=s.db -o live.json").0, 0);
+        for from in ["--live live.json", "--sandbox=s.db"] {
+            let (code, text) = said(&place, &format!("plan {from}"));
+            assert!(code == 3 && text.contains("is now `acme/store`"), "{code} {text}");
+            assert!(!text.contains("create"), "{text}");
+        }
+    }
+}

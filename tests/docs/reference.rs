@@ -46,8 +46,9 @@ const CONFIGURATION: &str = "\
 # undrift.yaml
 
 An optional file that configures the run. undrift searches it in the given folder and those above, up to the root of
-the repository. Its folder is the root of the manifests: all documents below it are loaded. It cannot choose the
-service, because anyone who edits a manifest could then send the token elsewhere.
+the repository. Its folder is the root of the manifests: all documents below it are loaded. The given folder or file
+selects the groups and projects of the run; YAML files of other tools are errors there, and are skipped elsewhere. It
+cannot choose the service, because anyone who edits a manifest could then send the token elsewhere.
 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
 

@@ -14,6 +14,7 @@ use undrift::{
     live::Live,
     manifest::{self, Options, Surroundings},
     sandbox::Profile,
+    selection::Selection,
 };
 
 use crate::{
@@ -29,7 +30,8 @@ impl World {
 
     /// The differences that `chosen` selects, as goals.
     async fn drift(&self, chosen: &[&str]) -> (Vec<Goal>, Vec<Refusal>) {
-        let chosen: Vec<_> = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
+        let only = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
+        let chosen = Selection { only, ..Selection::default() };
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await.unwrap();
         let words = export::Settings { defaults: false, ..how(Values::Plain)(observer.caller()) };

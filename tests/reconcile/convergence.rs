@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    diff::Reason,
+    diff::{Action, Reason},
+    export::{Settings, Values},
     field::{Codec, Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     kinds::{self, operations},
+    live::Caller,
     operation::{AnyOp, Operation},
     plan::Plan,
     release::{REFERENCE, Release},
@@ -16,8 +18,9 @@ use undrift::{
 };
 
 use crate::{
+    export::how,
     hostile::hostile,
-    parts::{in_parts, of_part},
+    parts::{PARTS, in_parts, of_part},
     reached::{Reach, reach},
     switches::{halves, switches},
     world::{LATER, World, group, project, seed},
@@ -444,8 +447,10 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     Some(Case { section, specs, document })
 }
 
-async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
-    let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
+const LOGO: [u8; 8] = [0x89, b'P', b'N', b'G', 13, 10, 26, 10];
+
+/// A service with what the samples name.
+async fn prepared(profile: Profile) -> World {
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
     add_what_is_there(&mut seed);
@@ -462,8 +467,13 @@ async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
     world.set("VALUE", "value-from-environment");
     world.tweak = |settings| settings.limits.count = usize::MAX;
     world.acknowledged = vec!["protection:**", "visibility:**"];
-    std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
-        .unwrap();
+    std::fs::write(world.root().join("logo.png"), LOGO).unwrap();
+    world
+}
+
+async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
+    let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
+    let world = prepared(profile).await;
     for form in [Form::Create, Form::Change, Form::Clear] {
         let mut cases = cases(part, form, release, tried);
         // If nulls are dropped, the difference is invisible.
@@ -500,6 +510,82 @@ async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
         }
     }
     sends_what_is_known(&world);
+}
+
+/// Fields whose changes an export to watch cannot see although answers show them, with the reason.
+const UNWATCHED: &[(&str, &str)] = &[
+    ("Change Group.variables.value", SECRET),
+    ("Change Project.remote_mirrors.enabled", SECRET),
+    ("Change Project.remote_mirrors.keep_divergent_refs", SECRET),
+    ("Change Project.remote_mirrors.only_protected_branches", SECRET),
+    (
+        "Change Project.settings.approvals_before_merge",
+        "the service makes a rule of it, whose change is seen",
+    ),
+    ("Change Project.variables.value", SECRET),
+    ("Create Project.settings.mirror_overwrites_diverged_branches", OF_MIRROR),
+    ("Create Project.settings.mirror_user_id", OF_MIRROR),
+    ("Create Project.settings.only_mirror_protected_branches", OF_MIRROR),
+];
+
+const SECRET: &str = "an export leaves out what may be a secret";
+const OF_MIRROR: &str = "it is shown from the change of `mirror` on, which is seen";
+
+/// Each field of each kind is changed after an `export --watch`; the next plan shows it.
+#[tokio::test]
+async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
+    let world = &mut prepared(Profile::default()).await;
+    let how = |caller: &Caller| Settings { all: true, watch: true, ..how(Values::Plain)(caller) };
+    let restore = |world: &World, documents: &[Json]| {
+        std::fs::remove_dir_all(world.root()).unwrap();
+        std::fs::create_dir(world.root()).unwrap();
+        std::fs::write(world.root().join("logo.png"), LOGO).unwrap();
+        world.declare(documents);
+    };
+    let token = world.sandbox.token().to_owned();
+    let all = |form| -> Vec<Case> {
+        (0..PARTS).flat_map(|part| cases(part, form, REFERENCE, Tried::Together)).collect()
+    };
+    let documents =
+        |cases: &[Case]| -> Vec<Json> { cases.iter().map(|case| case.document.clone()).collect() };
+    let mut before = documents(&all(Form::Create));
+    for (document, case) in before.iter_mut().zip(all(Form::Create)) {
+        document.as_object_mut().unwrap().remove(case.section.section);
+    }
+    let mut unseen = BTreeSet::new();
+    for form in [Form::Create, Form::Change] {
+        let cases = all(form);
+        restore(world, &before);
+        world.converge(&format!("before {form:?}")).await;
+        let (written, _) = world.export_as(&token, &["*"], how).await;
+        before = documents(&cases);
+        restore(world, &before);
+        let changed = world.converge(&format!("{form:?}")).await;
+        world.adopt(&written);
+        let plan = world.plan().await;
+        assert_eq!(plan.problems.len(), 0, "{:#?}", plan.problems);
+        for (case, spec) in cases.iter().flat_map(|case| case.specs.iter().map(move |s| (case, s)))
+        {
+            let is_shown = matches!(spec.field.read, Readback::Same | Readback::As(_))
+                && !spec.field.upload
+                && case.is_planned(spec, &changed);
+            let mut steps = plan.watched.iter().filter(|step| &*step.address.path == case.path());
+            let is_step = steps.any(|step| {
+                step.address.section == Some(case.section.section)
+                    && (step.action != Action::Update
+                        || spec.field.replaced_by.is_some()
+                        || step.changes.iter().any(|change| *change.field == *spec.name))
+            });
+            let is_note = plan
+                .notes
+                .iter()
+                .any(|note| note.reason == Reason::Unlisted && &*note.address.path == case.path());
+            if is_shown && !is_step && !is_note {
+                unseen.insert(format!("{form:?} {}", case.name(spec)));
+            }
+        }
+    }
+    assert_eq!(unseen, UNWATCHED.iter().map(|(name, _)| (*name).to_owned()).collect());
 }
 
 /// Adds what no request creates: the runner of the examples, which another project owns, and a resource

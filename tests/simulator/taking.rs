@@ -24,6 +24,7 @@ use undrift::{
     observe::Observer,
     plan,
     secret::Secrets,
+    selection::Selection,
 };
 
 use crate::{
@@ -178,7 +179,8 @@ async fn absorb(
     let settings = settings(&observer, desired, secrets);
     let whole: Vec<_> =
         desired.containers.iter().map(|own| export::everything(own, &words)).collect();
-    let chosen = [Selector::parse("**").unwrap()];
+    let only = vec![Selector::parse("**").unwrap()];
+    let chosen = Selection { only, ..Selection::default() };
     let found = Mutex::new((Vec::new(), Vec::new()));
     let each = async |container: &Container, mut live: Live| {
         let own = desired.containers.iter().find(|own| own.path == container.path).unwrap();

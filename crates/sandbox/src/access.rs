@@ -41,6 +41,9 @@ pub(crate) const LEVELS: [(i64, &str); 7] = [
     (OWNER, "Owner"),
 ];
 
+/// What only rules name in place of a role.
+pub(crate) const LEVELS_OF_RULES: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
+
 /// The role's name.
 pub(crate) fn level_name(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)

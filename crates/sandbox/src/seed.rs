@@ -203,9 +203,9 @@ pub struct SeedProject {
     pub hooks: Vec<Map<String, Value>>,
     /// The push rule, in the service's own field names.
     pub push_rule: Option<Map<String, Value>>,
-    /// Protected branches, in the service's own field names.
+    /// Protected branches, in the service's own field names; levels may be words.
     #[serde(default)]
-    #[schemars(example = serde_json::json!([{"name": "main", "push_access_level": 40}]))]
+    #[schemars(example = serde_json::json!([{"name": "main", "push_access_level": "maintainer"}]))]
     pub protected_branches: Vec<Map<String, Value>>,
     /// Branches of the repository; the first one is the default branch. None of them is protected.
     #[serde(default)]

@@ -282,7 +282,9 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     add_members(call, &scope, &place, &seed.members)?;
     // Only members can be granted something.
     for (number, fields) in seed.protected_branches.iter().enumerate() {
-        let add = parameters(fields)
+        let mut fields = fields.clone();
+        fields.iter_mut().for_each(|(name, value)| number_levels(name, value));
+        let add = parameters(&fields)
             .and_then(|fields| protected_branches::plant(call, &project, &fields));
         add.map_err(refused(&format!("{place}, protected branch {}", number + 1)))?;
     }
@@ -294,6 +296,21 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         call.set("projects", id, "archived", true).map_err(refused(&place))?;
     }
     Ok(())
+}
+
+/// Replaces the words of levels in `value`, of the field `name` of a rule, by their numbers.
+fn number_levels(name: &str, value: &mut Value) {
+    match value {
+        Value::Array(rows) => rows.iter_mut().for_each(|row| number_levels(name, row)),
+        Value::Object(row) => row.iter_mut().for_each(|(name, value)| number_levels(name, value)),
+        Value::String(word) if name.ends_with("access_level") => {
+            let word = word.replace('_', " ");
+            let mut levels = access::LEVELS.iter().chain(&access::LEVELS_OF_RULES);
+            let level = levels.find(|(_, name)| name.eq_ignore_ascii_case(&word));
+            level.into_iter().for_each(|(level, _)| *value = (*level).into());
+        }
+        _ => {}
+    }
 }
 
 fn add_members(

@@ -5,11 +5,12 @@ mod address;
 use super::{
     Context,
     connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
+    exit::{Exit, Failure, HELP, Outcome},
     input::Folder,
     reports::Reports,
 };
 use crate::{
+    desired::Guard,
     diagnostic::codes,
     manifest::{self, Loaded, Surroundings, schema},
     report::terminal::explain,
@@ -21,7 +22,7 @@ use crate::{
 #[command(after_help = include_str!("../help/explain.txt"))]
 pub(super) struct Args {
     /// Address of something that is declared (PATH#SECTION/ENTRY/FIELD or a part of it), name of a
-    /// field, section or kind, or code of a message
+    /// field, section, kind or guard, key of `undrift.yaml`, code of a message, or exit code
     #[arg(value_name = "ADDRESS|FIELD|CODE")]
     what: String,
     #[command(flatten)]
@@ -48,7 +49,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let code = explain::code(what, style);
     let field = (!known.is_empty()).then(|| explain::fields(&known, style));
     // Some words are both a code and a field.
-    let texts: Vec<_> = code.into_iter().chain(field).collect();
+    let exit = what.parse().ok().and_then(Exit::of_code).map(|_| HELP.to_owned());
+    let texts: Vec<_> = code.into_iter().chain(guard(what)).chain(field).chain(exit).collect();
     if !texts.is_empty() {
         cx.output.print(&texts.join("\n"))?;
         return Ok(Exit::Success);
@@ -62,6 +64,15 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     Err(unknown(what))
 }
 
+/// The explanation of the guard `name`.
+fn guard(name: &str) -> Option<String> {
+    let schema = schemars::schema_for!(Guard).to_value();
+    let guard = schema["oneOf"].as_array()?.iter().find(|guard| guard["const"] == name)?;
+    let meaning = guard["description"].as_str()?.replace('\n', " ");
+    let how = format!("`--ack {name}:ADDRESS` or a document with `kind: Acknowledge`");
+    Some(format!("{name}, a guard: what it refuses needs {how}\n  {meaning}\n"))
+}
+
 /// The failure if nothing is called `what`, with similar names.
 fn unknown(what: &str) -> Failure {
     const OTHERWISE: &str = "name a field as `settings.merge_method`, or the code that stands in the brackets of a message";
@@ -70,9 +81,12 @@ fn unknown(what: &str) -> Failure {
     if !several.is_empty() {
         return failure.help(format!("did you mean {}?", alternatives(&several)));
     }
-    let names = schema::names();
+    let names = schema::all_names();
     let codes = codes::CODES.iter().map(|code| code.name);
-    let near = did_you_mean(what, codes.chain(names.iter().map(String::as_str)));
+    let guards = Guard::ALL.map(|guard| guard.to_string());
+    let last = names.iter().filter_map(|name| Some(name.rsplit_once('.')?.1));
+    let names = names.iter().map(String::as_str).chain(guards.iter().map(String::as_str));
+    let near = did_you_mean(what, codes.chain(names).chain(last));
     failure.help(near.unwrap_or_else(|| OTHERWISE.to_owned()))
 }
 

@@ -8,12 +8,12 @@ use std::{
 
 use crate::{
     cli::{exit::Failure, reports::cannot_write, write_files},
-    export::Written,
-    manifest,
+    export::{File, Written},
+    manifest::RESERVED,
     secret::Secret,
 };
 
-/// The schema for editors.
+/// The schema for editors, in some folder of the repository.
 const SCHEMA: &str = "schemas/manifest.schema.json";
 
 /// Refuses the folder `root` if it is not empty. Hidden files, such as `.git`, do not count.
@@ -46,13 +46,15 @@ pub(super) fn write(
     secrets: Option<&Path>,
 ) -> Result<usize, Failure> {
     let new = |path: &str, new: String| write_files::File { path: root.join(path), old: None, new };
-    let mut files: Vec<_> =
-        written.files.iter().map(|file| new(&file.path, file.text.clone())).collect();
+    let manifest = |file: &File| match RESERVED.contains(&file.path.as_str()) {
+        true => new(&file.path, file.text.clone()),
+        false => new(&file.path, modeline(&root.join(&file.path)) + &file.text),
+    };
+    let mut files: Vec<_> = written.files.iter().map(manifest).collect();
     let count = written.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
     if !written.secrets.is_empty() {
         files.push(new("secrets.env.example", example(written)));
     }
-    files.push(new(SCHEMA, format!("{:#}\n", manifest::schema::manifest())));
     if let Some(file) = secrets {
         write_secrets(file, written).map_err(|error| cannot_write(file, &error))?;
     }
@@ -61,6 +63,18 @@ pub(super) fn write(
         let _ = fs::remove_file(file);
     }
     result.map(|()| count)
+}
+
+/// The first line of a new manifest at `path`, for editors, if the schema is beside it or above it in
+/// its repository.
+pub(super) fn modeline(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folders = || path.ancestors().skip(1);
+    let top = folders().position(|folder| folder.join(".git").exists());
+    let schema = folders().position(|folder| folder.join(SCHEMA).is_file());
+    let steps = schema.filter(|steps| top.is_some_and(|top| *steps <= top));
+    let line = |up| format!("# yaml-language-server: $schema={}{SCHEMA}\n", "../".repeat(up));
+    steps.map(line).unwrap_or_default()
 }
 
 /// The variables to set before applying.

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Args, found, nothing_written, tell_unread};
+use super::{Args, folder, found, nothing_written, tell_unread};
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
@@ -23,10 +23,11 @@ use crate::{
     },
     desired::{Container, Desired},
     diagnostic::FileName,
-    export::{self, Estate, Settings},
+    export::{self, Estate, Excerpt, Settings},
     field::Scope,
     manifest::{self, Manages, Surroundings},
     report::terminal::SCREEN,
+    selection::Selection,
     text::{count, escape},
     yaml::write::{self, Item},
 };
@@ -37,6 +38,8 @@ struct Sorted {
     additions: Vec<Goal>,
     changes: Vec<Goal>,
     refused: Vec<Refusal>,
+    /// The texts that are live and no secrets.
+    plain: BTreeSet<String>,
 }
 
 /// The texts of the manifests while they are edited.
@@ -90,16 +93,16 @@ impl Texts<'_> {
         let before = self.read(&name).ok();
         let text = before.clone().unwrap_or_default();
         let between = match text.trim().is_empty() {
-            true => "",
-            false if text.ends_with('\n') => "---\n",
-            false => "\n---\n",
+            true => folder::modeline(&place),
+            false if text.ends_with('\n') => "---\n".to_owned(),
+            false => "\n---\n".to_owned(),
         };
         let watch = self.args.watch.then(|| Item::value("watch", true));
         let head = [Item::value("kind", scope.document()), Item::value("path", path)];
         let document = write::document(&head.into_iter().chain(watch).collect::<Vec<_>>());
         self.paths.entry(name.clone()).or_insert(place);
         self.old.entry(name.clone()).or_insert(before);
-        self.new.insert(name, text + between + &document);
+        self.new.insert(name, text + &between + &document);
     }
 
     /// Edits the texts so that they declare the live values; refuses what cannot be edited.
@@ -192,7 +195,7 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let containers: Vec<&Container> = containers.collect();
     let is_new = |container: &Container| new.contains(lower(container).as_str());
     let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
-    let Sorted { additions, changes, mut refused } =
+    let Sorted { additions, changes, mut refused, plain } =
         sort(&containers, is_new, &settings, &mut estate, session, cx).await?;
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
@@ -201,10 +204,10 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     // Both share the screen.
     let most = if changes.is_empty() { SCREEN } else { SCREEN / 2 };
     let style = cx.output.style;
-    cx.output.print(&shown(&texts.files(), &additions, most, style))?;
+    cx.output.print(&shown(&texts.files(), &plain, most, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&shown(&changed.files, &changes, most, style))?;
+        cx.output.print(&shown(&changed.files, &plain, most, style))?;
     }
     for Refusal { address, why, .. } in &refused {
         cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
@@ -223,7 +226,8 @@ async fn sort(
     session: &Session,
     cx: &Context,
 ) -> Result<Sorted, Failure> {
-    let chosen = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect::<Vec<_>>();
+    let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
+    let chosen = Selection { only, exclude: Vec::new() };
     let is_meant = |address: &Address| settings.holds(address);
     let mut sorted = Sorted::default();
     let each = |seen: &Compared<'_>| {
@@ -233,6 +237,7 @@ async fn sort(
         let (found, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
         estate.add(container.scope, &container.path, live, names);
+        sorted.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
         sorted.additions.extend(absorb::lacking(seen, is_new(container)));
         sorted.additions.extend(found);
         sorted.changes.extend(changes);

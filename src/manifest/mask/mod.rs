@@ -25,6 +25,9 @@ use lexer::without_tree;
 /// What fields are called that hold a secret: what looks like a slip of one is not shown.
 const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
+/// The key that inserts what an anchor marks. Manifests must not have it.
+const MERGE: &str = "<<";
+
 /// Whether quotes and indentation mean what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quality {
@@ -154,6 +157,14 @@ impl Walk<'_> {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 self.rest_of_lines(value, key.span.end);
             }
+            // The same for a list or mapping.
+            None if !is_scalar
+                && self.open().contains(&key.name)
+                && let Some(property) = property_named(self.schema, &key.name) =>
+            {
+                self.node(value, key.span.end, property);
+            }
+            None if key.name == MERGE && is_alias(self.text, key.span.end, &value.span) => {}
             _ => {
                 self.hidden.push(value_of(self.text, key.span.end, &value.span));
                 self.hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
@@ -288,6 +299,20 @@ fn takes_scalars(schema: &Json) -> bool {
     let is_list = types.contains(&"array") && schema["items"]["type"].is_string();
     (is_list && takes_scalars(&schema["items"]))
         || types.iter().any(|kind| !matches!(*kind, "array" | "object" | "null"))
+}
+
+/// The first field of this name in `schema` at any depth.
+fn property_named<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
+    let properties = schema["properties"].as_object();
+    let within = || properties.into_iter().flat_map(|all| all.values()).chain(schema.get("items"));
+    let here = properties.and_then(|all| all.get(name));
+    here.or_else(|| within().find_map(|inner| property_named(inner, name)))
+}
+
+/// Whether the value of a key that ends at `key_end` is only the name of an anchor.
+fn is_alias(text: &str, key_end: usize, value: &Range<usize>) -> bool {
+    let value = text.get(value_of(text, key_end, value)).unwrap_or_default();
+    value.strip_prefix('*').is_some_and(is_name)
 }
 
 /// Whether `text` may be a number, infinity or not-a-number.

@@ -78,6 +78,15 @@ fn with_a_tree_open_fields_are_shown() {
         ("wordz: [a]", "wordz: [a]"),
         ("lits: [s]", "lits: ***"),
         ("list: [{key: A, vale: s, kye: B}]", "list: [{key: A, vale: ***, kye: B}]"),
+        (
+            "inner: {words: [a, b], list: [{key: A, value: s}]}",
+            "inner: {words: [a, b], list: [{key: A, value: ***}]}",
+        ),
+        ("inner: {other: {words: [s]}}", "inner: {other: ***}"),
+        (
+            "words: [a]\ninner: &c {n: 1}\n<<: *c\nlist: *c",
+            "words: [a]\ninner: &c {n: 1}\n<<: *c\nlist: ***",
+        ),
         ("inner: {n: !s x}", "inner: {n: ***}"),
         ("other:\n  - s\n  - s\ninner: {}", "other:\n  ***\ninner: {}"),
         ("s", "***"),

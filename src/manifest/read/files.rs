@@ -1,7 +1,7 @@
 //! Finds manifests and reads them, within limits.
 //!
 //! All manifests below the root belong together. The named folder or file only selects those of the
-//! run.
+//! run; outside of it, files of other tools are skipped.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ pub(crate) const MAX_TOTAL: u64 = 256 << 20;
 /// The maximum depth of nested folders.
 const MAX_DEPTH: usize = 64;
 
-/// Files at the root that are not manifests.
+/// Files at the root, and at the top of the named folder, that are not manifests.
 pub(crate) const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
@@ -56,6 +56,12 @@ impl File {
             Some(text) => Ok(text.clone()),
             None => read(&self.path, &self.name),
         }
+    }
+
+    /// Whether a file that cannot be read as a manifest is meant as one.
+    pub(in crate::manifest) fn may_be_manifest(&self) -> bool {
+        let bytes = std::fs::read(&self.path);
+        bytes.map_or(true, |bytes| super::is_manifest(&String::from_utf8_lossy(&bytes)))
     }
 }
 
@@ -225,6 +231,7 @@ impl Search<'_> {
             } else if kind.is_file()
                 && is_manifest_name(own.as_ref())
                 && !reserved.contains(&own.as_str())
+                && !(real == self.named && RESERVED.contains(&own.as_str()))
             {
                 self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
                 let path = entry.path();

@@ -53,9 +53,13 @@ pub(super) struct Read {
     pub(super) described: Vec<String>,
 }
 
-/// Reads a file.
+/// Reads a file. Outside of what was named, a file without a manifest is no fault.
 pub(super) fn file(file: &File) -> Read {
-    match file.read() {
+    let read = file.read();
+    if !file.is_named && !read.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
+        return Read::default();
+    }
+    match read {
         Ok(text) => self::text(file, &text),
         Err(fault) => Read { diagnostics: vec![*fault], is_partial: true, ..Read::default() },
     }
@@ -90,6 +94,16 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     }
     let (diagnostics, more) = findings.place(&source);
     Read { documents, diagnostics, more, is_partial, described }
+}
+
+/// Whether a text, valid or not, has a document of undrift.
+pub(super) fn is_manifest(text: &str) -> bool {
+    let names = DocumentKind::names();
+    text.split("kind").skip(1).any(|rest| {
+        let rest = rest.trim_start_matches([' ', '"', '\'', ':']);
+        let word = rest.split(|c: char| !c.is_ascii_alphanumeric()).next();
+        word.is_some_and(|word| names.contains(&word))
+    })
 }
 
 /// The number of rules that a text begins, also where its syntax is broken.

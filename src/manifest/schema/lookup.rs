@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DocumentKind, layers};
+use super::{CONFIG, DocumentKind, layers};
 use crate::{
     field::Scope,
     kinds::{
@@ -15,8 +15,10 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The kinds of documents that have it; empty for keys of any entry or value.
+    /// The kinds of documents that have it.
     pub kinds: Vec<DocumentKind>,
+    /// What has it instead of documents.
+    elsewhere: Option<&'static str>,
     /// The name with its parents; empty for a kind itself.
     pub name: String,
     /// Its description.
@@ -52,29 +54,22 @@ pub fn known(name: &str) -> Vec<Known> {
         }
     }
     if once.is_empty() {
-        once.extend(in_values(name));
+        once.extend(elsewhere("any entry or value", &layers::in_values(), name));
     }
+    once.extend(elsewhere("`undrift.yaml`", &CONFIG.schema, name));
     once
 }
 
-/// The description of `name` as a key of any entry or value.
-fn in_values(name: &str) -> Option<Known> {
-    let schema = layers::in_values();
-    let property = schema["properties"].get(name)?;
-    Some(Known {
-        kinds: Vec::new(),
-        name: name.to_owned(),
-        described: reference::describe(property, &schema),
-        needs: None,
-        within: Vec::new(),
-    })
+/// The description of `name` in `place`, whose schema is `root`.
+fn elsewhere(place: &'static str, root: &Json, name: &str) -> Option<Known> {
+    let known = within(root, name).filter(|_| !name.is_empty())?;
+    Some(Known { elsewhere: Some(place), ..known })
 }
 
 impl Known {
     /// The kinds of documents in words.
     pub fn labels(&self) -> Vec<String> {
-        let anywhere = || "any entry or value".to_owned();
-        let mut labels = Vec::from_iter(self.kinds.is_empty().then(anywhere));
+        let mut labels = Vec::from_iter(self.elsewhere.map(str::to_owned));
         for kind in &self.kinds {
             let label = format!("`kind: {}`", kind.name());
             match kind.is_for() {
@@ -92,7 +87,14 @@ impl Known {
     }
 }
 
-/// Every name that [`known`] knows, without a kind before it.
+/// Every name that [`known`] knows, without a kind before it: of documents and of `undrift.yaml`.
+pub fn all_names() -> BTreeSet<String> {
+    let mut names = names();
+    gather("", &CONFIG.schema, &mut names);
+    names
+}
+
+/// Every name in a document.
 pub fn names() -> BTreeSet<String> {
     let mut names: BTreeSet<_> = DocumentKind::names().into_iter().map(str::to_owned).collect();
     for kind in DocumentKind::ALL {
@@ -105,7 +107,7 @@ pub fn names() -> BTreeSet<String> {
 /// The full names whose last part is `name`.
 pub fn with_last_name(name: &str) -> Vec<String> {
     let is_called = |full: &String| full.rsplit_once('.').is_some_and(|(_, last)| last == name);
-    names().into_iter().filter(is_called).collect()
+    all_names().into_iter().filter(is_called).collect()
 }
 
 const fn is_container(kind: &DocumentKind) -> bool {
@@ -114,19 +116,25 @@ const fn is_container(kind: &DocumentKind) -> bool {
 
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
 fn of(kind: DocumentKind, name: &str) -> Option<Known> {
-    let root = &kind.checker().schema;
+    let known = within(&kind.checker().schema, name)?;
+    let section = kind.scope().and_then(|scope| kinds::section(scope, name));
+    Some(Known { kinds: vec![kind], needs: section.and_then(reference::needs), ..known })
+}
+
+/// The description of `name` in the schema `root`.
+fn within(root: &Json, name: &str) -> Option<Known> {
     let (mut property, mut schema) = (root, root);
     for part in name.split('.').filter(|_| !name.is_empty()) {
         schema = objects(property).find(|object| object["properties"].get(part).is_some())?;
         property = &schema["properties"][part];
     }
-    let section = kind.scope().and_then(|scope| kinds::section(scope, name));
     let within = objects(property).filter_map(|object| object["properties"].as_object());
     Some(Known {
-        kinds: vec![kind],
+        kinds: Vec::new(),
+        elsewhere: None,
         name: name.to_owned(),
         described: reference::describe(property, schema),
-        needs: section.and_then(reference::needs),
+        needs: None,
         within: within.flat_map(|properties| properties.keys().cloned()).collect(),
     })
 }
@@ -152,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_name_is_known() {
-        for name in names() {
+        for name in all_names() {
             assert!(!known(&name).is_empty(), "{name}");
         }
         assert!(known("settings.merge_mehtod").is_empty() && known("group archived").is_empty());

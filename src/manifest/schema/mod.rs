@@ -32,7 +32,7 @@ mod tree;
 pub(super) use acknowledge::Acknowledge;
 pub(super) use container::OLD_UNLISTED;
 pub(super) use layers::INCLUDE;
-pub use lookup::{Known, known, names, with_last_name};
+pub use lookup::{Known, all_names, known, names, with_last_name};
 pub use published::published;
 
 use container::Use;

@@ -93,6 +93,9 @@ fn selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static s
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
+    if files.iter().any(|(name, _)| *name == "latin.yaml") {
+        fs::write(folder.path().join("latin.yaml"), [b'a', b':', b' ', 0xe4]).unwrap();
+    }
     let loaded = load(&folder.path().join(named), &around(folder.path()));
     let codes = loaded.diagnostics.sorted().into_iter().map(|fault| fault.code).collect();
     let desired = loaded.desired.unwrap_or_default();
@@ -144,7 +147,7 @@ fn a_fault_anywhere_below_the_root_counts() {
         ("undrift.yaml", "version: 1\n"),
         ("a/shop.yaml", "kind: Project\npath: acme/shop\n"),
         ("b/shop.yaml", "kind: Project\npath: ACME/shop\nx: 1\n"),
-        ("c/broken.yaml", "a: [\n"),
+        ("c/broken.yaml", "kind: Defaults\na: [\n"),
     ];
     assert_eq!(
         selected(&files, "a"),
@@ -156,6 +159,25 @@ fn a_fault_anywhere_below_the_root_counts() {
         (vec!["acme/shop".to_owned()], vec![]),
         "without a root only `a` is"
     );
+}
+
+/// `undrift.yaml` may be at the top of a repository that also holds the files of other tools.
+#[test]
+fn files_of_other_tools_count_only_in_the_named_folder() {
+    let files = [
+        ("undrift.yaml", "version: 1\n"),
+        ("manifests/shop.yaml", "kind: Project\npath: acme/shop\n"),
+        ("manifests/sandbox.yaml", "groups: [{path: acme}]\n"),
+        ("chart/templates/x.yaml", "{{- if .Values.x }}\nkind: Deployment\nspec: [\n"),
+        ("chart/values.yaml", "replicaCount: 1\n"),
+        ("ops/projects.yaml", "- kind: ProjectList\n"),
+        ("latin.yaml", "name: x\n"),
+        ("elsewhere/shop.json.yaml", "{\"kind\": \"Project\", \"path\": \"acme/shop\"}\n"),
+    ];
+    assert_eq!(selected(&files[..7], "manifests"), (vec!["acme/shop".to_owned()], vec![]));
+    assert_eq!(selected(&files, "manifests"), (vec![], vec!["duplicate-project"]));
+    let (found, codes) = selected(&files[..5], "");
+    assert_eq!((found.len(), codes.contains(&"document")), (0, true), "named, they are manifests");
 }
 
 #[test]
