@@ -1,5 +1,6 @@
 //! Checks of declared fields that work for every kind and need no service.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
 use super::{Fault, Section, Spec, limits::is_on};
@@ -42,7 +43,10 @@ impl Section {
             if written {
                 expressions(spec, value, &mut |within, text, message, severity| {
                     let negative = field.replace("_regex", "_negative_regex");
-                    let help = if text.starts_with('*') || text.contains("|*") {
+                    let help = if is_delimited(within.unwrap_or(field), text) {
+                        "take the slashes away: they are part of the expression; `(?i)` at its start ignores case"
+                            .to_owned()
+                    } else if text.starts_with('*') || text.contains("|*") {
                         "it is a regular expression, not a glob: write `.*` for any text, `\\.` for a dot, and `$` for the end".to_owned()
                     } else if text.contains("(?!") && self.table().get(&negative).is_some() {
                         format!(
@@ -67,13 +71,19 @@ impl Section {
             if format == CRON
                 && let Some(why) = cron(text)
             {
-                let help = match text.contains(['–', '—', '−']) {
-                    true => "write `-` (U+002D) in its place",
-                    false => {
-                        "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`"
-                    }
+                let help = if text.contains(['–', '—', '−']) {
+                    "write `-` (U+002D) in its place"
+                } else if has_hash(text) {
+                    "write a fixed number instead of `H`, which Jenkins fills in, and the service does not"
+                } else {
+                    "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`"
                 };
                 report(Fault::error("value", field, format!("`{field}` {why}"), help));
+            }
+            if spec.field.compare == Compare::PublicKey && !is_whole_key(text) {
+                let message = format!("`{field}` is not a whole key: a part of it is missing");
+                let help = "copy the whole line of the `.pub` file";
+                report(Fault::error("value", field, message, help));
             }
             if spec.field.compare == Compare::Location && is_short(text) {
                 let message = format!("`{field}` must start with `https://`, `ssh://` or the like");
@@ -226,6 +236,9 @@ const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 /// word that is none of the names.
 fn cron(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
+    if has_hash(text) {
+        return Some("has an `H`, which is no number".to_owned());
+    }
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
     }
@@ -307,10 +320,9 @@ fn expressions(
     });
     for (within, is_expression, text) in std::iter::once(own).chain(parts) {
         if let Some(text) = text.filter(|_| is_expression)
-            && let Some((why, severity)) = fault(text)
+            && let name = within.unwrap_or(&spec.name)
+            && let Some((message, severity)) = fault(name, text)
         {
-            let name = within.unwrap_or(&spec.name);
-            let message = format!("`{name}` is not a valid regular expression: {why}");
             report(within, text, message, severity);
         }
     }
@@ -318,15 +330,54 @@ fn expressions(
 
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the
 /// same: a fault that RE2 may accept is a warning.
-fn fault(text: &str) -> Option<(String, Severity)> {
+fn fault(name: &str, text: &str) -> Option<(String, Severity)> {
+    if is_delimited(name, text) {
+        return Some((
+            format!("`{name}` has a `/` at both ends, which must match, too"),
+            Severity::Warning,
+        ));
+    }
     let error = Parser::new().parse(text).err()?;
     let is_certain = is_certain(&error) && !text.contains("\\Q");
     let severity = if is_certain { Severity::Error } else { Severity::Warning };
-    let why = match error.span().start.column {
-        1 => error.kind().to_string(),
-        at => format!("{} (character {at})", error.kind()),
-    };
-    Some((why, severity))
+    let message = format!("`{name}` is not a valid regular expression: {}", error.kind());
+    Some(match error.span().start.column {
+        1 => (message, severity),
+        at => (format!("{message} (character {at})"), severity),
+    })
+}
+
+/// Whether the expression `text` of the field `name` has slashes around it, as some languages write it.
+/// Names of files and branches have slashes of their own.
+fn is_delimited(name: &str, text: &str) -> bool {
+    let parts = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
+    parts.is_some_and(|(inner, flags)| {
+        let is_anchored = inner.starts_with('^') || inner.ends_with('$') || !flags.is_empty();
+        let is_path = name.contains("file") || name.contains("branch");
+        !inner.is_empty()
+            && flags.chars().all(|c| "gimsuxy".contains(c))
+            && (is_anchored || !is_path)
+    })
+}
+
+/// Whether a cron expression has an `H`, for which Jenkins fills in a number.
+fn has_hash(text: &str) -> bool {
+    text.split([' ', ',']).any(|part| part.split(['/', '(']).next() == Some("H"))
+}
+
+/// Whether the material of an SSH key is whole: parts, each behind its length; the first is its type.
+fn is_whole_key(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let (Some(kind), Some(key)) = (words.next(), words.next()) else { return true };
+    let Ok(bytes) = BASE64_STANDARD_NO_PAD.decode(key.trim_end_matches('=')) else { return false };
+    let (mut parts, mut rest) = (Vec::new(), &bytes[..]);
+    while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        let Some((part, tail)) = tail.split_at_checked(length) else { return false };
+        parts.push(part);
+        rest = tail;
+    }
+    rest.is_empty() && parts.len() > 1 && parts[0] == kind.as_bytes()
 }
 
 /// Whether RE2 also refuses it.
@@ -369,9 +420,30 @@ mod tests {
             ("0 4 0 * *", false),
             ("0 4 * 1-13 *", false),
             ("0 4 * * 1,8", false),
+            ("H 2 * * *", false),
+            ("H(0-29)/10 2 * * *", false),
+            ("0 4 * mar THU", true),
         ] {
             assert_eq!(cron(text).is_none(), is_valid, "{text}");
         }
+    }
+
+    #[test]
+    fn slashes_around_an_expression_are_no_part_of_a_path() {
+        assert!(!is_delimited("file_name_regex", "/secrets/"));
+        assert!(is_delimited("file_name_regex", "/^secrets/"));
+        assert!(is_delimited("commit_message_regex", "/SHOP/") && !is_delimited("", "/a/b"));
+    }
+
+    #[test]
+    fn a_part_of_an_ssh_key_is_no_key() {
+        let whole =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+        assert!(is_whole_key(whole) && is_whole_key(&format!("{whole} ci")));
+        assert!(
+            !is_whole_key(&whole[..whole.len() - 8]) && !is_whole_key("ssh-rsa AAAAB3NzaC1yc2E")
+        );
+        assert!(!is_whole_key(&whole.replace("ssh-ed25519", "ssh-rsa")));
     }
 
     #[test]
@@ -397,11 +469,13 @@ mod tests {
             (r"(a)\1", Some(Severity::Error)),
             // RE2 accepts these.
             (r"\012", Some(Severity::Warning)),
+            ("/^SHOP-/", Some(Severity::Warning)),
+            ("/shop/i", Some(Severity::Warning)),
             (r"\12", Some(Severity::Warning)),
             (r"\Qa(b\E", Some(Severity::Warning)),
             ("a{,5}", Some(Severity::Warning)),
         ] {
-            assert_eq!(fault(text).map(|(_, severity)| severity), expected, "{text}");
+            assert_eq!(fault("", text).map(|(_, severity)| severity), expected, "{text}");
         }
     }
 }

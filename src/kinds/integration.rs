@@ -77,6 +77,8 @@ const HOME: Home = Home {
 };
 
 const SLUG: &str = "slug";
+/// The most addresses that the service writes to.
+const MOST_RECIPIENTS: usize = 750;
 /// The field of a secret URL to call.
 const WEBHOOK: &str = "webhook";
 /// The release that added group integrations.
@@ -329,6 +331,28 @@ impl Rules for Integrations {
             let of = text::listed(&slugs(None, &spec.name));
             let help = format!("take it away: it is a field of {of}");
             report(Fault::error("unknown-field", &spec.name, message, help));
+        }
+        let recipients = declared.get("recipients").and_then(Value::text).unwrap_or_default();
+        let refused = match slug {
+            "jenkins"
+                if declared.contains_key("username") && !declared.contains_key("password") =>
+            {
+                Some(("username", "needs `password` beside it", "add `password: {env: NAME}`"))
+            }
+            "irker" if recipients.contains('@') => Some((
+                "recipients",
+                "has an email address, and irker only writes to channels",
+                "write channels, as in `#ops` or `irc://irc.example.org/ops`",
+            )),
+            _ if recipients.split_whitespace().count() > MOST_RECIPIENTS => {
+                let message = "has more than 750 addresses";
+                Some(("recipients", message, "write the address of a mailing list"))
+            }
+            _ => None,
+        };
+        if let Some((name, what, help)) = refused.filter(|(name, ..)| names.all.contains(*name)) {
+            let name = OF_PROJECT.get(name).map_or(SLUG, |spec| &spec.name);
+            report(Fault::error("value", name, format!("`{name}` {what}"), help));
         }
         // Its value is known in a plan, if the environment has it.
         if let Some(url) = declared.get(WEBHOOK).and_then(Value::text) {

@@ -74,7 +74,7 @@ pub struct Approval {
     #[schemars(flatten)]
     pub grant: Grant,
     /// How many of them must approve (default: 1).
-    #[schemars(transform = field().preset(1).by_kind(), range(min = 1))]
+    #[schemars(transform = field().preset(1).by_kind(), range(min = 1, max = 5))]
     pub required_approvals: Option<u32>,
     /// Whether only direct members of a group count (0, the default), or also those that it inherits (1).
     #[schemars(transform = field().preset(0).by_kind(), range(min = 0, max = 1))]

@@ -68,8 +68,8 @@ pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// The one of the fields `known` of `section` that `word`, which is none, most likely stands for.
-pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'k str> {
-    match meant(&[section, ANY], word).map(Meaning::field) {
+pub fn suggest_field<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'k str> {
+    match alias(&[section, ANY], word).map(Meaning::field) {
         Some(field) => known.iter().copied().find(|known| Some(*known) == field),
         None => match text::likely(word, known)[..] {
             [only] => Some(only),
@@ -97,18 +97,18 @@ pub fn by_place<'k>(
 
 /// Whether what `word` is for in `section` is written in another form or elsewhere.
 pub fn is_elsewhere(section: &str, word: &str) -> bool {
-    matches!(meant(&[section], word), Some(Write(_)))
+    matches!(alias(&[section], word), Some(Write(_)))
 }
 
 /// The meaning of `word` in the first of `places` that has one: the key of a section, mapping, entry or
 /// value, or the kind of a document.
-pub fn meant(places: &[&str], word: &str) -> Option<Meaning> {
+pub fn alias(places: &[&str], word: &str) -> Option<Meaning> {
     let plain = text::snake_case(word);
-    let known = |place: &&str| {
+    let alias = |place: &&str| {
         let words = WORDS.get(place)?;
         words.get(word).or_else(|| words.get(&*plain)).copied()
     };
-    places.iter().find_map(known)
+    places.iter().find_map(alias)
 }
 
 impl Meaning {

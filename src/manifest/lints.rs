@@ -193,7 +193,7 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
         let near = likely(code, &names).first().copied();
         findings.error("choice", "there is no message with this code", span).help(
             near.map_or_else(
-                || "write the code in the brackets of one warning; none stands for all".to_owned(),
+                || "write the code in the brackets of one warning, as in `warning[no-effect]`: errors cannot be lowered, and none stands for all".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             ),
         );

@@ -383,9 +383,27 @@ fn add_merge_request(
 fn parameters(fields: &Map<String, Value>) -> Result<Params> {
     let mut params = Params::default();
     for (name, value) in fields {
-        params.add(name, value.clone())?;
+        params.add(name, with_numbers(name, value))?;
     }
     Ok(params)
+}
+
+/// The value of `name`, with the numbers of levels of access that are words.
+fn with_numbers(name: &str, value: &Value) -> Value {
+    match value {
+        Value::String(word) if name.ends_with("access_level") => {
+            let is_word = |(_, role): &&(i64, &str)| role.eq_ignore_ascii_case(word);
+            let level = access::LEVELS.iter().find(is_word).map(|(level, _)| *level);
+            level.or((word == "no_access").then_some(0)).map_or_else(|| value.clone(), Value::from)
+        }
+        Value::Array(items) => items.iter().map(|item| with_numbers(name, item)).collect(),
+        Value::Object(fields) => {
+            let field =
+                |(name, value): (&String, &Value)| (name.clone(), with_numbers(name, value));
+            Value::Object(fields.iter().map(field).collect())
+        }
+        _ => value.clone(),
+    }
 }
 
 fn refused(place: &str) -> impl Fn(Failure) -> SeedError + use<> {
@@ -425,6 +443,15 @@ mod tests {
     fn the_default_branch_may_be_any_branch_of_the_seed() {
         let project = json!({"path": "acme/shop", "branches": ["trunk", "main"],
             "settings": {"default_branch": "trunk"}});
+        let seed = Seed::from_json(json!({"projects": [project]})).expect("a seed");
+        Model::new(&seed, "token", Conditions::default()).expect("a model");
+    }
+
+    #[test]
+    fn a_level_of_a_rule_may_be_a_word() {
+        let rule = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}],
+            "merge_access_level": "no_access"});
+        let project = json!({"path": "acme/shop", "protected_branches": [rule]});
         let seed = Seed::from_json(json!({"projects": [project]})).expect("a seed");
         Model::new(&seed, "token", Conditions::default()).expect("a model");
     }

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::{Check, is_below};
+use super::{Check, is_below, path};
 use crate::{
     desired::Declared,
     field::{Field, Limits, Named, Secrecy, Tier},
@@ -279,10 +279,11 @@ impl Check<'_> {
 
     /// A group or project must be named by its path.
     fn named(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        if field.value.plain().is_some_and(|value| has_wrong_path(&spec.schema, value)) {
+        if let Some(path) = field.value.plain().and_then(|value| wrong_path(&spec.schema, value)) {
             let message = format!("`{}` must be a full path, as in `acme/team`", spec.name);
             let wrong = self.faults.error("path", message, Spot::value(&field.origin));
-            wrong.help("write the path as in its URL, without the service before it: no display name, and no `@`");
+            let usual = "write the path as in its URL, without the service before it: no display name, and no `@`";
+            wrong.help(path::help(path).unwrap_or_else(|| usual.to_owned()));
         }
     }
 
@@ -326,22 +327,23 @@ fn deprecated_in(
 }
 
 /// Whether `value` names a group or project by something else than its full path.
-fn has_wrong_path(schema: &Json, value: &Json) -> bool {
+fn wrong_path<'v>(schema: &Json, value: &'v Json) -> Option<&'v str> {
     // It takes long to read this out of the schema.
     let is_path = || matches!(Field::of(schema).names, Some(Named::Group | Named::Project));
     match value {
         Json::String(path) => {
-            (path.contains([' ', ':', '@']) || path.starts_with('/')) && is_path()
+            let is_wrong = path.contains([' ', ':', '@']) || path.starts_with('/');
+            Some(path.as_str()).filter(|_| is_wrong && is_path())
         }
         Json::Array(items) => {
             let schema = if is_path() { schema } else { &schema["items"] };
-            items.iter().any(|item| has_wrong_path(schema, item))
+            items.iter().find_map(|item| wrong_path(schema, item))
         }
         Json::Object(fields) => {
             let mut fields = fields.iter();
-            fields.any(|(name, value)| has_wrong_path(&schema["properties"][name], value))
+            fields.find_map(|(name, value)| wrong_path(&schema["properties"][name], value))
         }
-        _ => false,
+        _ => None,
     }
 }
 

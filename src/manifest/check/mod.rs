@@ -134,7 +134,7 @@ fn one(merged: Box<document::Container>, context: &Context) -> (Container, Fault
 /// The section of projects that declares what `of` declares for a group.
 fn for_projects(of: kind::Section) -> Option<&'static str> {
     let is_known = |name: &&str| kinds::section(Scope::Project, name).is_some();
-    let meant = || words::meant(&["Project"], of.section).and_then(Meaning::field);
+    let meant = || words::alias(&["Project"], of.section).and_then(Meaning::field);
     Some(of.section).filter(is_known).or_else(|| meant().filter(is_known))
 }
 

@@ -32,7 +32,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         let noun = container.scope.noun();
         let own = container.path.to_lowercase();
         if let Err(why) = path::check(container.scope, &written.value, false) {
-            faults.error("path", format!("the former path {why}"), spot());
+            let wrong = faults.error("path", format!("the former path {why}"), spot());
+            wrong.help_if(path::help(&written.value));
             continue;
         }
         let before = written.value.to_lowercase();

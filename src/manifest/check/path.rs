@@ -89,18 +89,38 @@ pub(in crate::manifest) fn check(
 }
 
 /// The help for an invalid path, if its form shows the intention.
-pub(super) fn help(path: &str) -> Option<&'static str> {
-    if path.contains("{{") || path.contains('$') {
-        Some("write the path itself: expressions of other tools are not filled in")
-    } else if path.contains('*') {
-        Some("for many at once, write `kind: Defaults` with `match: {path: ...}`")
-    } else if path.contains(['%', '\\']) {
-        Some("write `/` between the parts of the path, and nothing encoded")
-    } else if path.contains(' ') || !path.is_ascii() {
-        Some("write the path in its address, not the name that is shown")
-    } else {
-        None
+pub(super) fn help(path: &str) -> Option<String> {
+    if let Some(path) = of_address(path) {
+        return Some(format!("write only the path: `{path}`"));
     }
+    let help = if path.contains("{{") || path.contains('$') {
+        "write the path itself: expressions of other tools are not filled in"
+    } else if path.contains('*') {
+        "for many at once, write `kind: Defaults` with `match: {path: ...}`"
+    } else if path.contains(['“', '”', '„', '‘', '’']) {
+        "write `'` or `\"` around it, or no quotes: others are part of the text"
+    } else if path.contains(['%', '\\']) {
+        "write `/` between the parts of the path, and nothing encoded"
+    } else if path.contains(' ') || !path.is_ascii() {
+        "write the path in its address, not the name that is shown"
+    } else {
+        return None;
+    };
+    Some(help.to_owned())
+}
+
+/// The path in the address of a group or project, or of its repository, or behind an `@`.
+fn of_address(text: &str) -> Option<&str> {
+    let of_ssh =
+        || text.split_once('@').map(|(_, rest)| rest.split_once(':').map_or(rest, |of| of.1));
+    let path = match text.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None => of_ssh()?,
+    };
+    let path = path.split("/-/").next()?.trim_matches('/');
+    let path = path.strip_prefix("groups/").unwrap_or(path);
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    check(Scope::Group, path, false).is_ok().then_some(path)
 }
 
 #[cfg(test)]
@@ -149,6 +169,23 @@ mod tests {
         }
         let long = format!("acme/{}", "a".repeat(256));
         assert!(check(Scope::Project, &long, false).is_err());
+    }
+
+    #[test]
+    fn a_path_is_found_in_an_address() {
+        for address in [
+            "https://gitlab.example.org/acme/shop",
+            "https://gitlab.example.org/acme/shop.git",
+            "https://gitlab.example.org/acme/shop/-/issues",
+            "https://gitlab.example.org/groups/acme/shop",
+            "ssh://git@gitlab.example.org/acme/shop.git",
+            "git@gitlab.example.org:acme/shop.git",
+            "@acme/shop",
+        ] {
+            assert_eq!(of_address(address), Some("acme/shop"), "{address}");
+        }
+        assert_eq!(of_address("acme/shop"), None);
+        assert_eq!(of_address("https://gitlab.example.org"), None);
     }
 
     #[test]

@@ -230,13 +230,13 @@ impl Findings {
             sentences::explain(&error, document, &checker.schema, is_new, self);
         }
         // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
-        let meant = sentences::meant(document, &checker.schema);
+        let repaired = sentences::repaired(document, &checker.schema);
         let mut seen = BTreeSet::new();
-        for error in checker.validator.iter_errors(&meant).take(2 * MOST) {
+        for error in checker.validator.iter_errors(&repaired).take(2 * MOST) {
             let at = error.instance_path().as_str();
             if at.matches('/').count() > 1 {
                 let is_new = seen.insert(at.to_owned());
-                sentences::explain(&error, &meant, &checker.schema, is_new, self);
+                sentences::explain(&error, &repaired, &checker.schema, is_new, self);
             }
         }
         refused

@@ -1,12 +1,9 @@
 //! Typing errors that YAML reads as something else, recognised from the faults that they cause.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-    sync::LazyLock,
-};
+use std::{collections::BTreeMap, ops::Range, sync::LazyLock};
 
-use serde::Deserialize;
+use regex::Regex;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::Findings;
 use crate::{
@@ -16,18 +13,42 @@ use crate::{
 
 /// A slip of the pen that the text shows.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Slip {
     codes: Vec<&'static str>,
     near: bool,
-    is: &'static str,
-    starts: &'static str,
-    ends: &'static str,
-    has: &'static str,
+    two: bool,
+    alone: bool,
+    line: Pattern,
     at: &'static str,
+    marked: Pattern,
     next: &'static str,
     message: &'static str,
     help: &'static str,
+}
+
+/// A regular expression of the table; none matches everything.
+#[derive(Default)]
+pub(super) struct Pattern(Option<Regex>);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pattern = Regex::new(<&str>::deserialize(deserializer)?);
+        pattern.map(|pattern| Self(Some(pattern))).map_err(D::Error::custom)
+    }
+}
+
+impl Pattern {
+    /// What it finds in `text`, or its part in parentheses.
+    fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let Self(Some(pattern)) = self else { return Some("") };
+        let found = pattern.captures(text)?;
+        Some(found.get(1).or_else(|| found.get(0))?.as_str())
+    }
+
+    pub(super) fn fits(&self, text: &str) -> bool {
+        self.find(text).is_some()
+    }
 }
 
 /// What a fault really is: another message, place and help.
@@ -35,11 +56,13 @@ struct Cause {
     message: String,
     at: Range<usize>,
     help: String,
+    /// Whether it causes all that is wrong in its line.
+    is_alone: bool,
 }
 
 impl Cause {
     fn new(message: impl Into<String>, at: Range<usize>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), at, help: help.into() }
+        Self { message: message.into(), at, help: help.into(), is_alone: false }
     }
 }
 
@@ -48,16 +71,10 @@ static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
     LazyLock::new(|| yaml::built_in(include_str!("slips.yaml")));
 
 impl Slip {
-    /// Whether `line` is as it says.
-    fn fits(&self, line: &str) -> bool {
-        let line = line.split(" #").next().unwrap_or_default();
-        let line = line.trim_matches([' ', '\t', '\r']);
-        line.starts_with(self.starts)
-            && line.contains(self.has)
-            && line
-                .strip_suffix(self.ends)
-                .is_some_and(|rest| self.ends.is_empty() || !rest.is_empty())
-            && (self.is.is_empty() || line == self.is)
+    /// The part of `line` that shows it.
+    fn find<'t>(&self, line: &'t str) -> Option<&'t str> {
+        let line = if self.two { line } else { line.split(" #").next().unwrap_or_default() };
+        self.line.find(line.trim_matches([' ', '\t', '\r']))
     }
 }
 
@@ -77,14 +94,17 @@ impl Findings {
         if self.other_files(text) || self.indented_head(text) {
             return;
         }
-        self.expressions(text);
         self.texts(text);
+        let mut alone = BTreeMap::new();
         for finding in &mut self.findings {
             if finding.code == "yaml-tag" {
                 finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
+                alone.insert(finding.at.start, true);
             }
             let Some(around) = Around::of(text, &finding.at) else { continue };
-            if let Some(Cause { message, at, help }) = around.cause(finding.code, &finding.at) {
+            if let Some(cause) = around.cause(finding.code, &finding.at) {
+                let Cause { message, at, help, is_alone } = cause;
+                alone.extend(is_alone.then_some((at.start, false)));
                 (finding.message, finding.at, finding.help) = (message, at, Some(help));
                 continue;
             }
@@ -104,14 +124,15 @@ impl Findings {
                 finding.help = help.or_else(|| finding.help.take());
             }
         }
-        // What a tag makes of a value is of no interest.
-        let line = |at: &Range<usize>| text[..at.start].matches('\n').count();
-        let tags = self.findings.iter().filter(|finding| finding.code == "yaml-tag");
-        let tagged: BTreeSet<_> = tags.map(|finding| line(&finding.at)).collect();
-        let is_of_tag = |finding: &super::Finding| {
-            ["reference", "type"].contains(&finding.code) && tagged.contains(&line(&finding.at))
-        };
-        self.findings.retain(|finding| tagged.is_empty() || !is_of_tag(finding));
+        // What a tag or an expression makes of a value is of no interest.
+        let line = |at: usize| text[..at].matches('\n').count();
+        let lines = alone.iter().map(|(at, is_tag)| (line(*at), *is_tag));
+        let lines: BTreeMap<_, _> = lines.collect();
+        self.findings.retain(|finding| match lines.get(&line(finding.at.start)) {
+            _ if alone.contains_key(&finding.at.start) => true,
+            Some(true) => !["reference", "type"].contains(&finding.code),
+            is_tag => is_tag.is_none(),
+        });
         // In braces, each piece of a text with commas looks like a key.
         self.findings.dedup_by(|next, finding| {
             let between = text.get(finding.at.start..next.at.start).unwrap_or("\n");
@@ -131,7 +152,7 @@ impl Findings {
         let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']);
         let mut lines = text.lines().filter(is_code);
         let (first, next) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-        let is = |file: &&Slip| file.fits(first) && next.contains(file.next);
+        let is = |file: &&Slip| file.find(first).is_some() && next.contains(file.next);
         let is_broken =
             self.findings.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
         let file = SLIPS["files"].iter().find(is).filter(|_| is_broken);
@@ -174,33 +195,6 @@ impl Findings {
         true
     }
 
-    /// Makes one fault of all that `{{ name }}` brings on a line, which YAML takes for two mappings, or
-    /// `{name}` without quotes.
-    fn expressions(&mut self, text: &str) {
-        let line = |at: &Range<usize>| text[..at.start].matches('\n').count();
-        let help = |finding: &super::Finding| {
-            let before = text[..finding.at.start].trim_end();
-            match &text[finding.at.start..] {
-                _ if finding.code != "yaml-key" => None,
-                own if own.starts_with('{') && before.ends_with('{') => Some(
-                    "expressions of other tools are not filled in: write the value, a template as `{text: 'The service {name}'}`, or `{env: NAME}` for a secret",
-                ),
-                _ if before.ends_with("text: {") => {
-                    Some("put the template in quotes, as in `{text: '{name}'}`")
-                }
-                _ => None,
-            }
-        };
-        let found = self.findings.iter().filter(|finding| help(finding).is_some());
-        let lines: BTreeSet<_> = found.map(|finding| line(&finding.at)).collect();
-        self.findings.retain_mut(|finding| {
-            let Some(help) = help(finding) else { return !lines.contains(&line(&finding.at)) };
-            finding.message = "braces that YAML takes for a mapping".to_owned();
-            finding.help(help);
-            true
-        });
-    }
-
     /// Leaves out the faults of the lines behind one that is no YAML, which makes a text of all of them.
     fn texts(&mut self, text: &str) {
         let is_line = |finding: &&super::Finding| {
@@ -226,6 +220,11 @@ impl Findings {
         let Some(at) = self.findings.iter().position(begins) else { return };
         let first = &mut self.findings[at];
         let start = first.at.start;
+        let before = first.related.as_ref().and_then(|(at, _)| text.get(at.end..start));
+        if before.is_some_and(|before| before.matches('\n').count() < 2) {
+            first.help("keep one of the two: a document has one kind");
+            return;
+        }
         first.message = "a second document begins here".to_owned();
         first.help("write `---` on a line of its own in front of it");
         self.findings.retain(|finding| {
@@ -258,41 +257,56 @@ impl<'t> Around<'t> {
         self.lines.get(number).copied().unwrap_or(&self.text[self.text.len()..])
     }
 
-    /// The known slip that causes a fault, and its line.
-    fn known(&self, code: &str, at: &Range<usize>) -> Option<(&'static Slip, usize)> {
+    /// The line `number`, for some slips with what is before it.
+    fn part(&self, slip: &Slip, number: usize) -> &'t str {
+        let own = self.line(number);
+        let before = self.before.filter(|_| slip.two).map_or(own, |before| self.line(before));
+        self.text.get(self.start(before)..self.start(own) + own.len()).unwrap_or(own)
+    }
+
+    /// The slip of `list` that causes a fault, the number of its line, and what shows it.
+    fn known(
+        &self,
+        list: &str,
+        code: &str,
+        at: &Range<usize>,
+    ) -> Option<(&'static Slip, usize, &'t str)> {
         let around = [Some(self.own), Some(self.own + 1), self.before];
         let key = self.text.get(at.clone()).unwrap_or_default();
-        SLIPS["lines"].iter().find_map(|slip| {
+        SLIPS[list].iter().find_map(|slip| {
             let lines = if slip.near { &around[..] } else { &around[..1] };
-            let is_cause = slip.codes.is_empty() || slip.codes.contains(&code);
-            let is_there = slip.near || code != "unknown-field" || key.contains(slip.has);
-            let may_fit = is_cause && is_there && self.text[at.start..].starts_with(slip.at);
-            let mut lines = lines.iter().flatten().filter(|_| may_fit);
-            Some((slip, *lines.find(|number| slip.fits(self.line(**number)))?))
+            let is_cause = (slip.codes.is_empty() || slip.codes.contains(&code))
+                && self.text[at.start..].starts_with(slip.at)
+                && slip.marked.fits(key);
+            let mut lines = lines.iter().flatten().filter(|_| is_cause);
+            let (number, sign) =
+                lines.find_map(|number| Some((*number, slip.find(self.part(slip, *number))?)))?;
+            let is_there = slip.near || code != "unknown-field" || key.contains(sign);
+            is_there.then_some((slip, number, sign))
         })
     }
 
     /// The cause of a fault, if it is at another place or deserves another message.
     fn cause(&self, code: &str, at: &Range<usize>) -> Option<Cause> {
-        let known = self.known(code, at).filter(|(slip, _)| !slip.message.is_empty());
-        let sign = known.and_then(|(slip, number)| {
-            let sign = if slip.has.is_empty() { slip.starts } else { slip.has };
-            let start = self.start(self.line(number)) + self.line(number).find(sign)?;
-            Some(Cause::new(slip.message, start..start + sign.len(), slip.help))
+        let known = self.known("lines", code, at).filter(|(slip, ..)| !slip.message.is_empty());
+        let sign = known.map(|(slip, _, sign)| {
+            let start = self.start(sign);
+            let [message, help] = [slip.message, slip.help].map(|text| text.replace("{key}", sign));
+            let is_alone = slip.alone;
+            Cause { is_alone, ..Cause::new(message, start..start + sign.len(), help) }
         });
         sign.or_else(|| {
-            let syntax = || self.commented(at).or_else(|| self.comma(at));
-            let syntax = || syntax().or_else(|| self.field(at));
-            let syntax = || syntax().or_else(|| self.unindented());
-            let syntax = || syntax().or_else(|| self.unclosed(at));
-            let syntax = || syntax().or_else(|| self.closed(at)).or_else(|| self.no_key());
             let comma = || {
                 let before = self.text[..at.start].ends_with(',').then_some(at.start)?;
                 let help = "put the whole text in quotes";
                 Some(Cause::new("within brackets, a `,` ends a value", before - 1..before, help))
             };
             match code {
-                "syntax" => syntax(),
+                "syntax" => (self.commented(at).or_else(|| self.comma(at)))
+                    .or_else(|| self.unindented())
+                    .or_else(|| self.unclosed(at))
+                    .or_else(|| self.closed(at))
+                    .or_else(|| self.no_key()),
                 "yaml-key" => comma(),
                 _ => None,
             }
@@ -301,63 +315,27 @@ impl<'t> Around<'t> {
 
     /// The typing error at the position of a fault with this code, and help.
     fn slip(&self, code: &str, at: &Range<usize>) -> Option<String> {
-        let Self { text, own: number, before, .. } = *self;
-        let line = |number| self.line(number);
-        let own = line(number);
+        let text = self.text;
         let key = text.get(at.clone()).unwrap_or_default();
-        let known = self.known(code, at);
-        let known =
-            known.map(|(slip, found)| slip.help.replace("{line}", &(found + 1).to_string()));
-        known.or_else(|| match code {
+        let above = self.before.map_or("", |before| self.line(before));
+        let number = self.before.map_or(0, |before| before + 1);
+        let known = |list: &str| {
+            let (slip, found, sign) = self.known(list, code, at)?;
+            let line = (found + 1).to_string();
+            Some(slip.help.replace("{line}", &line).replace("{key}", sign))
+        };
+        let other = || match code {
             "syntax" if text[at.start..].starts_with('*') => anchor(text, at.start),
             "duplicate-key" if begins_entry(text, at.start, key) => Some(
                 "keep one of the two, or write `- ` in front of it if another entry begins here"
                     .to_owned(),
             ),
-            "duplicate-key" | "unknown-field" if key.starts_with('-') => dash(own, number),
-            "syntax" if before.is_some_and(|before| is_open(line(before))) => Some(format!(
-                "line {} is not closed: add the quote or bracket that ends it",
-                before? + 1
-            )),
-            "unknown-field"
-                if key.ends_with(|c: char| !c.is_alphanumeric()) || key.contains([':', '{']) =>
-            {
-                joined(own, number)
+            "syntax" if is_open(above) => {
+                Some(format!("line {number} is not closed: add the quote or bracket that ends it"))
             }
-            "syntax" if before.is_some_and(|before| self.is_off(line(before))) => Some(format!(
-                "line {} is a comment: take its `#` away, or write these lines as comments too",
-                before? + 1
-            )),
-            "syntax" if is_name(&own.trim().replace('/', ".")) => {
-                Some(format!("line {}: a key has a colon behind it", number + 1))
-            }
-            "choice" if key.split('#').next().is_some_and(|word| word != key && is_name(word)) => {
-                Some("write a space in front of `#`: without it, it starts no comment".to_owned())
-            }
-            "syntax" => {
-                let joined = [Some(number), before]
-                    .into_iter()
-                    .flatten()
-                    .find_map(|at| joined(line(at), at));
-                dash(own, number).or(joined)
-            }
-            "document" => joined(own, number),
-            "yaml-key"
-                if key
-                    .split_once(':')
-                    .is_some_and(|(key, value)| is_name(key) && !value.is_empty()) =>
-            {
-                Some("write a space behind each colon: `{key: value}`".to_owned())
-            }
-            "type" => joined(own, number).or_else(|| dash(line(number + 1), number + 1)),
             _ => None,
-        })
-    }
-
-    /// Whether `line` is a key that is a comment, and an entry or a deeper key follows.
-    fn is_off(&self, line: &str) -> bool {
-        let key = line.trim_start().strip_prefix('#').and_then(|key| key.trim().strip_suffix(':'));
-        key.is_some_and(is_name) && width(self.line(self.own)) > width(line)
+        };
+        known("lines").or_else(other).or_else(|| known("later"))
     }
 
     /// Help for a key above the lines of a text, of which YAML makes a list.
@@ -409,25 +387,18 @@ impl<'t> Around<'t> {
 
     /// A line that is neither a key with a value nor an entry.
     fn no_key(&self) -> Option<Cause> {
-        let is_assigned = |number: &usize| {
-            let line = self.line(*number).split_once(" = ");
-            line.is_some_and(|(name, _)| is_name(name.trim()))
-        };
-        let number = self.before.filter(is_assigned).unwrap_or(self.own);
-        let line = self.line(number).trim();
+        let line = self.line(self.own).trim();
         let start = self.start(line);
         let is_text = line.starts_with(char::is_alphanumeric) && !line.contains(':');
         let is_head = width(self.line(self.own + 1)) > width(self.line(self.own));
         let help = match line {
-            "EOF" | "EOT" | "EOL" | "END" => "take the line away: it ends a text in a shell",
-            _ if line.contains(" = ") => "write `key: value`: YAML knows no `=`",
-            _ if line.ends_with('{') => {
-                "write a colon in place of the brace, and take its end away"
-            }
             _ if is_text && self.is_below_text() => {
                 "indent it as the lines above, which belong to the text of a key"
             }
             _ if is_name(line) && is_head => "write a colon behind it",
+            _ if has_key(line) => {
+                "indent it deeper if it belongs to the text above; otherwise write a colon behind its first word, as in `path: acme/shop`"
+            }
             _ => "indent it deeper if it belongs to the text above; a key has a colon behind it",
         };
         is_text.then(|| Cause::new("a line without a key", start..start + line.len(), help))
@@ -457,17 +428,6 @@ impl<'t> Around<'t> {
                 "write a `,` at the end of the line",
             )
         })
-    }
-
-    /// A comma that is missing behind a quoted text within brackets.
-    fn field(&self, at: &Range<usize>) -> Option<Cause> {
-        let own = self.line(self.own);
-        let before = own.get(..at.start.checked_sub(self.start(own))?)?.trim_end();
-        let (key, _) = self.text.get(at.start..)?.split_once(':')?;
-        let end = self.start(own) + before.len();
-        let is_field = before.ends_with(['"', '\'']) && is_name(key) && depth(before) > 0;
-        let help = "write a `,` between two fields";
-        is_field.then(|| Cause::new("a `,` is missing behind this", end - 1..end, help))
     }
 
     /// A text that starts with `#` within brackets, which makes a comment of it and of their end.
@@ -508,34 +468,31 @@ impl<'t> Around<'t> {
         Some(Cause::new(format!("`{sign}` is never closed"), start..start + 1, help))
     }
 
-    /// More behind a list or mapping in brackets, on its line or below it.
+    /// More behind a list or mapping in brackets on its line.
     fn closed(&self, at: &Range<usize>) -> Option<Cause> {
         let value = |line: &'t str| {
             let line = line.trim_start_matches([' ', '-']);
             Some(line.split_once(": ").map_or(line, |(_, value)| value).trim_start())
                 .filter(|value| value.starts_with(['[', '{']))
         };
-        let own = value(self.line(self.own)).filter(|value| self.start(value) < at.start);
-        if let Some(value) = own {
-            let start = self.start(value);
-            let inner = self.text.get(start..at.start)?;
-            let is_closed = inner.trim_end().ends_with([']', '}'])
-                && depth(inner) == 0
-                && !self.text[at.start..].starts_with([',', ']', '}']);
-            let (open, what) =
-                if value.starts_with('[') { ('[', "a list") } else { ('{', "a mapping") };
-            let message = format!("text that starts with `{open}` is {what} in YAML");
-            let help = "put the whole text in single quotes, or take what follows the bracket away";
-            return is_closed.then(|| Cause::new(message, start..start + 1, help));
-        }
-        let above = self.line(self.before?);
-        let empty = value(above).map(str::trim_end).filter(|value| ["[]", "{}"].contains(value))?;
-        let is_below = width(self.line(self.own)) >= width(above);
-        let start = self.start(empty);
-        let message = format!("`{empty}` is empty, and more is written below it");
-        let help = format!("take `{empty}` away, or what is below it");
-        is_below.then(|| Cause::new(message, start..start + empty.len(), help))
+        let value = value(self.line(self.own)).filter(|value| self.start(value) < at.start)?;
+        let start = self.start(value);
+        let inner = self.text.get(start..at.start)?;
+        let is_closed = inner.trim_end().ends_with([']', '}'])
+            && depth(inner) == 0
+            && !self.text[at.start..].starts_with([',', ']', '}']);
+        let (open, what) =
+            if value.starts_with('[') { ('[', "a list") } else { ('{', "a mapping") };
+        let message = format!("text that starts with `{open}` is {what} in YAML");
+        let help = "put the whole text in single quotes, or take what follows the bracket away";
+        is_closed.then(|| Cause::new(message, start..start + 1, help))
     }
+}
+
+/// Whether `line` is a name and a value without a colon between them.
+fn has_key(line: &str) -> bool {
+    let is_key = |key: &str| key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    line.split_once(' ').is_some_and(|(key, value)| is_key(key) && !value.contains(' '))
 }
 
 /// How many brackets of `text` are open at its end.
@@ -655,22 +612,4 @@ fn is_open(line: &str) -> bool {
     let is_bracket = value.starts_with(['{', '[']) && !value.contains(['"', '\'']);
     is_bracket && (count('{') > count('}') || count('[') > count(']'))
         || is_quoted.is_some_and(|quote| count(quote) == 1)
-}
-
-/// An entry without a blank behind its `-`.
-fn dash(line: &str, number: usize) -> Option<String> {
-    let entry = line.trim_start().strip_prefix('-')?;
-    let is_entry = entry.starts_with(|c: char| c.is_ascii_alphabetic() || "'\"{[".contains(c));
-    is_entry.then(|| format!("line {}: write a space behind `-`", number + 1))
-}
-
-/// A line with a key, a colon and a value without a blank between them. The value is not quoted.
-fn joined(line: &str, number: usize) -> Option<String> {
-    let (key, value) = line.trim_start_matches([' ', '-']).split_once(':')?;
-    let key = key.trim_end();
-    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    let is_value = value.starts_with(|c: char| c.is_alphanumeric() || "'\"[{".contains(c));
-    let help =
-        || format!("line {}: write a space behind the colon, as in `{key}: ...`", number + 1);
-    (is_key && is_value).then(help)
 }

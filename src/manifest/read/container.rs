@@ -190,14 +190,12 @@ impl Reader<'_, '_> {
             // As in `- LOG_LEVEL: debug`, or `group` for a member.
             let is_elsewhere = words::is_elsewhere(of.section, &key.name);
             let by_place = by_place.filter(|_| !is_elsewhere).map(|(_, field)| field);
-            let field = words::stands_for(of.section, &key.name, &known).or(by_place);
+            let field = words::suggest_field(of.section, &key.name, &known).or(by_place);
             let is_alone = (entries.len() == 1 || is_elsewhere) && field.is_none();
-            let alone = of.identity.first().filter(|_| is_alone);
+            let is_written = |name: &str| fields.iter().any(|(other, _)| *other == name);
+            let alone = of.identity.iter().find(|name| is_alone && !is_written(name));
             let name = field.filter(|field| must.contains(field)).or(alone.copied());
-            let Some(name) = name.filter(|name| fields.iter().all(|(other, _)| other != name))
-            else {
-                continue;
-            };
+            let Some(name) = name.filter(|name| !is_written(name)) else { continue };
             let is_value = field.is_some() || (is_elsewhere && value.text().is_some());
             let value = if is_value { value.to_json() } else { key.name.as_str().into() };
             let value = Sourced { value: value.into(), origin: self.origin(key, layer) };

@@ -6,9 +6,10 @@
 //! not their rules, and it sees one document at a time: rules that span fields or entries are
 //! checked after the layers are merged.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use document::Sound;
+use serde::Deserialize;
 
 use super::{
     faults::{Findings, More},
@@ -26,7 +27,7 @@ use crate::{
     origin::Layer,
     steps,
     text::{alternatives, nearest, snake_case},
-    yaml::{self, Data, Node, Parsed},
+    yaml::{self, Data, Key, Node, Parsed},
 };
 
 mod acknowledge;
@@ -134,17 +135,17 @@ impl Reader<'_, '_> {
     fn document(&mut self, document: &Node) -> Option<Document> {
         if !matches!(document.data, Data::Map(_)) {
             let first = document.items().first();
-            let stranger = first.and_then(|first| stranger(first, ""));
-            let message = match stranger {
-                Some((what, _)) => format!("this is {what}, not a manifest"),
+            let foreign = first.and_then(|first| foreign(first, ""));
+            let message = match foreign {
+                Some(Foreign { what, .. }) => format!("this is {what}, not a manifest"),
                 None => "a document must be a mapping".to_owned(),
             };
             let not = self.findings.error("document", message, document.span.clone());
             let is_several = first.is_some_and(|first| first.get("kind").is_some());
-            not.help(match stranger {
+            not.help(match foreign {
                 _ if is_several => EACH_ITS_OWN,
-                Some((_, help)) => help,
-                None => "start with `kind: Project` and `path: ...`",
+                Some(foreign) => foreign.help,
+                None => "start with `kind: Project` and `path: ...`, and write entries below their section, as in `labels:`",
             });
             return None;
         }
@@ -173,27 +174,34 @@ impl Reader<'_, '_> {
         let Some((key, node)) = document.get("kind") else {
             let first = document.entries().first();
             let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-            match stranger(document, &self.source.name) {
-                Some((what, help)) => {
-                    let message = format!("this is {what}, not a manifest");
-                    self.findings.error("document", message, at).help(help);
-                }
-                None => {
-                    let has = |key: &str| document.get(key).is_some();
-                    let mut keys = document.entries().iter().map(|(key, _)| key);
-                    let other = keys.find(|key| key.name.eq_ignore_ascii_case("kind"));
-                    let (at, help) = match other {
-                        Some(key) => (key.span.clone(), "write it in lower case"),
-                        None if has("match") => (at, "start the document with `kind: Defaults`"),
-                        None if has("guard") => (at, "start the document with `kind: Acknowledge`"),
-                        None if has("name") && !has("path") => {
-                            (at, "start the document with `kind: Profile`")
-                        }
-                        None => (at, "start the document with `kind: Project`"),
-                    };
-                    self.findings.error("missing", "`kind` is missing", at).help(help);
-                }
+            if let Some(Foreign { what, help, .. }) = foreign(document, &self.source.name) {
+                let message = format!("this is {what}, not a manifest");
+                self.findings.error("document", message, at).help(*help);
+                return None;
             }
+            let has = |key: &str| document.get(key).is_some();
+            let mut entries = document.entries().iter();
+            let other = entries.find_map(|(key, value)| {
+                let is_case = key.name.eq_ignore_ascii_case("kind");
+                let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
+                let kind = value.text().and_then(near_kind).filter(|_| is_other);
+                let help = kind.map(|kind| format!("write `kind: {kind}` in place of it"));
+                let help = help.or(is_case.then(|| "write it in lower case".to_owned()))?;
+                Some((key.span.clone(), help))
+            });
+            let start = |kind: &str| format!("start the document with `kind: {kind}`");
+            let is_section = |(key, _): &(Key, Node)| {
+                key.name == "path" || kinds::everywhere().any(|of| of.section == key.name)
+            };
+            let (at, help) = match other {
+                Some(other) => other,
+                None if has("match") => (at, start("Defaults")),
+                None if has("guard") => (at, start("Acknowledge")),
+                None if has("name") && !has("path") => (at, start("Profile")),
+                None if document.entries().iter().any(is_section) => (at, start("Project")),
+                None => (at, format!("{}; if it is another tool's, {MOVE}", start("Project"))),
+            };
+            self.findings.error("missing", "`kind` is missing", at).help(help);
             return None;
         };
         let kind = DocumentKind::of(document);
@@ -201,13 +209,11 @@ impl Reader<'_, '_> {
             _ if kind.is_some() || node.data == Data::Unreadable => {}
             text => {
                 let kinds = DocumentKind::names();
-                let near = text.and_then(|text| {
-                    let all = || kinds.iter().copied();
-                    nearest(text, all()).or_else(|| words::option(text, all()))
-                });
-                let meant = text.and_then(|text| words::meant(&["kind"], text));
+                let near = text.and_then(near_kind);
+                let alias = text.and_then(|text| words::alias(&["kind"], text));
                 let help = match near {
-                    _ if meant.is_some() => meant.map(Meaning::help).unwrap_or_default(),
+                    _ if alias.is_some() => alias.map(Meaning::help).unwrap_or_default(),
+                    _ if document.get("metadata").is_some() => MOVE.to_owned(),
                     Some(near) => format!("did you mean `{near}`?"),
                     None if text.and_then(section_of).is_some() => {
                         let of = text.and_then(section_of).unwrap_or_default();
@@ -228,6 +234,12 @@ impl Reader<'_, '_> {
     }
 }
 
+/// The kind of documents that a word probably stands for.
+fn near_kind(text: &str) -> Option<&'static str> {
+    let kinds = DocumentKind::names();
+    nearest(text, kinds.iter().copied()).or_else(|| words::option(text, kinds))
+}
+
 /// The section that a kind, in any spelling, is called after.
 fn section_of(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
@@ -241,59 +253,38 @@ const EACH_ITS_OWN: &str = "write each as a document of its own, with a line `--
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// The help for a mapping of paths.
-const EACH_PATH: &str = "write a document for each path, with `kind: Project` or `Group`, `path:` and the sections, and a line `---` in between; for `*` write `kind: Defaults` with `match`; or move it out of the folder";
+/// A document that is no manifest: how it is recognised, what it is, and what to do.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Foreign {
+    files: Vec<&'static str>,
+    all: Vec<&'static str>,
+    lists: Vec<&'static str>,
+    lacks: Vec<&'static str>,
+    what: &'static str,
+    help: &'static str,
+}
 
-/// First keys of documents of other tools, with the tool.
-const STRANGERS: [(&str, &str); 16] = [
-    ("apiVersion", "an object of Kubernetes"),
-    ("config_version", "a configuration of gitlabform"),
-    ("replicaCount", "a file of values for Helm"),
-    ("openapi", "a description of an API"),
-    ("swagger", "a description of an API"),
-    ("hosts", "a playbook of Ansible"),
-    ("image", "a CI/CD pipeline"),
-    ("jobs", "a workflow of CI/CD"),
-    ("projects_and_groups", "a configuration of gitlabform"),
-    ("provider", "a configuration of Terraform"),
-    ("resource", "a configuration of Terraform"),
-    ("services", "a file of Docker Compose"),
-    ("stages", "a CI/CD pipeline"),
-    ("tasks", "a playbook of Ansible"),
-    ("terraform", "a configuration of Terraform"),
-    ("workflow", "a CI/CD pipeline"),
-];
+static FOREIGN: LazyLock<Vec<Foreign>> =
+    LazyLock::new(|| yaml::built_in(include_str!("foreign.yaml")));
 
 /// Whether `document` describes a kind.
 fn is_description(document: &Node) -> bool {
     ["section", "homes"].into_iter().all(|key| document.get(key).is_some())
 }
 
-/// The probable type of a document without `kind` in the file `name`, and help, if its keys or the
-/// file show it.
-fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)> {
+/// What `document` in the file `name` probably is, if it is no manifest.
+fn foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
     let file = name.rsplit('/').next().unwrap_or(name);
+    let has = |key: &&str| document.get(key).is_some();
     let is_list =
-        |key: &str| document.get(key).is_some_and(|(_, value)| matches!(value.data, Data::List(_)));
-    if is_description(document) {
-        let help = "move it out of the folder of manifests, and name its own folder with `--kinds`";
-        Some(("a description of a kind", help))
-    } else if file == "undrift.yaml" {
-        let help = "move it to the top of the folder of manifests, where it counts, or away";
-        Some(("a configuration of undrift", help))
-    } else if file != "sandbox.yaml" && is_list("projects") && document.get("users").is_none() {
-        let help = "write a document for each, with `kind: Project`, its `path`, and a line `---` in between; if it is a seed of the sandbox, call it `sandbox.yaml`";
-        Some(("a list of projects", help))
-    } else if file == "sandbox.yaml" || ["users", "groups", "projects"].into_iter().any(is_list) {
-        let help = "call it `sandbox.yaml` at the top of the folder, or move it out and name it with `--seed`";
-        Some(("a seed of the sandbox", help))
-    } else {
-        let known = STRANGERS.iter().find(|(key, _)| document.get(key).is_some());
-        known.map(|(key, what)| match *key {
-            "projects_and_groups" => (*what, EACH_PATH),
-            _ => (*what, MOVE),
-        })
-    }
+        |key: &&str| document.get(key).is_some_and(|(_, value)| !value.items().is_empty());
+    FOREIGN.iter().find(|of| {
+        (of.files.is_empty() || of.files.contains(&file))
+            && of.all.iter().all(has)
+            && (of.lists.is_empty() || of.lists.iter().any(is_list))
+            && !of.lacks.iter().any(has)
+    })
 }
 
 /// JSON pointers to the values that the schema refuses.

@@ -3,24 +3,53 @@
 use crate::{
     kind::is_list,
     kinds::{self, words},
-    level::Level,
+    level::{LEVELS, Level},
     manifest::mask::may_be_secret,
     secret::judge,
     text::is_name,
     value::Json,
-    yaml::{Data, Key, Node, write::scalar},
+    yaml::{Data, Key, Node, write::scalar as quoted},
 };
 
-use super::{
-    Located,
-    value::{NAMES, level, scalar as scalar_text},
-};
+use super::Located;
 
 /// The longest text that is quoted in an example.
 const LONGEST: usize = 40;
 
 /// The most fields of a mapping of which the first one can be guessed to be meant.
 const FEW: usize = 6;
+
+/// What a name may be the value of where only the name should be.
+pub(super) const NAMES: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
+
+/// What a field holds that names a user.
+pub(super) const USERNAME: &str = "the username";
+
+/// The level of access that a word or a number in quotes stands for.
+pub(super) fn level(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
+    let words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
+    let one = || Level::parse(&text.trim_end_matches('s').into());
+    let level = Level::parse(&text.into()).or_else(number).or_else(one);
+    level.map(|level| level.word).or_else(|| words::option(text, words))
+}
+
+/// Whether it is a mapping with fields of `schema` only.
+pub(super) fn has_all(node: &Node, schema: &Json) -> bool {
+    let is_field = |(key, _): &(Key, Node)| schema["properties"].get(&key.name).is_some();
+    !node.entries().is_empty() && node.entries().iter().all(is_field)
+}
+
+/// A scalar as text.
+pub(super) fn scalar(node: &Node) -> Option<String> {
+    match &node.data {
+        Data::Text(text) => Some(text.clone()),
+        Data::Number(number) => Some(number.to_string()),
+        Data::Bool(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
 
 impl Located<'_> {
     /// An entry of the list `written`, which is of another shape, or of which this is an entry of another
@@ -76,7 +105,7 @@ impl Located<'_> {
             let own = match (level, &named.or_else(|| name.clone())) {
                 (Some(level), _) if field.contains("access") => Some(level.to_owned()),
                 (_, Some(name)) if field == first && (is_key || level.is_none()) => {
-                    Some(scalar(name, true))
+                    Some(quoted(name, true))
                 }
                 _ => None,
             };
@@ -93,8 +122,12 @@ impl Located<'_> {
             return Some(Json::from(first.clone()).to_string().replace('"', "").replace(':', ": "));
         };
         let node = self.node.items().first().unwrap_or(self.node);
-        let switch = scalar_text(node).and_then(|text| words::option(&text, ["true", "false"]));
-        if let Some(value) = switch.filter(|_| properties.contains_key("enabled")) {
+        let text = scalar(node).unwrap_or_default();
+        let switches = ["true", "false"];
+        let is_switch = switches.into_iter().find(|switch| *switch == text);
+        if let Some(value) = is_switch.or_else(|| words::option(&text, switches))
+            && properties.contains_key("enabled")
+        {
             return Some(format!("{{enabled: {value}}}"));
         }
         let has_option = |schema: &&Json| {
@@ -117,7 +150,7 @@ impl Located<'_> {
         };
         let value = text.filter(is_option).and_then(|text| match &node.data {
             Data::Text(_) if kinds.contains("string") || schema.get("type").is_none() => {
-                Some(scalar(&text, true))
+                Some(quoted(&text, true))
             }
             Data::Number(_) => kinds.contains("integer").then_some(text),
             _ => None,
@@ -156,7 +189,7 @@ impl Located<'_> {
             && !texts.is_empty()
             && texts.iter().all(is_shown)
             && !may_be_secret(items);
-        let texts = texts.iter().map(|text| scalar(text, true));
+        let texts = texts.iter().map(|text| quoted(text, true));
         fits.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
     }
 }
@@ -188,7 +221,7 @@ fn written(node: &Node) -> (Option<String>, Option<&'static str>) {
 
 /// A scalar as it may be quoted.
 fn plain(node: &Node) -> Option<String> {
-    let text = scalar_text(node).filter(|_| !matches!(node.data, Data::Bool(_)))?;
+    let text = scalar(node).filter(|_| !matches!(node.data, Data::Bool(_)))?;
     let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     let is_shown = (1..LONGEST).contains(&text.len()) && !is_odd;
     (is_shown && judge::credential(&text).is_none()).then_some(text)
@@ -199,7 +232,7 @@ pub(super) fn value_example(schema: &Json) -> String {
     let options = schema["enum"].as_array().and_then(|options| options.first());
     let first = schema["examples"].as_array().and_then(|examples| examples.first());
     match first.or(options) {
-        Some(Json::String(text)) if !text.contains(": ") => scalar(text, true),
+        Some(Json::String(text)) if !text.contains(": ") => quoted(text, true),
         Some(Json::Number(number)) => number.to_string(),
         Some(Json::Array(rows)) if rows.iter().all(Json::is_object) => {
             let row =
