@@ -239,10 +239,13 @@ mod tests {
     use super::*;
     use crate::{
         address::Selector,
-        desired::{Desired, Unlisted, testing::shop},
+        desired::{Creation, Desired, Unlisted, testing::shop},
         diff::{Change, Shown},
-        kind::Call,
-        live::testing::{caller, here},
+        kind::{Arrival, Call},
+        live::{
+            Presence,
+            testing::{caller, here},
+        },
         operation::{
             HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE, Op, PROJECT_ARCHIVE, PROJECT_CREATE,
             PROJECT_FORK, PROJECT_TRANSFER, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
@@ -370,6 +373,24 @@ mod tests {
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
         assert_eq!(of_new_container(shop.scope, &step, 0, &now), CallState::Applied);
         let later = of_new_container(shop.scope, &step, 1, &now);
+        assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
+    }
+
+    #[test]
+    fn a_project_whose_contents_are_arriving_was_created() {
+        let mut shop = shop(&json!({}), Unlisted::Report);
+        shop.create = Creation::Unselected { arrives: true };
+        let mut live = here(&shop, &json!({}));
+        let Presence::Here(_, facts) = &mut live.presence else { panic!("it is there") };
+        facts.arrival = Some(Arrival::Running);
+        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let now = plan::container(&shop, &live, &settings);
+        let edit = PROJECT_UPDATE.request().arg("id", 1);
+        let sends = vec![Call::from(PROJECT_FORK.request()), Call::from(edit)];
+        let (address, origin) = (shop.address(), shop.origin.clone());
+        let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
+        assert_eq!(standing(shop.scope, &step, 0, &now), CallState::Applied);
+        let later = standing(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
     }
 

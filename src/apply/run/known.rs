@@ -408,6 +408,25 @@ mod tests {
         assert_eq!(facts.level, Some(40));
     }
 
+    /// It was renamed meanwhile, or another one has its path.
+    #[test]
+    fn an_answer_with_another_path_or_id_is_not_about_the_container() {
+        let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
+        for (id, path, is_it) in
+            [(1, "acme/shop", true), (1, "acme/other", false), (2, "acme/shop", false)]
+        {
+            let target =
+                Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+            let here = Presence::Here(target, Facts::default());
+            let mut known = Known::new(Live::of(here, Duration::ZERO));
+            let edit = PROJECT_UPDATE.request().arg("id", 1);
+            let answer = json!({"id": id, "path_with_namespace": path, "description": "new"});
+            let settings = step(&container, "settings");
+            known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+            assert_eq!(known.live.sections.contains_key("settings"), is_it, "{id} {path}");
+        }
+    }
+
     /// By the time a write by id is answered, another group may have the path.
     #[test]
     fn a_group_is_read_again_after_writes_that_do_not_show_it() {

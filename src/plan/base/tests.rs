@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    address::Glob,
     desired::{Creation, Declared, Life, State, Unlisted, testing::shop},
     diff::Action,
     kind::{Former, Target, Wanted},
@@ -457,6 +458,16 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
         let removal = found.iter().find(|line| line.contains("variables/K"));
         assert_eq!(removal, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
     }
+}
+
+/// The branch removes an entry that the base leaves to whoever manages it.
+#[test]
+fn a_removal_is_a_change_if_the_base_does_not_manage_the_entry() {
+    let head = shop(&json!({"variables": []}), Unlisted::Delete);
+    let mut base = head.clone();
+    base.sections[0].unmanaged = vec![Glob::over_names("K@*").unwrap()];
+    let live = here_reading(&head, &json!({"variables": [variable("K", "a")]}), Wanted::All);
+    assert_eq!(said(&base, &head, &live).0, ["Delete Change"]);
 }
 
 /// The base would remove an unlisted entry. The branch declares it: with its live value, there is
