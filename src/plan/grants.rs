@@ -109,8 +109,10 @@ impl Planning<'_> {
                 if user.is_some() && above.is_none() && self.address.path.contains('/') {
                     asks = true;
                 }
-                // Nobody knows whom an empty list leaves out.
-                if above.is_some_and(|above| user.is_some_and(|user| above.contains_key(user))) {
+                // An empty list may be one that could not be read.
+                let has_access =
+                    |user| above.is_some_and(|above| above.is_empty() || above.contains_key(user));
+                if user.is_some_and(has_access) {
                     continue;
                 }
                 let who = escape(step.address.entry.as_deref().unwrap_or_default());
