@@ -109,8 +109,6 @@ pub struct Field {
     pub needs: Option<Needs>,
     /// Another level of access. The service refuses a wider level for this field.
     pub at_most: Option<Cow<'static, str>>,
-    /// The setting of the groups above that limits it.
-    pub bounded_by: Option<Cow<'static, str>>,
     /// The release since which the service only accepts ASCII text.
     pub ascii_from: Option<Release>,
     /// What guards check when it changes.
@@ -701,11 +699,6 @@ impl Field {
     /// A level of access that must not be wider than `other`.
     pub fn at_most(self, other: &'static str) -> Self {
         Self { at_most: Some(other.into()), ..self }
-    }
-
-    /// Limited by this setting of the groups above.
-    pub fn bounded_by(self, setting: &'static str) -> Self {
-        Self { bounded_by: Some(setting.into()), ..self }
     }
 
     /// Only ASCII since release `major.minor`.

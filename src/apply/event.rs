@@ -112,6 +112,8 @@ pub enum MismatchReason {
     ChangedMeanwhile,
     /// It had to wait for a step of this run, or became visible only after it; the next run does it.
     NotPlanned,
+    /// The step of this run at this address undid it later.
+    Undone(Address),
     /// It could not be read back.
     Unreadable(Cause),
 }
@@ -120,7 +122,7 @@ impl MismatchReason {
     fn is_transient(&self) -> bool {
         match self {
             Self::NotSaved => false,
-            Self::ChangedMeanwhile | Self::NotPlanned => true,
+            Self::ChangedMeanwhile | Self::NotPlanned | Self::Undone(_) => true,
             Self::Unreadable(cause) => cause.transient,
         }
     }

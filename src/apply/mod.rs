@@ -18,6 +18,7 @@ mod dependencies;
 mod event;
 mod lost;
 mod run;
+mod undone;
 
 use std::{
     collections::BTreeMap,
@@ -103,6 +104,10 @@ impl Apply<'_> {
                     applied.ended_by = applied.ended_by.or(error);
                 }
             }
+        }
+        if applied.ended_by.is_none() && !self.writer.reads().has_ended() {
+            let undone = self.undone(plan, &applied, dependencies.created()).await;
+            applied.mismatches.extend(undone);
         }
         applied.interrupted = self.writer.reads().is_interrupted();
         applied.mismatches.sort();

@@ -1,34 +1,45 @@
-//! The declared settings of groups. Plans for the groups and projects below use them instead of the
-//! live settings.
+//! The declared settings of groups that decide about what is below them. Plans for the groups and
+//! projects below use them instead of the live settings.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::Container;
-use crate::{field::Scope, kinds::settings};
+use crate::{
+    field::Scope,
+    kinds::constraints::{self, Setting},
+    value::Json,
+};
 
 /// The declared settings of groups. The plan of each container gets a clone.
 #[derive(Clone, Debug, Default)]
-pub struct Groups(Arc<BTreeMap<String, BTreeSet<String>>>);
+pub struct Groups(Arc<BTreeMap<String, Vec<Declared>>>);
+
+/// A declared setting, with its value if that is plain.
+type Declared = (&'static Setting, Option<Json>);
 
 impl Groups {
     /// Of the groups among `containers`.
     pub fn of(containers: &[Container]) -> Self {
         let groups = containers.iter().filter(|container| container.scope == Scope::Group);
-        let said = groups.filter_map(|group| {
-            let entry = group.section(settings::KIND.section)?.entries.first()?;
-            let names = entry.fields.iter().map(|(name, _)| name.to_owned()).collect();
-            Some((group.path.to_lowercase(), names))
+        let settings = groups.map(|group| {
+            let declared = constraints::all().filter_map(|row| {
+                Some((
+                    &row.by,
+                    group.setting(&row.by.section, &row.by.field)?.value.plain().cloned(),
+                ))
+            });
+            (group.path.to_lowercase(), declared.collect::<Vec<_>>())
         });
-        Self(Arc::new(said.collect()))
+        Self(Arc::new(settings.filter(|(_, declared)| !declared.is_empty()).collect()))
     }
 
-    /// Whether a group above `path` declares the setting `name`.
-    pub fn declare_above(&self, path: &str, name: &str) -> bool {
+    /// The nearest group above `path` that declares `setting`, with the value if it is plain.
+    pub fn above(&self, path: &str, setting: &Setting) -> Option<(String, Option<&Json>)> {
         let path = path.to_lowercase();
-        let mut above = path.match_indices('/').filter_map(|(at, _)| self.0.get(&path[..at]));
-        above.any(|names| names.contains(name))
+        path.rmatch_indices('/').find_map(|(at, _)| {
+            let declared = self.0.get(&path[..at])?;
+            let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
+            Some((path[..at].to_owned(), value.as_ref()))
+        })
     }
 }

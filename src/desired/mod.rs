@@ -214,6 +214,11 @@ impl Container {
         self.sections.iter().find(|section| section.of.section == name)
     }
 
+    /// The declared value of a setting of which there is one.
+    pub fn setting(&self, section: &str, name: &str) -> Option<Sourced<Value>> {
+        self.section(section)?.entries.first()?.fields.get(name)
+    }
+
     /// Whether its settings declare a name.
     pub fn declares_name(&self) -> bool {
         let mut settings =

@@ -1,57 +1,114 @@
-//! Compares declared values with what the group above allows.
+//! Compares declared values and creations with what the groups above allow.
 
 use super::{Context, Findings};
 use crate::{
-    field::Field,
-    kind::NamespaceOwner,
-    kinds::group_limits::{OnLimit, outranks},
+    field::Scope,
+    kind::{Id, Namespace, NamespaceOwner, Section},
+    kinds::{
+        constraints::{self, Constraint, How},
+        settings,
+    },
     live::Question,
     text,
-    value::Value,
+    value::{Json, Value},
 };
 
-/// Why the group above prevents a declared value.
+/// Why a group above prevents a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The service refuses it: what is wrong, and what to do.
-    Refused(String, String),
+    /// The service refuses it: the code, what is wrong, and what to do.
+    Refused(&'static str, String, String),
     /// It would have no effect; the end of a sentence that begins with `waits`.
     Waits(String),
 }
 
-/// Why the group above prevents `value` for the field `name`, if it does. Asks a question if that
-/// depends on an unknown fact. A group of the same run was checked against its declaration when the
-/// manifests were read; its live state before the run does not count.
+/// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
+/// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
+/// read; its live state before the run does not count.
 pub fn bound(
-    field: &Field,
+    section: Section,
     name: &str,
     value: &Value,
     context: Context<'_>,
     findings: &mut Findings,
 ) -> Option<Limit> {
-    let by = field.bounded_by.as_deref().filter(|_| has_group_above(context))?;
     let own = value.plain()?;
-    let path = &context.target.path;
-    if context.groups.declare_above(path, by) {
+    constraints::over(section.section, Some(name)).find_map(|row| {
+        let (group, by, is_declared) = decided(row, context, findings)?;
+        if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
+            return None;
+        }
+        let setting = &row.by.field;
+        if row.how == How::Replaces {
+            return Some(Limit::Waits(format!("until `{setting}` of `{group}` allows it")));
+        }
+        let by = text::escape(by.as_str().unwrap_or_default());
+        Some(Limit::Refused(
+            "too-visible",
+            format!("`{name}` goes beyond the `{setting}` of `{group}`, which is `{by}`"),
+            format!("declare less here, or change `{setting}` of `{group}` first"),
+        ))
+    })
+}
+
+/// Why a group above prevents the creation of an entry of `section`, if it does so already, and this
+/// run does not change that.
+pub(super) fn forbidden(
+    section: Section,
+    context: Context<'_>,
+    findings: &mut Findings,
+) -> Option<Limit> {
+    let rows = constraints::over(section.section, None);
+    rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
+        let declared = decided(row, context, findings).filter(|(.., is_declared)| *is_declared);
+        let (group, by) = match declared {
+            // It counts only if it is live, too: otherwise the run changes it after the creation.
+            Some((_, by, _)) if !row.forbids(&by, context.target.scope) => return None,
+            _ => above(row, context, findings)?,
+        };
+        let (setting, text) = (&row.by.field, &row.text);
+        row.forbids(&by, context.target.scope).then(|| {
+            Limit::Refused(
+                &row.code,
+                format!("`{setting}` of `{group}` {text}"),
+                format!("change `{setting}` of `{group}` first, or take the entry away"),
+            )
+        })
+    })
+}
+
+/// The value of the setting that decides, with its group, and whether it is declared.
+fn decided(
+    row: &Constraint,
+    context: Context<'_>,
+    findings: &mut Findings,
+) -> Option<(String, Json, bool)> {
+    if !has_group_above(context) {
+        return None;
+    }
+    if let Some((group, by)) = context.groups.above(&context.target.path, &row.by) {
+        return Some((group, by?.clone(), true));
+    }
+    let (group, by) = above(row, context, findings)?;
+    Some((group, by, false))
+}
+
+/// The live value of the setting in the group above.
+fn above(
+    row: &Constraint,
+    context: Context<'_>,
+    findings: &mut Findings,
+) -> Option<(String, Json)> {
+    let is_new = matches!(context.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
+    if row.by.section != settings::KIND.section || !has_group_above(context) || is_new {
         return None;
     }
     let Some(group) = context.group_above else {
         findings.ask(Question::GroupAbove);
         return None;
     };
-    let says = group.get(by)?;
-    let above = outranks(name, own, says)?;
-    let above_it = path.rsplit_once('/').map_or("", |(group, _)| group);
-    Some(match above {
-        OnLimit::Refused => {
-            let says = text::escape(says.as_str().unwrap_or_default());
-            Limit::Refused(
-                format!("`{name}` goes beyond the `{by}` of `{above_it}`, which is `{says}`"),
-                format!("declare less here, or change `{by}` of `{above_it}` first"),
-            )
-        }
-        OnLimit::Shown => Limit::Waits(format!("until `{above_it}` has `{by}` on")),
-    })
+    let path = context.target.path.rsplit_once('/').map_or("", |(group, _)| group);
+    Some((path.to_owned(), group.get(&row.by.field)?.clone()))
 }
 
 /// Whether the container is in a group.

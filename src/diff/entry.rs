@@ -8,8 +8,9 @@ use std::{
 
 use super::{
     Action, Change, Context, Findings, Incomplete, Limit, Note, Problem, Reason, Shown, Step,
-    Support, bound, bound::has_group_above, fit, hidden_effects, problem, removal, shown_declared,
-    shown_live, subject, subject_id,
+    Support, bound,
+    bound::{forbidden, has_group_above},
+    fit, hidden_effects, problem, removal, shown_declared, shown_live, subject, subject_id,
 };
 use crate::{
     address::Address,
@@ -447,11 +448,11 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             if let Compared::Differs = compared
-                && let Some(bound) = bound(self.field(name), name, value, self.context, findings)
+                && let Some(bound) = bound(self.section, name, value, self.context, findings)
             {
                 match bound {
-                    Limit::Refused(why, help) => {
-                        findings.problems.push(self.problem("too-visible", why, Some(help), name));
+                    Limit::Refused(code, why, help) => {
+                        findings.problems.push(self.problem(code, why, Some(help), name));
                     }
                     Limit::Waits(why) => waiting.entry(why).or_default().push(name.clone()),
                 }
@@ -615,7 +616,14 @@ impl<'a> Comparing<'a> {
                 }
             }
         }
-        findings.steps.push(step);
+        let is_new = step.action == Action::Create && step.possible.is_none();
+        let forbidden = is_new.then(|| forbidden(self.section, self.context, findings)).flatten();
+        match forbidden {
+            Some(Limit::Refused(code, why, help)) => {
+                findings.problems.push(self.problem(code, why, Some(help), ""));
+            }
+            _ => findings.steps.push(step),
+        }
     }
 
     fn below_inherited(&self, declared: Level, above: u8) -> Problem {

@@ -4,12 +4,12 @@
 pub mod approval_rule;
 pub mod approvals;
 pub mod archived;
+pub mod constraints;
 pub mod copies;
 mod creation;
 pub mod described;
 pub mod fork;
 pub mod group;
-pub mod group_limits;
 pub mod hook;
 pub mod integration;
 pub mod member;

@@ -58,6 +58,11 @@ impl Approved<'_> {
         self.plan.steps.iter().filter(|step| !self.left_out.contains(&step.address.path))
     }
 
+    /// Whether all of the container at `path` that differs is in the approved part.
+    pub fn covers(&self, path: &str) -> bool {
+        self.plan.limited.is_none() && !self.left_out.contains(path)
+    }
+
     /// The live state of the container at `path` when the plan was made.
     pub fn live(&self, path: &str) -> Option<&Live> {
         self.plan.live(path)

@@ -9,8 +9,7 @@
 //!   above.
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
 //!   after them.
-//! - A setting that a group limits is changed after that limit.
-//! - Projects are created while their group lets somebody create them.
+//! - What a setting of a group decides about is changed after it, and created while it allows that.
 //! - A rule that names users comes after the groups above have given them access.
 //! - A user with a level in a group has at least that level in everything below.
 //!
@@ -24,10 +23,13 @@ use crate::{
     diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
-    kinds::settings,
+    kinds::{
+        constraints::{self, Constraint, How, Setting},
+        settings,
+    },
     level::Level,
     text,
-    value::Value,
+    value::Json,
 };
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
@@ -40,10 +42,10 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(circular(steps));
     problems.extend(too_visible(steps));
     visible(steps);
-    bounded(steps);
-    problems.extend(while_allowed(steps));
+    problems.extend(constrained(steps));
     let granted = granted(steps);
     people(steps, &granted);
+    taken_along(steps);
     problems.extend(refuse_lower_levels(steps, &granted));
     problems
 }
@@ -311,94 +313,103 @@ fn visible(steps: &mut [Step]) {
     }
 }
 
-/// A project is created before its group lets nobody create projects any more, or after it lets
-/// somebody do so again. A new group gets its projects before it has the level.
-fn while_allowed(steps: &mut [Step]) -> Vec<Problem> {
-    let nobody = |shown: &Shown| matches!(shown, Shown::Value(word) if word == NOBODY);
-    let mut levels = HashMap::new();
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        let change = step.changes.iter().find(|change| &*change.field == CREATION_LEVEL);
-        if let Some(change) = change.filter(|c| nobody(&c.before) || nobody(&c.after)) {
-            let (path, closes) = (step.address.path.to_lowercase(), nobody(&change.after));
-            levels.insert(path, (at, closes, change.origin.clone()));
-        }
-    }
-    let (mut edges, mut problems) = (Vec::new(), Vec::new());
-    for (at, step) in steps.iter().enumerate().filter(|_| !levels.is_empty()) {
-        let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
-        let group = groups_above(&step.address.path).next().and_then(|group| levels.get(&group));
-        let Some((level, closes, origin)) =
-            group.filter(|_| is_new && step.scope == Scope::Project)
-        else {
-            continue;
-        };
-        let group = &steps[*level];
-        // A project does not get the level of its group, but it may need what else the step changes.
-        let is_first = step.after.iter().any(|edge| edge.address == group.address)
-            && (!closes || group.changes.len() > 1);
-        match (closes, is_first) {
-            (false, true) => {}
-            (false, false) => edges.push((at, *level, "the group above has to allow it first")),
-            (true, false) => edges.push((*level, at, "then nobody can create projects in it")),
-            (true, true) => {
-                let path = &group.address.path;
-                let message = format!(
-                    "`{path}` would let nobody create projects, and this run creates one in it"
-                );
-                let help =
-                    format!("leave out `{CREATION_LEVEL}` of `{path}` until its projects exist");
-                let origin = origin.as_ref().unwrap_or(&step.origin);
-                problems.push(Problem::new(&step.address, "creation-level", message, help, origin));
+/// The value of `by` before and after a step of a group.
+fn decision<'s>(
+    step: &'s Step,
+    by: &Setting,
+) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
+    let section = step.address.section.unwrap_or(settings::KIND.section);
+    let is_group = step.scope == Scope::Group && *section == by.section;
+    let change = step.changes.iter().find(|change| is_group && *change.field == by.field)?;
+    let value = |shown: &'s Shown| match shown {
+        Shown::Value(value) => Some(value),
+        _ => None,
+    };
+    Some((change, value(&change.before), value(&change.after)))
+}
+
+/// What a setting of a group decides about is changed after it. What it forbids is created before it
+/// forbids that, or after it allows it again. [`visible`] handles visibility, where a group may have to
+/// come last.
+fn constrained(steps: &mut [Step]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let new = steps.iter().enumerate().filter(|(_, step)| step.address.section.is_none());
+    let new: HashMap<_, _> = new.map(|(at, step)| (step.address.path.clone(), at)).collect();
+    for row in constraints::all().filter(|row| row.by.field != "visibility") {
+        let deciding =
+            steps.iter().enumerate().filter(|(_, step)| decision(step, &row.by).is_some());
+        let deciding: HashMap<_, _> =
+            deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
+        let mut edges = Vec::new();
+        for (at, step) in steps.iter().enumerate().filter(|_| !deciding.is_empty()) {
+            // A level counts only for what is directly in its group.
+            let reach = if row.over.section == "create" { 1 } else { usize::MAX };
+            let mut above = groups_above(&step.address.path).take(reach);
+            let nearest = above.find_map(|path| deciding.get(&path));
+            let Some((group, first)) = nearest.map(|first| (&steps[*first], *first)) else {
+                continue;
+            };
+            let Some((change, before, after)) = decision(group, &row.by) else { continue };
+            if !is_over(row, step) {
+                continue;
+            }
+            let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
+            if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
+                if !super::order::narrows(step) {
+                    edges.push((at, first, "the group above has to allow it first"));
+                }
+                continue;
+            }
+            if !forbids(after) {
+                continue;
+            }
+            // A project does not get the level of its group, but it may need what else the step changes.
+            let follows = |step: &Step| step.after.iter().any(|edge| edge.address == group.address);
+            let is_its_creation = row.over.section == "create";
+            let needs_other = match is_its_creation {
+                true => follows(step) && group.changes.len() > 1,
+                false => new.get(&step.address.path).is_some_and(|new| follows(&steps[*new])),
+            };
+            if group.address.section.is_none() || needs_other {
+                problems.push(forbidden(row, step, group, change));
+            } else {
+                edges.push((first, at, "then the group above forbids it"));
             }
         }
-    }
-    for (later, earlier, reason) in edges {
-        let after = steps[later].address.clone();
-        steps[earlier].after.retain(|edge| edge.address != after);
-        let address = steps[earlier].address.clone();
-        steps[later].after.push(Edge { address, reason });
+        for (later, earlier, reason) in edges {
+            let after = steps[later].address.clone();
+            steps[earlier].after.retain(|edge| edge.address != after);
+            let address = steps[earlier].address.clone();
+            if !steps[later].after.iter().any(|edge| edge.address == address) {
+                steps[later].after.push(Edge { address, reason });
+            }
+        }
     }
     problems
 }
 
-/// Whether a field with this value lets nobody create projects in a group.
-pub(super) fn closes(name: &str, value: &Value) -> bool {
-    name == CREATION_LEVEL && value.text() == Some(NOBODY)
+/// Whether `step` changes or creates what `row` is about.
+fn is_over(row: &Constraint, step: &Step) -> bool {
+    let section = step.address.section.unwrap_or(settings::KIND.section);
+    match &row.over.field {
+        _ if row.over.section == "create" => {
+            step.effects.contains(&Effect::Provides(Capability::Exists))
+        }
+        None => *section == row.over.section && step.action == Action::Create,
+        Some(name) => {
+            *section == row.over.section
+                && step.changes.iter().any(|change| *change.field == **name)
+        }
+    }
 }
 
-/// Who may create projects in a group, and the word for nobody.
-const CREATION_LEVEL: &str = "project_creation_level";
-const NOBODY: &str = "noone";
-
-/// A setting that a group above limits is changed after that limit. [`visible`] handles visibility,
-/// where a group may have to come last.
-fn bounded(steps: &mut [Step]) {
-    let is_setting =
-        |step: &Step| step.address.section.is_none_or(|section| section == settings::KIND.section);
-    let mut bounds = HashMap::new();
-    for step in steps.iter().filter(|step| step.scope == Scope::Group && is_setting(step)) {
-        for change in &step.changes {
-            let path = step.address.path.to_lowercase();
-            bounds.insert((path, change.field.clone()), step.address.clone());
-        }
-    }
-    let reason = "the group above has to allow it first";
-    for step in steps.iter_mut().filter(|_| !bounds.is_empty()) {
-        if !is_setting(step) || super::order::narrows(step) {
-            continue;
-        }
-        let Some(of) = settings::KIND.in_scope(step.scope) else { continue };
-        let by = step.changes.iter().filter_map(|c| of.field(&c.field).bounded_by.as_deref());
-        let by: BTreeSet<_> = by.filter(|by| *by != "visibility").collect();
-        for by in by {
-            let nearest =
-                groups_above(&step.address.path).find_map(|group| bounds.get(&(group, by.into())));
-            let is_new = |address: &&Address| step.after.iter().all(|e| e.address != **address);
-            if let Some(address) = nearest.filter(is_new) {
-                step.after.push(Edge { address: address.clone(), reason });
-            }
-        }
-    }
+fn forbidden(row: &'static Constraint, step: &Step, group: &Step, change: &Change) -> Problem {
+    let (path, setting) = (&group.address.path, &row.by.field);
+    let message =
+        format!("`{setting}` of `{path}` {}, and this run would do so after it", row.text);
+    let help = format!("leave out `{setting}` of `{path}` until everything in it exists");
+    let origin = change.origin.as_ref().unwrap_or(&step.origin);
+    Problem::new(&step.address, &row.code, message, help, origin)
 }
 
 /// A step that gives a user access to a container.
@@ -442,6 +453,30 @@ fn people(steps: &mut [Step], grants: &Grants) {
             .map(|grant| Edge { address: grant.address.clone(), reason })
             .collect();
         step.after.extend(edges);
+    }
+}
+
+/// The service also removes a member of a group from what is below it, so new members there come later.
+fn taken_along(steps: &mut [Step]) {
+    let access = |step: &Step, is_removal: bool| {
+        step.effects.iter().find_map(|effect| match effect {
+            Effect::Access { user: Some(user), after, .. } if (*after == 0) == is_removal => {
+                Some(*user)
+            }
+            _ => None,
+        })
+    };
+    let removed = steps.iter().filter(|step| step.scope == Scope::Group);
+    let removed: HashMap<_, _> = removed
+        .filter_map(|step| {
+            Some(((access(step, true)?, step.address.path.to_lowercase()), step.address.clone()))
+        })
+        .collect();
+    for step in steps.iter_mut().filter(|_| !removed.is_empty()) {
+        let Some(user) = access(step, false) else { continue };
+        let nearest = groups_above(&step.address.path).find_map(|path| removed.get(&(user, path)));
+        let reason = "the service removes members of a group from what is below it too";
+        step.after.extend(nearest.map(|address| Edge { address: address.clone(), reason }));
     }
 }
 

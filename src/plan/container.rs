@@ -203,13 +203,16 @@ enum Switch {
 fn switched(
     set: &[&'static str],
     switches: &BTreeMap<Capability, Switch>,
+    is_off: impl Fn(&str) -> bool,
 ) -> Option<(Capability, Switch)> {
     let of = |name: &&'static str| {
         let feature = Capability::Feature(name);
         Some((feature, *switches.get(&feature)?))
     };
     let opens = set.iter().filter_map(of).find(|(_, switch)| *switch == Switch::Opens);
-    let closed = || set.iter().map(of).collect::<Option<Vec<_>>>()?.first().copied();
+    // The others may be off without a declaration.
+    let closed =
+        || set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)));
     opens.or_else(closed)
 }
 
@@ -350,7 +353,11 @@ impl Planning<'_> {
     ) {
         let address = self.address.section(name);
         let sets = section.of.home.closed_by.iter();
-        let mut lacked: Vec<_> = sets.filter_map(|set| switched(set, switches)).collect();
+        let is_off = |name: &str| match &self.live.presence {
+            Presence::Here(_, facts) => facts.disabled.contains(name),
+            _ => false,
+        };
+        let mut lacked: Vec<_> = sets.filter_map(|set| switched(set, switches, is_off)).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, Switch::Opens)));
         // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);
@@ -377,6 +384,21 @@ impl Planning<'_> {
         }
     }
 
+    /// Turns what could not be compared into notes if it names entries of a section that a declared
+    /// switch closes.
+    fn close_with_named(&self, plan: &mut ContainerPlan) {
+        let shut = plan.shut.iter().filter_map(|name| self.live.sections.get(name));
+        let reasons: Vec<_> = shut.filter_map(|found| found.entries().err()).collect();
+        let is_shut = |scope: &mut Incomplete| reasons.contains(&&scope.reason);
+        let shut = plan.findings.incomplete.extract_if(.., is_shut);
+        let notes = shut.map(|Incomplete { address, reason }| {
+            let note = self
+                .note(Reason::Closed { why: reason.message.to_string() }, &self.declared.origin);
+            Note { address, ..note }
+        });
+        plan.findings.notes.extend(notes.collect::<Vec<_>>());
+    }
+
     /// Whether `steps` remove copies of the parents of a section. A section that cannot be read
     /// must not prevent that.
     fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
@@ -386,8 +408,10 @@ impl Planning<'_> {
 
     /// Considers all steps together, and sorts them.
     fn arrange(&self, plan: &mut ContainerPlan) {
+        self.close_with_named(plan);
         self.refuse_low_shares(plan);
         self.after_replacements(plan);
+        self.refuse_removed(plan);
         self.note_lost_grants(plan);
         self.say_besides(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);

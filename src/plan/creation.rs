@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ContainerPlan, connect,
+    ContainerPlan,
     container::{Planning, missing},
     guard, order,
 };
 use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
     diff::{self, Action, Context, Incomplete, Limit, Note, Problem, Reason, Step, Support},
+    field::Scope,
     kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms, needs},
-    kinds,
+    kinds::{self, constraints},
     live::{Collection, Question},
     origin::Sourced,
     value::{Fields, Object, Value},
@@ -78,7 +79,10 @@ impl Planning<'_> {
         let mut waiting = BTreeMap::new();
         for (name, (section, field)) in &fields {
             waiting.extend(self.bound(*section, name, field, plan)?.map(|why| (*name, why)));
-            let closes = connect::closes(name, &field.value);
+            let closes = constraints::over("create", None).any(|row| {
+                let by = field.value.plain().filter(|_| row.by.field == *name);
+                by.is_some_and(|by| row.forbids(by, Scope::Project))
+            });
             if self.declared.life.gets_projects && closes {
                 waiting.insert(*name, "until the projects in it exist".to_owned());
             }
@@ -161,9 +165,9 @@ impl Planning<'_> {
             }
             Support::Fits | Support::Local => {}
         }
-        match diff::bound(section.field(name), name, &field.value, context, &mut plan.findings) {
-            Some(Limit::Refused(message, help)) => {
-                Err(Box::new(Problem::new(&at, "too-visible", message, help, &field.origin)))
+        match diff::bound(section, name, &field.value, context, &mut plan.findings) {
+            Some(Limit::Refused(code, message, help)) => {
+                Err(Box::new(Problem::new(&at, code, message, help, &field.origin)))
             }
             Some(Limit::Waits(why)) => Ok(Some(why)),
             None => Ok(None),

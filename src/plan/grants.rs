@@ -8,13 +8,15 @@ use jiff::civil::Date;
 use super::{ContainerPlan, container::Planning};
 use crate::{
     address::Address,
-    desired::{DeclaredSection, State, Unlisted},
+    desired::{DeclaredSection, Entry, State, Unlisted},
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Codec, Compare, Named},
     kind::{Capability, Effect, LiveEntry, Section},
     kinds,
     level::{DEVELOPER, Level},
-    live::Collection,
+    live::{Collection, Question},
+    text::escape,
+    value::Json,
 };
 
 impl Planning<'_> {
@@ -90,6 +92,45 @@ impl Planning<'_> {
             let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
             plan.findings.problems.push(problem);
         }
+    }
+
+    /// Reports rules that name someone whose access this run takes away: the service then takes them
+    /// out of the rule.
+    pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
+        let removes = |step: &&Step| step.action == Action::Delete && !step.is_copy;
+        let (mut found, mut asks) = (Vec::new(), false);
+        for step in plan.findings.steps.iter().filter(removes) {
+            let user = step.effects.iter().find_map(|effect| match effect {
+                Effect::Access { user: Some(user), .. } => Some(user),
+                _ => None,
+            });
+            for (_, section) in self.in_order().filter(|(_, section)| takes_access(step, section)) {
+                let above = self.context.inherited.filter(|_| user.is_some());
+                if user.is_some() && above.is_none() && self.address.path.contains('/') {
+                    asks = true;
+                }
+                // An empty list may be one that could not be read.
+                let has_access =
+                    |user| above.is_some_and(|above| above.is_empty() || above.contains_key(user));
+                if user.is_some_and(has_access) {
+                    continue;
+                }
+                let who = escape(step.address.entry.as_deref().unwrap_or_default());
+                let message = format!(
+                    "it names `{who}`, whose access this run takes away: the service then takes that out of the rule"
+                );
+                let help = "take it out of the rule, or leave the access";
+                let entries = section.entries.iter().filter(|entry| names(entry, step));
+                found.extend(entries.map(|entry| {
+                    let address = section.address_of(entry, self.address);
+                    Problem::new(&address, "low-share", message.clone(), help, &entry.origin)
+                }));
+            }
+        }
+        if asks {
+            plan.findings.ask(Question::Inherited);
+        }
+        plan.findings.problems.extend(found);
     }
 
     /// The levels of the container's shares with groups, by id, where known.
@@ -192,6 +233,43 @@ impl Planning<'_> {
             identity.any(|name| section.of.field(name).names == Some(Named::Group))
         })
     }
+}
+
+/// Whether `step` takes access from someone that a rule in `section` names.
+pub fn takes_access(step: &Step, section: &DeclaredSection) -> bool {
+    let loses = |effect: &Effect| match effect {
+        Effect::Access { before, after, .. } | Effect::Share { before, after, .. } => {
+            after < before
+        }
+        _ => false,
+    };
+    let takes = is_key(step) || step.effects.iter().any(loses);
+    takes
+        && section.of.home.needs.contains(&Capability::People)
+        && section.entries.iter().any(|entry| names(entry, step))
+}
+
+/// Whether `step` changes or removes a deploy key.
+fn is_key(step: &Step) -> bool {
+    step.address.section == Some("deploy_keys") && step.action != Action::Create
+}
+
+/// Whether a rule names the user, group or deploy key of `step`.
+fn names(rule: &Entry, step: &Step) -> bool {
+    let title = step.found().and_then(|live| live.fields.raw().get("title")).and_then(Json::as_str);
+    let name = if is_key(step) { title } else { step.address.entry.as_deref() };
+    let is_it = |value: &Json| {
+        value.as_str().zip(name).is_some_and(|(text, name)| text.eq_ignore_ascii_case(name))
+    };
+    let is_named = |value: &Json| match value {
+        Json::Object(row) => row.values().any(is_it),
+        value => is_it(value),
+    };
+    rule.state == State::Present
+        && rule
+            .values()
+            .values()
+            .any(|value| value.plain().and_then(Json::as_array).into_iter().flatten().any(is_named))
 }
 
 /// Adds a step that is needed if replacing a share removes grants, as far as it does more than the

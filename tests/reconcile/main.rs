@@ -11,6 +11,7 @@ mod absorb;
 mod apply;
 mod base;
 mod comment;
+mod constraints;
 mod convergence;
 #[path = "../support/corpus.rs"]
 #[expect(dead_code, reason = "only the suite of the command line checks the cases")]

@@ -16,7 +16,8 @@
 //!
 //! Other tests give the path of each group and project to another one between any two requests
 //! (`whatever_gets`), let two runs cross (`two_runs`), generate organisations with moves and forks
-//! (`organisations`), and damage the reads of `export` and `absorb` (`taken_over`).
+//! (`organisations`), damage the reads of `export` and `absorb` (`taken_over`), and apply random
+//! estates in which declared things decide about each other ([`constraints`]).
 //!
 //! `UNDRIFT_ONLY=share-replace,protect` selects scenarios, `UNDRIFT_FAULTS=surprise` selects faults
 //! whose names begin so, `UNDRIFT_VERBOSE=1` prints each request and output, and `UNDRIFT_GATHER=1`
@@ -28,6 +29,8 @@
 #![expect(clippy::print_stdout, reason = "figures and traces are what it is run for")]
 
 mod anew;
+mod constraints;
+mod estate;
 mod identity;
 mod kept;
 #[path = "../support/numbers.rs"]

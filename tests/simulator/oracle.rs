@@ -62,6 +62,7 @@ impl Evidence<'_> {
         self.obedient(&state, &mut found);
         self.read_anew(&state, &mut found);
         self.converges(&state, &mut found);
+        self.leaves_nothing(&state, &mut found);
         found
     }
 
@@ -603,6 +604,21 @@ impl Evidence<'_> {
                 rule: "comes to an end",
                 what: format!("{} requests", first().count()),
             });
+        }
+    }
+
+    /// A run without faults that ends with 0 leaves an empty plan.
+    fn leaves_nothing(&self, state: &State, found: &mut Vec<Violation>) {
+        let is_alone = self.second.is_none() && state.foreign.is_empty() && state.struck.is_empty();
+        let ends_well = self.first.is_some_and(|first| first.exit == 0);
+        if !is_alone || !ends_well || !self.world.prepared.scenario.resend.is_empty() {
+            return;
+        }
+        let steps = self.clean.plan.iter().flat_map(|plan| &plan.steps);
+        let left: Vec<_> = steps.map(|step| step.address.to_string()).collect();
+        if !left.is_empty() || self.clean.exit > 0 {
+            let what = format!("exit {}, left: {left:?}", self.clean.exit);
+            found.push(Violation { rule: "success leaves nothing to do", what });
         }
     }
 

@@ -175,6 +175,15 @@ impl Scenario {
     }
 
     pub(crate) fn prepare(self) -> Arc<Prepared> {
+        Arc::new(self.prepared().unwrap_or_else(|refused| panic!("{refused}")))
+    }
+
+    /// `None` if `check` refuses its documents.
+    pub(crate) fn try_prepare(self) -> Option<Prepared> {
+        self.prepared().inspect_err(|refused| tell(refused)).ok()
+    }
+
+    fn prepared(self) -> Result<Prepared, String> {
         let folder = tempfile::tempdir().unwrap();
         let text: Vec<_> = self.documents.iter().map(Json::to_string).collect();
         std::fs::write(folder.path().join("all.yaml"), text.join("\n---\n")).unwrap();
@@ -187,15 +196,15 @@ impl Scenario {
                 today: jiff::civil::date(2030, 1, 1),
             },
         );
-        let desired = loaded.desired.unwrap_or_else(|| {
-            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::Style::default()))
-        });
+        let Some(desired) = loaded.desired else {
+            return Err(loaded.diagnostics.render(undrift::diagnostic::Style::default()));
+        };
         let mut model =
             Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, Conditions::default())
                 .unwrap();
         self.complete(&model);
         let image = model.image().unwrap();
-        Arc::new(Prepared { scenario: self, desired, image, folder })
+        Ok(Prepared { scenario: self, desired, image, folder })
     }
 }
 
@@ -211,6 +220,13 @@ impl Prepared {
     /// The declaration of a project, as written.
     pub(crate) fn documents(&self) -> &[Json] {
         &self.scenario.documents
+    }
+}
+
+/// Prints why an estate is refused (`UNDRIFT_VERBOSE=1`).
+fn tell(refused: &str) {
+    if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
+        println!("{refused}");
     }
 }
 

@@ -114,7 +114,8 @@ impl Findings {
                 MismatchReason::Unreadable(cause) => (Fault::Unreadable, Some(cause)),
                 MismatchReason::NotSaved
                 | MismatchReason::ChangedMeanwhile
-                | MismatchReason::NotPlanned => (Fault::NotSaved, None),
+                | MismatchReason::NotPlanned
+                | MismatchReason::Undone(_) => (Fault::NotSaved, None),
             };
             self.add(phase, (None, &mismatch.address), what, cause, &mismatch.fields);
         }

@@ -27,7 +27,7 @@ pub struct ProjectSettings {
     #[schemars(transform = field().harmless(), length(min = 1), regex(pattern = "^(?!refs/)"), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project. Must not be wider than the visibility of its group.
-    #[schemars(transform = field().bounded_by("visibility").shows())]
+    #[schemars(transform = field().shows())]
     pub visibility: Option<Visibility>,
     /// The URL to import or mirror the repository from: text, or a reference to a secret if it
     /// contains credentials. It is compared, without these, while `mirror` is on.
@@ -187,7 +187,7 @@ pub struct ProjectSettings {
     #[schemars(transform = field().on_edit().use_instead("ci_pipeline_variables_minimum_override_role").weakens(When::Off))]
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether instance runners take jobs of this project.
-    #[schemars(transform = field().bounded_by("shared_runners_setting").opens(When::On))]
+    #[schemars(transform = field().opens(When::On))]
     pub shared_runners_enabled: Option<bool>,
     /// Whether group runners take jobs of this project.
     #[schemars(transform = field().since(15, 9).opens(When::On))]
@@ -310,7 +310,7 @@ pub struct ProjectSettings {
     pub request_access_enabled: Option<bool>,
     /// Whether e-mails about pushes and merge requests contain the diff. Shown from release 18.4
     /// on, combined with the value of the group.
-    #[schemars(transform = field().bounded_by("show_diff_preview_in_email").read_if_present().since(16, 3).harmless())]
+    #[schemars(transform = field().read_if_present().since(16, 3).harmless())]
     pub show_diff_preview_in_email: Option<bool>,
     /// Whether characters that could hide something in source code are marked.
     #[schemars(transform = field().since(16, 3).weakens(When::Off))]

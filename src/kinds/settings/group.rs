@@ -21,7 +21,7 @@ pub struct GroupSettings {
     #[schemars(transform = field().nullable().harmless())]
     pub description: Option<String>,
     /// Who can see the group. Must not be wider than the visibility of the group above.
-    #[schemars(transform = field().bounded_by("visibility").shows())]
+    #[schemars(transform = field().shows())]
     pub visibility: Option<Visibility>,
     /// The avatar of the group: a file below the manifest folder. `null` removes it (from release
     /// 15.4). The service shows whether there is an avatar, but not which: use `--resend` to
@@ -106,7 +106,7 @@ pub struct GroupSettings {
     pub mentions_disabled: Option<bool>,
     /// Whether e-mails about pushes and merge requests contain the diff. The service shows the
     /// value combined with those of the groups above. Owners only.
-    #[schemars(transform = field().bounded_by("show_diff_preview_in_email").since(18, 4).harmless())]
+    #[schemars(transform = field().since(18, 4).harmless())]
     pub show_diff_preview_in_email: Option<bool>,
     /// Whether the service limits the time to render the formulas of a page. Owners only.
     #[schemars(transform = field().on_edit().since(16, 9).harmless())]
@@ -121,7 +121,7 @@ pub struct GroupSettings {
     /// Whether instance runners take jobs of the group, and whether subgroups and projects may
     /// change that. A change immediately applies to everything below. The service shows it from
     /// release 16.2 on.
-    #[schemars(transform = field().bounded_by("shared_runners_setting").on_edit().read_if_present().word_until("disabled_with_override", 18, 9).weakens_towards_the_last(&["disabled_and_unoverridable", "disabled_and_overridable", "disabled_with_override", "enabled"]))]
+    #[schemars(transform = field().on_edit().read_if_present().word_until("disabled_with_override", 18, 9).weakens_towards_the_last(&["disabled_and_unoverridable", "disabled_and_overridable", "disabled_with_override", "enabled"]))]
     pub shared_runners_setting: Option<SharedRunners>,
     /// How many minutes per month the group may use instance runners: 0 means no limit, `null` the
     /// default of the installation. Top-level groups only.

@@ -6,12 +6,16 @@ use super::{ByPath, Context};
 use crate::{
     desired::{self, Container, Creation},
     field::{Named, Scope},
-    kinds::{self, group_limits::OnLimit},
+    kinds::{
+        self,
+        constraints::{self, Constraint, How},
+    },
     level::Level,
     manifest::{
         faults::{Faults, Finding, Spot},
         read::document::identity,
     },
+    value::Value,
 };
 
 /// Notes which groups projects may be created in.
@@ -94,39 +98,60 @@ fn below_inherited(container: &Container, group: &Container, faults: &mut Faults
     }
 }
 
-/// Reports settings of `container` that `group`, above it, does not allow.
+/// Reports what `group`, above `container`, does not allow in it.
 fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
-    let settings = |container| {
-        let section = Container::section(container, kinds::settings::KIND.section)?;
-        section.entries.first()
-    };
-    let (Some(own), Some(above)) = (settings(container), settings(group)) else { return };
-    let of = kinds::settings::KIND.in_scope(container.scope);
-    for (name, field) in own.fields.iter() {
-        let by = of.and_then(|of| of.field(name).bounded_by.as_deref());
-        let Some((by, says)) = by.and_then(|by| Some((by, above.fields.get(by)?))) else {
+    for row in constraints::all() {
+        let Some(deciding) = group.setting(&row.by.section, &row.by.field) else {
+            starts_private(row, container, group, faults);
             continue;
         };
-        let (Some(value), Some(says)) = (field.value.plain(), says.value.plain()) else { continue };
-        let Some(comes) = kinds::group_limits::outranks(name, value, says) else { continue };
-        let at = Spot::value(&field.origin);
-        let fault = match comes {
-            OnLimit::Refused => {
-                let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
-                let most =
-                    says.as_str().map(|says| if value.is_boolean() { "false" } else { says });
-                let help =
-                    most.map(|most| format!("write `{most}`, or raise `{by}` of the group first"));
-                faults.push(Finding::error("too-visible", message, at).with_help(help))
+        let Some(by) = deciding.value.plain() else { continue };
+        let (setting, path) = (&row.by.field, &group.path);
+        let Some(name) = &row.over.field else {
+            let entries =
+                container.section(&row.over.section).into_iter().flat_map(|of| &of.entries);
+            let mut new = entries.filter(|entry| entry.state == desired::State::Present);
+            if let Some(entry) = new.next().filter(|_| row.forbids(by, container.scope)) {
+                // They may have been there before.
+                let message = format!("`{setting}` of `{path}` {}", row.text);
+                let forbidden = faults.warning("locked", message, Spot::key(&entry.origin));
+                forbidden.related(Spot::value(&deciding.origin), "which decides");
+                forbidden.help("take one of the two away: the service refuses to create the entry");
             }
-            OnLimit::Shown => {
-                let message = format!("`{name}` has no effect: `{}` has `{by}` off", group.path);
-                faults.warning("no-effect", message, at)
-            }
+            continue;
         };
-        if let Some(other) = above.fields.origin(by) {
-            fault.related(Spot::value(&other), "which decides");
-        }
+        let Some(field) = container.setting(&row.over.section, name) else { continue };
+        let Some(value) = field.value.plain().filter(|value| row.contradicts(by, value)) else {
+            continue;
+        };
+        let at = Spot::value(&field.origin);
+        let fault = if row.how == How::Bounds {
+            let message = format!("`{name}` goes beyond the `{setting}` of `{path}`");
+            let most = by.as_str().map(|by| if value.is_boolean() { "false" } else { by });
+            let help =
+                most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
+            faults.push(Finding::error("too-visible", message, at).with_help(help))
+        } else {
+            let message = format!("`{name}` has no effect: `{path}` has `{setting}: {by}`");
+            faults.warning("no-effect", message, at)
+        };
+        fault.related(Spot::value(&deciding.origin), "which decides");
+    }
+}
+
+/// Reports what is more visible than `group` above it, which starts private if this run creates it.
+fn starts_private(row: &Constraint, container: &Container, group: &Container, faults: &mut Faults) {
+    let name = row.over.field.as_deref().filter(|name| *name == "visibility");
+    let declared = name.and_then(|name| container.setting(&row.over.section, name));
+    let is_wider = |value: &Value| {
+        value.plain().is_some_and(|value| row.contradicts(&"private".into(), value))
+    };
+    let Some(field) = declared.filter(|field| is_wider(&field.value)) else { return };
+    if group.create.fields().is_some() {
+        let message = format!("`{}` declares no visibility: it is created private", group.path);
+        let wider = faults.warning("too-visible", message, Spot::value(&field.origin));
+        wider.related(Spot::value(&group.origin), "declared here");
+        wider.help("declare the visibility of the group too");
     }
 }
 

@@ -175,7 +175,8 @@ impl Check<'_> {
             let policy = unlisted.remove(section.of.section);
             self.section(section, policy)
         };
-        let sections: Vec<_> = sections.into_iter().map(section).collect();
+        let mut sections: Vec<_> = sections.into_iter().map(section).collect();
+        self.always_there(&path.value, &mut sections);
         self.entries_of_others(&sections);
         self.itself(&path.value, &sections);
         self.outside_itself(&path.value, &sections);
@@ -500,6 +501,21 @@ impl Check<'_> {
             let idle = self.faults.warning("no-effect", message, Spot::key(&list.origin));
             idle.related(Spot::value(&scope.origin), "which lets everybody");
             idle.help("write `inbound_enabled: true`, or leave the list out");
+        }
+    }
+
+    /// Drops entries that name the project itself where the service always has one: a rule for many
+    /// projects may name one of them.
+    fn always_there(&mut self, path: &str, sections: &mut [DeclaredSection]) {
+        for section in sections.iter_mut().filter(|section| section.of.home.lists_itself) {
+            let is_itself = |entry: &mut desired::Entry| entry.key.eq_ignore_ascii_case(path);
+            for entry in section.entries.extract_if(.., is_itself) {
+                if entry.origin.layer > Layer::Profile {
+                    let message = "a project is always in its own list";
+                    let idle = self.faults.warning("no-effect", message, Spot::key(&entry.origin));
+                    idle.help("take it away");
+                }
+            }
         }
     }
 

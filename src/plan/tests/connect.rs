@@ -116,7 +116,7 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
     assert_eq!(problems.len(), 1);
     assert_eq!(
         problems[0].message,
-        "`acme` would let nobody create projects, and this run creates one in it"
+        "`project_creation_level` of `acme` lets nobody create projects, and this run would do so after it"
     );
 }
 

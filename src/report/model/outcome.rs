@@ -29,6 +29,7 @@ pub fn why(reason: &MismatchReason) -> String {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
         MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
         MismatchReason::NotPlanned => "not sent yet; run apply again".to_owned(),
+        MismatchReason::Undone(by) => format!("undone by `{by}`, a later step of this run"),
         MismatchReason::Unreadable(cause) => with_request_id(cause),
     }
 }
@@ -58,7 +59,8 @@ pub const fn unread(mismatch: &Mismatch) -> Option<&Cause> {
         MismatchReason::Unreadable(cause) => Some(cause),
         MismatchReason::NotSaved
         | MismatchReason::ChangedMeanwhile
-        | MismatchReason::NotPlanned => None,
+        | MismatchReason::NotPlanned
+        | MismatchReason::Undone(_) => None,
     }
 }
 

@@ -1,0 +1,162 @@
+//! What a setting of a group decides below it: the table of `constraints.yaml`.
+//!
+//! `check` compares both sides if both are declared. A plan compares the declared side with the
+//! live one, and orders two steps of which one decides over the other. At its end, a run reads again
+//! what a later step may have undone.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::{field::Scope, value::Json, yaml};
+
+/// A setting that decides about another one, or about the creation of entries, below its group.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constraint {
+    /// The setting that decides.
+    pub by: Setting,
+    /// What it decides about.
+    pub over: Scoped,
+    /// What the service does.
+    pub how: How,
+    /// The values that contradict each other.
+    when: Vec<Case>,
+    /// What it does, after the name of the setting.
+    #[serde(default)]
+    pub text: String,
+    /// The code of the problem.
+    #[serde(default)]
+    pub code: String,
+}
+
+/// A field of a section of which a group has one entry.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// The section.
+    pub section: String,
+    /// The field.
+    pub field: String,
+}
+
+/// A field of a section, or the creation of its entries.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scoped {
+    /// The section.
+    pub section: String,
+    /// The field, unless it is about creations.
+    pub field: Option<String>,
+}
+
+/// What the service does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// It refuses the value.
+    Bounds,
+    /// It shows the value of the group instead.
+    Replaces,
+    /// It refuses to create an entry in a project.
+    Forbids,
+}
+
+/// Values of both sides that contradict each other.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    by: Vec<Json>,
+    /// Any, if it is empty.
+    #[serde(default)]
+    over: Vec<Json>,
+}
+
+static ALL: LazyLock<Vec<Constraint>> =
+    LazyLock::new(|| yaml::built_in(include_str!("constraints.yaml")));
+
+/// All constraints.
+pub fn all() -> impl Iterator<Item = &'static Constraint> {
+    ALL.iter()
+}
+
+/// Those over the field `name` of `section`, or over creations in it.
+pub fn over<'n>(
+    section: &'n str,
+    name: Option<&'n str>,
+) -> impl Iterator<Item = &'static Constraint> + use<'n> {
+    all().filter(move |row| row.over.section == section && row.over.field.as_deref() == name)
+}
+
+impl Constraint {
+    /// Whether the group's value `by` contradicts the value `over`.
+    pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
+        let has = |case: &&Case| case.over.is_empty() || case.over.contains(over);
+        self.when.iter().filter(has).any(|case| case.by.contains(by))
+    }
+
+    /// Whether the group's value `by` forbids creations in a container of `scope`.
+    pub fn forbids(&self, by: &Json, scope: Scope) -> bool {
+        scope == Scope::Project && self.how == How::Forbids && self.contradicts(by, &Json::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds;
+
+    #[test]
+    fn a_setting_above_limits_the_one_below() {
+        let (shut, open) = ("disabled_and_unoverridable", "disabled_and_overridable");
+        let of = "settings";
+        for (name, own, above, expected) in [
+            ("visibility", json!("public"), json!("private"), true),
+            ("visibility", json!("internal"), json!("internal"), false),
+            ("visibility", json!("public"), json!(null), false),
+            ("show_diff_preview_in_email", json!(true), json!(false), true),
+            ("show_diff_preview_in_email", json!(false), json!(false), false),
+            ("shared_runners_enabled", json!(true), json!(shut), true),
+            ("shared_runners_enabled", json!(true), json!(open), false),
+            ("shared_runners_enabled", json!(false), json!(shut), false),
+            ("shared_runners_setting", json!("enabled"), json!(open), true),
+            ("shared_runners_setting", json!(open), json!(open), false),
+            ("shared_runners_setting", json!(open), json!(shut), true),
+            ("shared_runners_setting", json!(shut), json!(shut), false),
+            // This setting of a project does not depend on the group.
+            ("lfs_enabled", json!(true), json!(false), false),
+        ] {
+            let found = over(of, Some(name)).any(|row| row.contradicts(&above, &own));
+            assert_eq!(found, expected, "{name} {own} {above}");
+        }
+    }
+
+    #[test]
+    fn every_row_names_fields_and_values_that_they_may_have() {
+        for row in all() {
+            let by = kinds::section(Scope::Group, &row.by.section).unwrap();
+            let by = by.table().get(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
+            let over: Vec<_> = Scope::ALL
+                .into_iter()
+                .filter_map(|scope| {
+                    let of = kinds::section(scope, &row.over.section)?;
+                    of.table().get(row.over.field.as_deref()?)
+                })
+                .collect();
+            assert_eq!(over.is_empty(), row.how == How::Forbids, "{row:?}");
+            assert_eq!(row.text.is_empty() || row.code.is_empty(), !over.is_empty(), "{row:?}");
+            let fits = |schema: &Json, value: &Json| match schema.pointer("/enum") {
+                Some(words) => words.as_array().unwrap().contains(value),
+                None => value.is_boolean() || schema.get("type").is_none(),
+            };
+            for case in &row.when {
+                assert!(case.by.iter().all(|value| fits(&by.schema, value)), "{row:?}");
+                for spec in &over {
+                    assert!(case.over.iter().all(|value| fits(&spec.schema, value)), "{row:?}");
+                }
+            }
+        }
+    }
+}

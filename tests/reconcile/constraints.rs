@@ -1,0 +1,224 @@
+//! What declared things do to each other: each run that succeeds leaves nothing to do, and each one that
+//! cannot says why.
+
+use serde_json::{Value as Json, json};
+use undrift::{
+    apply::{Applied, MismatchReason},
+    diff::Reason,
+    sandbox::Profile,
+};
+
+use crate::world::{LATER, World, group, project, seed};
+
+/// A project with a developer and a maintainer.
+fn shop() -> Json {
+    let member = |user: &str, level: u8| json!({"user": user, "access_level": level});
+    json!({
+        "path": "acme/shop", "branches": ["main"],
+        "members": [member("alice", 30), member("bob", 40)],
+    })
+}
+
+async fn world() -> World {
+    let mut world = World::new(Profile::default().at(LATER), seed(&[shop()])).await;
+    world.acknowledged = vec!["protection:**", "visibility:**"];
+    world
+}
+
+fn approvals(author: bool) -> Json {
+    project("acme/shop", json!({"approvals": {"merge_requests_author_approval": author}}))
+}
+
+fn approvals_above(author: bool) -> Json {
+    let setting = json!({"allow_author_approval": author});
+    group("acme", json!({"merge_request_approval_setting": setting}))
+}
+
+#[tokio::test]
+async fn group_overrides_project_approvals() {
+    let world = world().await;
+    world.declare(&[approvals_above(false), approvals(true)]);
+    let loaded = world.loaded();
+    let found: Vec<_> =
+        loaded.diagnostics.sorted().into_iter().map(|found| found.message.clone()).collect();
+    let message =
+        "`merge_requests_author_approval` has no effect: `acme` has `allow_author_approval: false`";
+    assert_eq!(found, [message]);
+    world.converge("the group decides").await;
+    // Once the group allows it, the project follows in the same run.
+    world.declare(&[approvals_above(true), approvals(true)]);
+    let plan = world.converge("the group allows it").await;
+    let after = |at: usize| plan.steps[at].after.iter().map(|edge| edge.address.to_string());
+    assert_eq!(after(1).collect::<Vec<_>>(), ["acme#merge_request_approval_setting"]);
+}
+
+/// The value of the project comes back once the group no longer replaces it.
+#[tokio::test]
+async fn what_a_group_no_longer_replaces_is_read_again() {
+    let world = world().await;
+    world.declare(&[approvals(true)]);
+    world.converge("allowed").await;
+    world.declare(&[approvals_above(false), approvals(false)]);
+    world.converge("the group forbids it").await;
+    world.declare(&[approvals_above(true), approvals(false)]);
+    let applied = world.apply().await.applied.unwrap();
+    let [left] = &applied.mismatches[..] else { panic!("{:#?}", applied.mismatches) };
+    assert_eq!(left.address.to_string(), "acme/shop#approvals");
+    let MismatchReason::Undone(by) = &left.reason else { panic!("{left:?}") };
+    assert_eq!(by.to_string(), "acme#merge_request_approval_setting");
+    world.converge("in the next run").await;
+}
+
+fn locks(on: bool) -> Json {
+    group("acme", json!({"settings": {"share_with_group_lock": on, "membership_lock": on}}))
+}
+
+#[tokio::test]
+async fn locks_not_foreseen() {
+    let other = |name: &str| json!({"path": name, "visibility": "public"});
+    let mut seeds = seed(&[shop()]);
+    seeds["groups"].as_array_mut().unwrap().extend([other("other"), other("third")]);
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let with = |group: &str, user: &str| {
+        let share = json!([{"group": group, "group_access": "developer"}]);
+        let member = json!([{"user": user, "access_level": "developer"}]);
+        project("acme/shop", json!({"shares": share, "members": member}))
+    };
+    world.declare(&[locks(true), with("other", "carol")]);
+    let codes: Vec<_> =
+        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["locked", "locked"]);
+    world.converge("locked after the entries exist").await;
+    // The lock is live.
+    for documents in [vec![locks(true), with("third", "dave")], vec![with("third", "dave")]] {
+        world.declare(&documents);
+        let plan = world.plan().await;
+        let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+        let expected = [
+            "`membership_lock` of `acme` lets nobody be added to a project",
+            "`share_with_group_lock` of `acme` lets no project be shared with a group",
+        ];
+        assert_eq!(found, expected);
+    }
+    world.declare(&[locks(false), with("third", "dave")]);
+    world.converge("unlocked before the entries are created").await;
+}
+
+#[tokio::test]
+async fn removed_member_in_rule() {
+    let rules = |user: &str| {
+        json!({
+            "members": [{"user": "bob", "access_level": "maintainer"}],
+            "unlisted": {"members": "delete"},
+            "protected_branches": [{"name": "main", "allowed_to_push": [{"user": user}]}],
+            "approval_rules": [{"name": "Leads", "approvals_required": 1, "users": [user]}],
+        })
+    };
+    let world = world().await;
+    world.declare(&[project("acme/shop", rules("Alice"))]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| found.address.to_string()).collect();
+    assert_eq!(found, ["acme/shop#approval_rules/Leads", "acme/shop#protected_branches/main"]);
+    world.declare(&[project("acme/shop", rules("bob"))]);
+    world.converge("another user").await;
+}
+
+/// Through the group above, she keeps access.
+#[tokio::test]
+async fn a_removed_member_with_inherited_access_may_be_in_a_rule() {
+    let world = world().await;
+    let member = json!([{"user": "alice", "access_level": "developer"}]);
+    world.declare(&[group("acme", json!({"members": member}))]);
+    world.converge("a member of the group").await;
+    let sections = json!({
+        "members": [{"user": "alice", "state": "absent"}],
+        "protected_branches": [{"name": "main", "allowed_to_push": [{"user": "alice"}]}],
+    });
+    world.declare(&[project("acme/shop", sections)]);
+    let outcome = world.apply().await;
+    assert!(outcome.plan.problems.is_empty(), "{:#?}", outcome.plan.problems);
+}
+
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
+#[tokio::test]
+async fn a_removed_deploy_key_in_a_rule_is_a_problem() {
+    let world = world().await;
+    let sections = |keys: Json| {
+        json!({
+            "deploy_keys": keys,
+            "unlisted": {"deploy_keys": "delete"},
+            "protected_branches": [{"name": "main", "allowed_to_push": [{"deploy_key": "ci"}]}],
+        })
+    };
+    let key = json!([{"title": "ci", "key": KEY, "can_push": true}]);
+    world.declare(&[project("acme/shop", sections(key))]);
+    world.converge("with the key").await;
+    world.declare(&[project("acme/shop", sections(json!([])))]);
+    let plan = world.plan().await;
+    assert_eq!(plan.problems.len(), 1, "{:#?}", plan.problems);
+}
+
+/// The group's document removes her, and a rule of a project names her.
+#[tokio::test]
+async fn a_member_removed_from_the_group_is_missed_in_the_rules_below() {
+    let world = world().await;
+    let member = |state: &str| match state {
+        "absent" => json!([{"user": "carol", "state": "absent"}]),
+        level => json!([{"user": "carol", "access_level": level}]),
+    };
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
+    let below = project("acme/shop", json!({"protected_branches": rule}));
+    world.declare(&[group("acme", json!({"members": member("developer")})), below.clone()]);
+    world.converge("with access").await;
+    world.declare(&[group("acme", json!({"members": member("absent")})), below]);
+    let outcome = world.apply().await;
+    if let Some(applied) = outcome.applied.filter(Applied::is_complete) {
+        assert!(world.plan().await.steps.is_empty(), "{applied:#?}");
+    }
+}
+
+#[tokio::test]
+async fn self_in_job_token_allowlist() {
+    let world = world().await;
+    let list = json!({"job_token_allowlist": [{"project": "Acme/shop"}]});
+    world.declare(&[project("acme/shop", list.clone())]);
+    let codes: Vec<_> =
+        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["no-effect"]);
+    world.converge("itself").await;
+    let mut rule = list;
+    rule.as_object_mut().unwrap().extend([
+        ("kind".to_owned(), "Defaults".into()),
+        ("match".to_owned(), json!({"path": "acme/**"})),
+    ]);
+    world.declare(&[rule, project("acme/shop", json!({}))]);
+    assert_eq!(world.loaded().diagnostics.sorted().len(), 0);
+    world.converge("by a rule").await;
+}
+
+/// What a declared switch closes is skipped, and so is what names it.
+#[tokio::test]
+async fn a_feature_that_is_off_closes_its_sections() {
+    let world = world().await;
+    let off = json!({
+        "repository_access_level": "disabled", "merge_requests_access_level": "disabled",
+        "builds_access_level": "disabled", "issues_access_level": "disabled",
+    });
+    world.declare(&[project("acme/shop", json!({"settings": off}))]);
+    world.converge("off").await;
+    let sections = json!({
+        "settings": off,
+        "labels": [{"name": "bug", "color": "#ff0000"}],
+        "milestones": [{"title": "one"}],
+        "variables": [{"key": "A", "value": "x"}],
+        "protected_branches": [{"name": "main"}],
+        "approval_rules": [{"name": "L", "approvals_required": 1, "protected_branches": ["main"]}],
+    });
+    world.declare(&[project("acme/shop", sections)]);
+    let plan = world.converge("closed, as declared").await;
+    let closed = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Closed { .. }));
+    assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
+}
