@@ -333,8 +333,6 @@ fn decision<'s>(
 /// come last.
 fn constrained(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let new = steps.iter().enumerate().filter(|(_, step)| step.address.section.is_none());
-    let new: HashMap<_, _> = new.map(|(at, step)| (step.address.path.clone(), at)).collect();
     for row in constraints::all().filter(|row| row.by.field != "visibility") {
         let deciding =
             steps.iter().enumerate().filter(|(_, step)| decision(step, &row.by).is_some());
@@ -368,7 +366,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             let is_its_creation = row.over.section == "create";
             let needs_other = match is_its_creation {
                 true => follows(step) && group.changes.len() > 1,
-                false => new.get(&step.address.path).is_some_and(|new| follows(&steps[*new])),
+                false => depends_on(steps, at, &group.address),
             };
             if group.address.section.is_none() || needs_other {
                 problems.push(forbidden(row, step, group, change));
@@ -386,6 +384,27 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Whether the step at `from` comes after the one at `address`, by edges of any number of steps.
+fn depends_on(steps: &[Step], from: usize, address: &Address) -> bool {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = open.pop() {
+        for edge in &steps[at].after {
+            if edge.address == *address {
+                return true;
+            }
+            let is_it = |step: &Step| {
+                let Address { path, section, entry } = &edge.address;
+                step.address.path == *path
+                    && step.address.section == *section
+                    && (entry.is_none() || step.address.entry == *entry)
+            };
+            let earlier = steps.iter().enumerate().filter(|(_, step)| is_it(step));
+            open.extend(earlier.map(|(at, _)| at).filter(|at| seen.insert(*at)));
+        }
+    }
+    false
 }
 
 /// Whether `step` changes or creates what `row` is about.

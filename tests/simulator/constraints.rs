@@ -21,6 +21,9 @@ use crate::{
     undrift,
 };
 
+/// Estates that were once wrong: a lock waited for what came after another change of its group.
+const KEPT: [u64; 1] = [286];
+
 /// What became of an estate.
 enum Ended {
     /// `check` refuses a stage.
@@ -86,7 +89,7 @@ fn play(seed: u64) -> Ended {
 fn an_apply_that_ends_with_0_leaves_an_empty_plan() {
     let seeds = given("UNDRIFT_SEEDS").unwrap_or(60);
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
-    let next = Mutex::new(first..first + seeds);
+    let next = Mutex::new((first..first + seeds).chain(KEPT));
     let (ended, left) = (Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
