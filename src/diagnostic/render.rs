@@ -60,10 +60,9 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let is_narrow = style.width < NARROW;
-    let wrap = |text: Cow<'_, str>, before: usize| match is_narrow {
-        true => wrapped(&text, style.width.max(40).saturating_sub(before)).into(),
-        false => text.into_owned(),
+    let wrap = |text: Cow<'_, str>, before: usize| {
+        let most = style.width.max(40).saturating_sub(before);
+        if style.width < NARROW { wrapped(&text, most) } else { text.into_owned() }
     };
     let title = "warning[]: ".len() + diagnostic.code.len();
     let mut group = level

@@ -46,9 +46,10 @@ pub(super) fn write(
     secrets: Option<&Path>,
 ) -> Result<usize, Failure> {
     let new = |path: &str, new: String| write_files::File { path: root.join(path), old: None, new };
-    let manifest = |file: &File| match RESERVED.contains(&file.path.as_str()) {
-        true => new(&file.path, file.text.clone()),
-        false => new(&file.path, modeline(&root.join(&file.path)) + &file.text),
+    let manifest = |file: &File| {
+        let is_manifest = !RESERVED.contains(&file.path.as_str());
+        let modeline = is_manifest.then(|| modeline(&root.join(&file.path))).unwrap_or_default();
+        new(&file.path, modeline + &file.text)
     };
     let mut files: Vec<_> = written.files.iter().map(manifest).collect();
     let count = written.files.iter().filter(|file| file.path.ends_with(".yaml")).count();

@@ -83,10 +83,7 @@ fn with_a_tree_open_fields_are_shown() {
             "inner: {words: [a, b], list: [{key: A, value: ***}]}",
         ),
         ("inner: {other: {words: [s]}}", "inner: {other: ***}"),
-        (
-            "words: [a]\ninner: &c {n: 1}\n<<: *c\nlist: *c",
-            "words: [a]\ninner: &c {n: 1}\n<<: *c\nlist: ***",
-        ),
+        ("words: [a]\ninner: &c {n: 1}\n<<: *c", "words: [a]\ninner: &c {n: 1}\n<<: *c"),
         ("inner: {n: !s x}", "inner: {n: ***}"),
         ("other:\n  - s\n  - s\ninner: {}", "other:\n  ***\ninner: {}"),
         ("s", "***"),
