@@ -283,10 +283,16 @@ impl Rules for Integrations {
         let is_secret = |name: &str| section.field(name).secrecy == Secrecy::Reference;
         let secrets =
             |slug: &&&str| NAMES[**slug].needed.iter().filter(|name| is_secret(name)).count();
-        let Some(slug) = known.iter().min_by_key(secrets) else { return Object::new() };
-        let needed = NAMES[*slug].needed.iter().chain(user(slug)).map(|name| {
+        // Its recipients are channels, and the examples are email addresses.
+        let takes_example = |slug: &&&str| (**slug, wanted) != ("irker", "recipients");
+        let slug = known.iter().filter(takes_example).min_by_key(secrets);
+        let Some(slug) = slug else { return Object::new() };
+        let password = (*slug == "jenkins" && wanted == "username").then_some(&"password");
+        let needed = NAMES[*slug].needed.iter().chain(user(slug)).chain(password);
+        let needed = needed.map(|name| {
             let example = section.table().get(name).map(|spec| &spec.schema["examples"][0]);
             let value = match example.filter(|_| !is_secret(name)) {
+                Some(_) if (*slug, *name) == ("irker", "recipients") => "#ops".into(),
                 Some(example) => example.clone(),
                 None => json!({"env": name.to_uppercase()}),
             };
@@ -334,11 +340,6 @@ impl Rules for Integrations {
         }
         let recipients = declared.get("recipients").and_then(Value::text).unwrap_or_default();
         let refused = match slug {
-            "jenkins"
-                if declared.contains_key("username") && !declared.contains_key("password") =>
-            {
-                Some(("username", "needs `password` beside it", "add `password: {env: NAME}`"))
-            }
             "irker" if recipients.contains('@') => Some((
                 "recipients",
                 "has an email address, and irker only writes to channels",

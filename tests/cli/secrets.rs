@@ -367,7 +367,8 @@ environments:
   - {name: a, external_url: 'https://e.example.org'}
 badges: []
 labels: []
-milestones: {unlisted: delete, entries: []}
+milestones: []
+unlisted: {milestones: delete}
 integrations:
   - slug: redmine
     project_url: https://h.example.org
@@ -417,7 +418,8 @@ fn a_live_credential_leaves_in_no_output_and_no_file() {
             }
         }
     }
-    assert!(shown.len() > 14 + 14, "{shown:#?}");
+    assert!(shown[0].1.contains("\nplan: "), "{}", shown[0].1);
+    assert!(shown.len() > 14 + 13, "{shown:#?}");
     for (what, text) in shown {
         assert!(!text.contains("LiveCanary"), "{what}: {text}");
     }
