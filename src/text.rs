@@ -307,7 +307,7 @@ pub fn wrapped(text: &str, most: usize) -> String {
             match lines.last_mut() {
                 Some(last) if last.is_empty() => *last += word,
                 Some(last) if last.width() + 1 + word.width() <= most => {
-                    *last += &format!(" {word}")
+                    *last += &format!(" {word}");
                 }
                 _ => lines.push(word.to_owned()),
             }

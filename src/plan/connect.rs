@@ -39,7 +39,6 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     named(steps);
     moved(steps);
     let mut problems = wait_for_path(steps);
-    problems.extend(circular(steps));
     problems.extend(too_visible(steps));
     visible(steps);
     problems.extend(constrained(steps));
@@ -47,6 +46,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     people(steps, &granted);
     taken_along(steps);
     problems.extend(refuse_lower_levels(steps, &granted));
+    problems.extend(circular(steps));
     problems
 }
 
@@ -185,39 +185,64 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
-/// Projects cannot be created from each other in a circle.
+/// Steps that wait for each other would never start, such as those of two projects that are created
+/// from each other.
 fn circular(steps: &[Step]) -> Vec<Problem> {
-    let new = steps.iter().filter(|step| step.address.section.is_none());
-    let sources = |step: &Step| -> Vec<_> { step.waits_for().map(str::to_lowercase).collect() };
-    let new: BTreeMap<_, _> =
-        new.map(|step| (step.address.path.to_lowercase(), (step, sources(step)))).collect();
-    let is_circular = |path: &String| {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![path]);
-        while let Some(next) = open.pop() {
-            for source in new.get(next).into_iter().flat_map(|(_, sources)| sources) {
-                if source == path {
-                    return true;
-                }
-                if seen.insert(source) {
-                    open.push(source);
-                }
+    let positions: HashMap<_, _> =
+        steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
+    // As when they are carried out: an edge to a section stands for its earlier steps.
+    let earlier = |at: usize, edge: &Edge| -> Vec<usize> {
+        let path = &steps[at].address.path;
+        match positions.get(&edge.address) {
+            Some(one) => vec![*one],
+            None if edge.address.path != *path || edge.address.entry.is_some() => Vec::new(),
+            None => {
+                let before = (0..at).rev().take_while(|other| steps[*other].address.path == *path);
+                let section = edge.address.section;
+                before.filter(|other| steps[*other].address.section == section).collect()
             }
         }
-        false
     };
-    let circular = new.iter().filter(|(path, _)| is_circular(path));
-    circular.map(|(_, (step, sources))| created_from_itself(step, sources)).collect()
+    let mut open: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut later: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (at, step) in steps.iter().enumerate() {
+        let before: BTreeSet<_> = step.after.iter().flat_map(|edge| earlier(at, edge)).collect();
+        before.iter().for_each(|other| later.entry(*other).or_default().push(at));
+        open.insert(at, before);
+    }
+    let mut ready: Vec<_> =
+        open.iter().filter(|(_, before)| before.is_empty()).map(|(at, _)| *at).collect();
+    while let Some(done) = ready.pop() {
+        open.remove(&done);
+        for at in later.remove(&done).unwrap_or_default() {
+            let before = open.get_mut(&at);
+            if before.is_some_and(|before| before.remove(&done) && before.is_empty()) {
+                ready.push(at);
+            }
+        }
+    }
+    // What is left is in a circle, or after one.
+    let next_in_circle = |at: usize| {
+        open[&at].iter().copied().find(|next| {
+            let (mut seen, mut reached) = (BTreeSet::new(), vec![*next]);
+            while let Some(other) = reached.pop() {
+                if other == at {
+                    return true;
+                }
+                reached.extend(open[&other].iter().filter(|before| seen.insert(**before)));
+            }
+            false
+        })
+    };
+    let circular = open.keys().filter_map(|at| Some((&steps[*at], &steps[next_in_circle(*at)?])));
+    circular.map(|(step, next)| waits_for_itself(step, next)).collect()
 }
 
-fn created_from_itself(step: &Step, sources: &[String]) -> Problem {
-    let path = &step.address.path;
-    let sources: Vec<_> = sources.iter().map(|source| format!("`{source}`")).collect();
-    let message = format!(
-        "`{path}` is created from {}, which would have to be created from `{path}` before",
-        text::joined(&sources)
-    );
-    let help = "correct one of them, or create one by hand first";
-    Problem::new(&step.address, "circular", message, help, &step.origin)
+fn waits_for_itself(step: &Step, next: &Step) -> Problem {
+    let (address, other) = (&step.address, &next.address);
+    let message = format!("`{address}` comes after `{other}`, which comes after `{address}`");
+    let help = "correct one of them, or do one of them in an earlier run";
+    Problem::new(address, "circular", message, help, &step.origin)
 }
 
 /// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a

@@ -48,7 +48,7 @@ pub(super) fn write(
     let new = |path: &str, new: String| write_files::File { path: root.join(path), old: None, new };
     let manifest = |file: &File| {
         let is_manifest = !RESERVED.contains(&file.path.as_str());
-        let modeline = is_manifest.then(|| modeline(&root.join(&file.path))).unwrap_or_default();
+        let modeline = if is_manifest { modeline(&root.join(&file.path)) } else { String::new() };
         new(&file.path, modeline + &file.text)
     };
     let mut files: Vec<_> = written.files.iter().map(manifest).collect();

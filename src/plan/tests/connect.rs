@@ -148,6 +148,41 @@ fn a_fork_follows_its_source_and_a_circle_is_a_problem() {
     assert_eq!(found, ["acme/a", "acme/b", "d"].map(circular));
 }
 
+#[test]
+fn steps_that_wait_for_each_other_are_a_problem() {
+    let after = |step: Step, addresses: &[&'static str]| {
+        let edge = |text: &&'static str| {
+            let (path, section) = text.split_once('#').unwrap();
+            let section = Address::container(path.into()).section(section);
+            let address = if path == "a" { section } else { section.entry("x") };
+            Edge { address, reason: "of a rule" }
+        };
+        Step { after: addresses.iter().map(edge).collect(), ..step }
+    };
+    let steps = |first: &[&'static str]| {
+        vec![
+            at("a", "members", Vec::new()),
+            after(at("a", "variables", Vec::new()), first),
+            after(at("b", "labels", Vec::new()), &["c#labels"]),
+            after(at("c", "labels", Vec::new()), &["b#members"]),
+            after(at("d", "labels", Vec::new()), &["c#labels", "d#variables"]),
+        ]
+    };
+    assert!(connect(&mut steps(&["a#members", "a#variables"])).is_empty());
+    let mut circle = steps(&["a#members"]);
+    circle.insert(3, after(at("b", "members", Vec::new()), &["b#labels"]));
+    let problems = connect(&mut circle);
+    let found: Vec<_> = problems.iter().map(|p| format!("{} {}", p.address, p.code)).collect();
+    assert_eq!(
+        found,
+        ["b#labels/x", "b#members/x", "c#labels/x"].map(|at| format!("{at} circular"))
+    );
+    assert_eq!(
+        problems[0].message,
+        "`b#labels/x` comes after `c#labels/x`, which comes after `b#labels/x`"
+    );
+}
+
 /// A step that changes the visibility of the container at `path`; `before` is empty for a creation.
 fn seen(path: &str, before: &str, after: &str) -> Step {
     let is_new = before.is_empty();
