@@ -7,7 +7,7 @@ use super::plan;
 use crate::{
     api::ApiError,
     desired::Container,
-    diff::{Refusal, Step},
+    diff::{Label, Refusal, Step},
     live::Live,
     observe::Observer,
     plan::{Base, Comparison, ContainerPlan, Drift, Rest, Settings, left},
@@ -42,12 +42,14 @@ pub async fn plan_against(
 ) -> Result<BranchPlan, ApiError> {
     let mut whole = plan(observer, container, live, settings).await?;
     let mut against = base.label(&mut whole, container, live, settings);
+    // As long as it is not known what the branch changed, everything counts.
+    let is_unknown = whole.steps.iter().any(|step| step.label == Some(Label::Unknown));
     let is_as_planned = match drift {
         Drift::Write => {
             against.problems.clear();
             true
         }
-        Drift::Show => whole.refusals.is_empty(),
+        Drift::Show => is_unknown || whole.refusals.is_empty(),
         Drift::Exclude => false,
     };
     let mut rest = Rest::All;

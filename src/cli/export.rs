@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Let `apply` create the groups and projects, to build them elsewhere (`create: true`)
     #[arg(long)]
     create: bool,
-    /// Mark everything as only compared and reported, never written (`watch: true`); implies `--all`
+    /// Mark new documents as compared and reported, never written (`watch: true`); implies `--all`
     #[arg(long)]
     watch: bool,
     /// What to do about secret values: leave them out (plain), leave out all values of variables

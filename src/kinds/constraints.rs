@@ -21,6 +21,7 @@ pub struct Constraint {
     /// What the service does.
     pub how: How,
     /// The values that contradict each other.
+    #[serde(default)]
     when: Vec<Case>,
     /// What it does, after the name of the setting.
     #[serde(default)]
@@ -58,6 +59,8 @@ pub enum How {
     Bounds,
     /// It shows the value of the group instead.
     Replaces,
+    /// A change of the group sets the same below, where it can be changed again.
+    Sets,
     /// It refuses to create an entry in a project.
     Forbids,
 }

@@ -367,6 +367,10 @@ fn a_base_with_faults_is_reported_and_the_plan_is_made() {
     let story = ["plan --sandbox --base HEAD", "apply --sandbox --yes --base HEAD"]
         .map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
+    // Nobody knows what the branch changed, so all of it counts.
+    assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
+    place.write("shop.yaml", &SHOP.replace("settings: {", "settings: {visibility: public, "));
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
 }
 
 /// Manifests in a folder of a larger repository, whose other YAML is ignored; and a folder that the

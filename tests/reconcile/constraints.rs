@@ -69,6 +69,23 @@ async fn what_a_group_no_longer_replaces_is_read_again() {
     world.converge("in the next run").await;
 }
 
+/// A group that sets the same below can be contradicted there, but not in the same run.
+#[tokio::test]
+async fn what_a_group_sets_below_is_read_again() {
+    let mut seeds = seed(&[]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let lock =
+        |path: &str, on: bool| group(path, json!({"settings": {"share_with_group_lock": on}}));
+    world.declare(&[lock("acme", true), lock("acme/team", false)]);
+    let applied = world.apply().await.applied.unwrap();
+    let [found] = &applied.mismatches[..] else { panic!("{:#?}", applied.mismatches) };
+    assert_eq!(found.address.to_string(), "acme/team#settings");
+    assert!(matches!(found.reason, MismatchReason::Undone(_)), "{found:?}");
+    world.converge("in the next run").await;
+}
+
 fn locks(on: bool) -> Json {
     group("acme", json!({"settings": {"share_with_group_lock": on, "membership_lock": on}}))
 }

@@ -324,8 +324,10 @@ pub(crate) fn documents((of_group, inner): (Json, &str), sections: Json) -> Vec<
     all
 }
 
-/// Runs a property this many times; `UNDRIFT_CASES=10` makes it ten times as many.
+/// Runs a property this many times, or half of that in the usual run; `UNDRIFT_CASES=10` makes it ten
+/// times as many.
 pub(crate) fn cases(cases: u32) -> TestRunner {
+    let cases = if crate::sample::is_whole() { cases } else { cases.div_ceil(2) };
     let times = std::env::var("UNDRIFT_CASES").map_or(1, |times| times.parse().unwrap());
     TestRunner::new(ProptestConfig {
         cases: cases * times,

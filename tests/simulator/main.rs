@@ -72,7 +72,7 @@ use service::{Who, World};
 use switches::{halves, switches};
 use truth::Truth;
 
-/// The default number of random schedules.
+/// The default number of random schedules; half of that in the usual run.
 const SEEDS: usize = 100;
 /// The default number of scenarios, smallest first, in which every fault is tried at every request.
 const EXHAUSTIVE: usize = 1;
@@ -404,6 +404,12 @@ fn trusting(all: bool, turn: usize) -> impl Iterator<Item = bool> {
     [false, true].into_iter().filter(move |trusts| all || *trusts == turn.is_multiple_of(2))
 }
 
+/// The number of random schedules of a test that plays `all` of them by default.
+fn seeds(all: usize) -> usize {
+    let usual = if sample::is_whole() { all } else { all / 2 };
+    given("UNDRIFT_SEEDS").map_or(usual, |seeds| usize::try_from(seeds).unwrap())
+}
+
 /// A number from the environment.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -516,7 +522,7 @@ fn a_new_container_at_the_path_is_never_written_to() {
 #[test]
 fn random_schedules_are_survived() {
     let simulator = Simulator::get();
-    let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS, |seeds| usize::try_from(seeds).unwrap());
+    let seeds = seeds(SEEDS);
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
     // The kept ones have a test of their own; here they only add to what came to pass.
     let is_whole = seeds >= 5_000;
@@ -538,7 +544,7 @@ fn random_schedules_are_survived() {
 #[test]
 fn two_concurrent_runs_leave_no_duplicates() {
     let simulator = Simulator::get();
-    let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
+    let seeds = seeds(SEEDS / 2);
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
     let Tally { played, .. } = simulator.all_hold(simulator.crossed(first).take(seeds));
     println!("{played} times two runs at once");
@@ -547,7 +553,7 @@ fn two_concurrent_runs_leave_no_duplicates() {
 #[test]
 fn random_organisations_become_what_is_declared() {
     let simulator = Simulator::get();
-    let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
+    let seeds = seeds(SEEDS / 2);
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
     let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
     let schedules = (first..).map(|seed| {

@@ -588,13 +588,17 @@ fn is_block_head(line: &str) -> bool {
 
 /// Whether `key` at the byte `at` is also the first key of the entry that it is in.
 fn begins_entry(text: &str, at: usize, key: &str) -> bool {
-    let above = text[..at].rfind('\n').map_or("", |end| &text[..end]);
-    let own = &text[(above.len() + 1).min(at)..];
-    let goes_on =
-        own.lines().nth(1).is_some_and(|next| width(next) == width(own) && width(own) > 0);
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let (above, from_here) = text.split_at(start);
+    let goes_on = from_here
+        .lines()
+        .nth(1)
+        .is_some_and(|next| width(next) == width(from_here) && width(from_here) > 0);
     let begins = |line: &str| {
         let first = line.trim_start().strip_prefix("- ")?;
-        Some(first.starts_with(&format!("{key}:")) || goes_on && width(line) + 2 == width(own))
+        Some(
+            first.starts_with(&format!("{key}:")) || goes_on && width(line) + 2 == width(from_here),
+        )
     };
     above.lines().rev().find_map(begins) == Some(true)
 }

@@ -66,7 +66,7 @@ pub(super) fn hide<'j>(
 fn secrets(text: &str, node: &Node, quality: Quality, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
     let (open, hidden) = (OnceCell::new(), Vec::new());
-    let mut walk = Walk { text, quality, schema, open, is_layered, hidden };
+    let mut walk = Walk { text, quality, schema, open, is_layered, is_misplaced: false, hidden };
     walk.node(node, node.span.start, schema);
     walk.hidden
 }
@@ -82,6 +82,8 @@ struct Walk<'t> {
     open: OnceCell<BTreeSet<String>>,
     /// Whether templates and changes of lists are allowed.
     is_layered: bool,
+    /// Whether the walk is below a field in a wrong place, where a name that is open here may be secret.
+    is_misplaced: bool,
     hidden: Vec<Range<usize>>,
 }
 
@@ -133,7 +135,11 @@ impl Walk<'_> {
         let property = known(&key.name).or_else(|| known(&plain));
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy)) {
-            Some((property, Secrecy::Open)) => self.node(value, key.span.end, property),
+            Some((property, Secrecy::Open))
+                if !self.is_misplaced || self.open().contains(&key.name) =>
+            {
+                self.node(value, key.span.end, property);
+            }
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.address(key.span.end, value);
             }
@@ -162,7 +168,9 @@ impl Walk<'_> {
                 && self.open().contains(&key.name)
                 && let Some(property) = property_named(self.schema, &key.name) =>
             {
+                let outer = std::mem::replace(&mut self.is_misplaced, true);
                 self.node(value, key.span.end, property);
+                self.is_misplaced = outer;
             }
             None if key.name == MERGE && is_alias(self.text, key.span.end, &value.span) => {}
             _ => {

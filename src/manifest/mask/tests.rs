@@ -49,8 +49,11 @@ fn with_a_tree_open_fields_are_shown() {
         "list": {"type": "array", "items": item},
         "words": {"type": "array", "items": {"type": "string"}},
         "inner": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        "inputs": {"type": "array", "items": {"type": "object", "properties": {"value": {"type": "string"}}}},
     }});
     for (text, left) in [
+        ("inputs: [{value: a}]", "inputs: [{value: a}]"),
+        ("inner: {inputs: [{value: s}]}", "inner: {inputs: [{value: ***}]}"),
         ("list: [{key: A, value: s, on: true}]", "list: [{key: A, value: ***, on: true}]"),
         ("list: [{key: A, vlaue: {s: s}}]", "list: [{key: A, vlaue: ***}]"),
         ("list: [{value: &s t, key: A}]", "list: [{value: ***, key: A}]"),

@@ -97,13 +97,21 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     Read { documents, diagnostics, more, is_partial, described }
 }
 
-/// Whether a text, valid or not, has a document of undrift.
+/// Whether a text, valid or not, has a document of undrift, also if its kind is misspelt.
 pub(super) fn is_manifest(text: &str) -> bool {
-    let names = DocumentKind::names();
-    text.split("kind").skip(1).any(|rest| {
-        let rest = rest.trim_start_matches([' ', '"', '\'', ':']);
-        let word = rest.split(|c: char| !c.is_ascii_alphanumeric()).next();
-        word.is_some_and(|word| names.contains(&word))
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    text.lines().any(|line| {
+        // In YAML a kind at the top of a document is at the beginning of its line.
+        let line = if is_json { line.trim_start() } else { line };
+        let mut words =
+            line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let is_kind = |word: &str| word.eq_ignore_ascii_case("kind");
+        let value = match line.starts_with(['{', '[']) {
+            true => words.find(|word| is_kind(word)).and_then(|_| words.next()),
+            false if line.starts_with([' ', '#', '-']) => None,
+            false => words.next().filter(|word| is_kind(word)).and_then(|_| words.next()),
+        };
+        value.is_some_and(|value| near_kind(value).is_some())
     })
 }
 
@@ -309,6 +317,30 @@ impl Refused {
             true => Sound::Whole,
             false if inner.all(is_value) => Sound::Names,
             false => Sound::Not,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_manifest;
+
+    #[test]
+    fn a_document_is_recognised_by_its_kind_even_if_it_is_misspelt() {
+        for (text, expected) in [
+            ("kind: Project\npath: a\n", true),
+            ("# ours\n---\nkind: Defaults\n", true),
+            ("kind: Defalts\nmatch: {path: a}\n", true),
+            ("Kind: defaults\n", true),
+            ("{kind: Group, path: a}", true),
+            ("{\n  \"kind\": \"Project\"\n}", true),
+            ("'kind': \"Profile\"\n: [", true),
+            ("kind: Deployment\nmetadata: {}\n", false),
+            ("kind: RoleBinding\nsubjects:\n  - kind: Group\n    name: a\n", false),
+            ("# kind: Project\nreplicas: 2\n", false),
+            ("mankind: Project\n", false),
+        ] {
+            assert_eq!(is_manifest(text), expected, "{text}");
         }
     }
 }
