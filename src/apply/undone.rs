@@ -40,12 +40,11 @@ impl Apply<'_> {
         });
         let found: Vec<_> =
             stream::iter(affected).buffer_unordered(self.ahead.max(1)).collect().await;
-        let known = |address: &Address| {
-            let failed = |step: &&super::StepResult| !step.outcome.is_success();
-            applied.steps.iter().filter(failed).any(|step| step.address == *address)
-                || applied.mismatches.iter().any(|mismatch| mismatch.address == *address)
-        };
-        found.into_iter().flatten().filter(|mismatch| !known(&mismatch.address)).collect()
+        let failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
+        let reported = applied.mismatches.iter().map(|mismatch| &mismatch.address);
+        let reported: HashSet<_> = failed.map(|step| &step.address).chain(reported).collect();
+        let found = found.into_iter().flatten();
+        found.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
     }
 
     /// Reads the sections in `by` again, each with the step that may have undone it.
@@ -75,9 +74,10 @@ impl Apply<'_> {
         };
         let undone = |address: &Address, fields: Vec<String>, help: Option<String>| {
             let step = by.get(address.section?)?;
-            let reason = match is_creation(step) && step.address.path == container.path {
-                true => MismatchReason::NotPlanned,
-                false => MismatchReason::Undone(step.address.clone()),
+            let reason = if is_creation(step) && step.address.path == container.path {
+                MismatchReason::NotPlanned
+            } else {
+                MismatchReason::Undone(step.address.clone())
             };
             Some(Mismatch { address: address.clone(), fields, reason, help })
         };

@@ -389,9 +389,10 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             // A project does not get the level of its group, but it may need what else the step changes.
             let follows = |step: &Step| step.after.iter().any(|edge| edge.address == group.address);
             let is_its_creation = row.over.section == "create";
-            let needs_other = match is_its_creation {
-                true => follows(step) && group.changes.len() > 1,
-                false => depends_on(steps, at, &group.address),
+            let needs_other = if is_its_creation {
+                follows(step) && group.changes.len() > 1
+            } else {
+                depends_on(steps, at, &group.address)
             };
             if group.address.section.is_none() || needs_other {
                 problems.push(forbidden(row, step, group, change));

@@ -15,36 +15,14 @@ pub(crate) fn of_part<T>(
 /// A module of tests with the name of a function, which each of them calls with the number of its part.
 macro_rules! in_parts {
     ($name:ident) => {
+        in_parts!($name: part_1 0, part_2 1, part_3 2, part_4 3, part_5 4, part_6 5);
+    };
+    ($name:ident: $($test:ident $part:literal),*) => {
         mod $name {
-            #[test]
-            fn part_1() {
-                super::$name(0);
-            }
-
-            #[test]
-            fn part_2() {
-                super::$name(1);
-            }
-
-            #[test]
-            fn part_3() {
-                super::$name(2);
-            }
-
-            #[test]
-            fn part_4() {
-                super::$name(3);
-            }
-
-            #[test]
-            fn part_5() {
-                super::$name(4);
-            }
-
-            #[test]
-            fn part_6() {
-                super::$name(5);
-            }
+            $(#[test]
+            fn $test() {
+                super::$name($part);
+            })*
         }
     };
 }

@@ -282,9 +282,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     add_members(call, &scope, &place, &seed.members)?;
     // Only members can be granted something.
     for (number, fields) in seed.protected_branches.iter().enumerate() {
-        let mut fields = fields.clone();
-        fields.iter_mut().for_each(|(name, value)| number_levels(name, value));
-        let add = parameters(&fields)
+        let add = parameters(fields)
             .and_then(|fields| protected_branches::plant(call, &project, &fields));
         add.map_err(refused(&format!("{place}, protected branch {}", number + 1)))?;
     }
@@ -296,21 +294,6 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         call.set("projects", id, "archived", true).map_err(refused(&place))?;
     }
     Ok(())
-}
-
-/// Replaces the words of levels in `value`, of the field `name` of a rule, by their numbers.
-fn number_levels(name: &str, value: &mut Value) {
-    match value {
-        Value::Array(rows) => rows.iter_mut().for_each(|row| number_levels(name, row)),
-        Value::Object(row) => row.iter_mut().for_each(|(name, value)| number_levels(name, value)),
-        Value::String(word) if name.ends_with("access_level") => {
-            let word = word.replace('_', " ");
-            let mut levels = access::LEVELS.iter().chain(&access::LEVELS_OF_RULES);
-            let level = levels.find(|(_, name)| name.eq_ignore_ascii_case(&word));
-            level.into_iter().for_each(|(level, _)| *value = (*level).into());
-        }
-        _ => {}
-    }
 }
 
 fn add_members(
@@ -392,9 +375,10 @@ fn parameters(fields: &Map<String, Value>) -> Result<Params> {
 fn with_numbers(name: &str, value: &Value) -> Value {
     match value {
         Value::String(word) if name.ends_with("access_level") => {
-            let is_word = |(_, role): &&(i64, &str)| role.eq_ignore_ascii_case(word);
-            let level = access::LEVELS.iter().find(is_word).map(|(level, _)| *level);
-            level.or((word == "no_access").then_some(0)).map_or_else(|| value.clone(), Value::from)
+            let word = word.replace('_', " ");
+            let mut levels = access::LEVELS.iter().chain(&access::LEVELS_OF_RULES);
+            let level = levels.find(|(_, role)| role.eq_ignore_ascii_case(&word));
+            level.map_or_else(|| value.clone(), |(level, _)| (*level).into())
         }
         Value::Array(items) => items.iter().map(|item| with_numbers(name, item)).collect(),
         Value::Object(fields) => {

@@ -106,10 +106,12 @@ pub(super) fn is_manifest(text: &str) -> bool {
         let mut words =
             line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let is_kind = |word: &str| word.eq_ignore_ascii_case("kind");
-        let value = match line.starts_with(['{', '[']) {
-            true => words.find(|word| is_kind(word)).and_then(|_| words.next()),
-            false if line.starts_with([' ', '#', '-']) => None,
-            false => words.next().filter(|word| is_kind(word)).and_then(|_| words.next()),
+        let value = if line.starts_with(['{', '[']) {
+            words.find(|word| is_kind(word)).and_then(|_| words.next())
+        } else if line.starts_with([' ', '#', '-']) {
+            None
+        } else {
+            words.next().filter(|word| is_kind(word)).and_then(|_| words.next())
         };
         value.is_some_and(|value| near_kind(value).is_some())
     })
