@@ -31,20 +31,44 @@ pub struct Fault {
 }
 
 /// Collections whose entries the service shows in full only once, when they are created.
-const SHOWN_ONCE: &str = "\
-    access_tokens deploy_tokens personal_access_tokens runners tokens trigger triggers";
+const SHOWN_ONCE: [&str; 7] = [
+    "access_tokens",
+    "deploy_tokens",
+    "personal_access_tokens",
+    "runners",
+    "tokens",
+    "trigger",
+    "triggers",
+];
 
 /// Collections that grant something, so their descriptions must have a field of type `grants`.
-const GRANTS: &str = "protected_branches protected_environments protected_tags";
+const GRANTS: [&str; 3] = ["protected_branches", "protected_environments", "protected_tags"];
 
 /// Collections that give access to people, keys or jobs, or show who has it.
-const ACCESS: &str = "\
-    access_requests approval_rules billable_members clusters deploy_keys enterprise_users \
-    group_links identities invitations invited_groups job_token_scope ldap_group_links \
-    provisioned_users saml_group_links scim service_accounts share ssh_certificates users";
+const ACCESS: [&str; 19] = [
+    "access_requests",
+    "approval_rules",
+    "billable_members",
+    "clusters",
+    "deploy_keys",
+    "enterprise_users",
+    "group_links",
+    "identities",
+    "invitations",
+    "invited_groups",
+    "job_token_scope",
+    "ldap_group_links",
+    "provisioned_users",
+    "saml_group_links",
+    "scim",
+    "service_accounts",
+    "share",
+    "ssh_certificates",
+    "users",
+];
 
 /// Contents of a repository, which a removal would destroy.
-const CONTENTS: &str = "branches files";
+const CONTENTS: [&str; 2] = ["branches", "files"];
 
 /// All faults of `description`. `known` are the kinds that exist already; the section must not have
 /// a name of `reserved`.
@@ -505,9 +529,9 @@ impl Check<'_> {
 
     /// Paths that descriptions must not, or need not, describe.
     fn home(&mut self, path: &str, below: &SubPath, operations: &[&Operation]) {
-        let has = |names: &str| below.segments().any(|part| names.split(' ').any(|of| of == part));
+        let has = |names: &[&str]| below.segments().any(|part| names.contains(&part));
         let names_runners = |field: &Field| field.names == Some(Named::Runner);
-        if has(SHOWN_ONCE) && !self.description.fields.iter().any(names_runners) {
+        if has(&SHOWN_ONCE) && !self.description.fields.iter().any(names_runners) {
             let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }
@@ -521,16 +545,16 @@ impl Check<'_> {
             let message = format!("undrift already knows `{}`", own.path);
             return self.fault(path, message, "leave the description out");
         }
-        if has(CONTENTS) {
+        if has(&CONTENTS) {
             let message = "these are contents of a repository, which a removal would destroy";
             return self.fault(path, message, "push them, or use `undrift call`");
         }
-        if has(GRANTS) && !self.has(Value::Grants) {
+        if has(&GRANTS) && !self.has(Value::Grants) {
             let message = "this is a protection, but no field has the type `grants`";
             let help = "add the field that grants something, with the type `grants`";
             return self.fault(path, message, help);
         }
-        if has(ACCESS) && !self.has(Value::Level) {
+        if has(&ACCESS) && !self.has(Value::Level) {
             let message = "this gives access, but no field has the type `level`";
             let help = "add the field with the level of access, or use `undrift call`";
             return self.fault(path, message, help);
