@@ -222,21 +222,22 @@ impl Findings {
     /// Adds the errors that `checker` finds in `document`. Returns the pointers of the refused values.
     pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
         let mut refused = BTreeSet::new();
-        if checker.validator.is_valid(document) {
+        if checker.is_valid(document) {
             return refused;
         }
-        for error in checker.validator.iter_errors(document).take(2 * MOST) {
-            let is_new = refused.insert(error.instance_path().as_str().to_owned());
-            sentences::explain(&error, document, &checker.schema, is_new, self);
+        for (at, error) in checker.errors(document).take(2 * MOST) {
+            let is_new = !refused.contains(&at);
+            sentences::explain(&error, &at, document, &checker.schema, is_new, self);
+            refused.insert(at);
         }
         // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
         let repaired = sentences::repaired(document, &checker.schema);
         let mut seen = BTreeSet::new();
-        for error in checker.validator.iter_errors(&repaired).take(2 * MOST) {
-            let at = error.instance_path().as_str();
+        for (at, error) in checker.errors(&repaired).take(2 * MOST) {
             if at.matches('/').count() > 1 {
-                let is_new = seen.insert(at.to_owned());
-                sentences::explain(&error, &repaired, &checker.schema, is_new, self);
+                let is_new = !seen.contains(&at);
+                sentences::explain(&error, &at, &repaired, &checker.schema, is_new, self);
+                seen.insert(at);
             }
         }
         refused

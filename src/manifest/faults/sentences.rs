@@ -34,16 +34,17 @@ const MOST_COMPARED: usize = 1_000;
 const BY_RULE: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
-/// The message for `error`. Of several errors at one place only the first is reported (`is_new`),
+/// The message for `error` at the JSON pointer `at`. Of several errors at one place only the first is reported (`is_new`),
 /// unless each has its own message.
 pub(super) fn explain(
     error: &ValidationError<'_>,
+    at: &str,
     document: &Node,
     root: &Json,
     is_new: bool,
     findings: &mut Findings,
 ) {
-    let Some(spot) = locate(error.instance_path().as_str(), document, root) else { return };
+    let Some(spot) = locate(at, document, root) else { return };
     if spot.node.data == Data::Unreadable {
         return;
     }

@@ -1,9 +1,13 @@
 //! Typing errors that YAML reads as something else, recognised from the faults that they cause.
 
-use std::{collections::BTreeMap, ops::Range, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{LazyLock, OnceLock},
+};
 
 use regex::Regex;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::Deserialize;
 
 use super::Findings;
 use crate::{
@@ -27,27 +31,37 @@ struct Slip {
     help: &'static str,
 }
 
-/// A regular expression of the table; none matches everything.
-#[derive(Default)]
-pub(super) struct Pattern(Option<Regex>);
-
-impl<'de> Deserialize<'de> for Pattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let pattern = Regex::new(<&str>::deserialize(deserializer)?);
-        pattern.map(|pattern| Self(Some(pattern))).map_err(D::Error::custom)
-    }
+/// A regular expression of the table, compiled when it is first needed: most runs need none. Without a text
+/// it matches everything.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Pattern {
+    text: Option<&'static str>,
+    #[serde(skip)]
+    compiled: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
+    /// The expression; a test compiles all.
+    fn compiled(&self, text: &str) -> Option<&Regex> {
+        self.compiled.get_or_init(|| Regex::new(text).ok()).as_ref()
+    }
+
     /// What it finds in `text`, or its part in parentheses.
     fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let Self(Some(pattern)) = self else { return Some("") };
-        let found = pattern.captures(text)?;
+        let Some(pattern) = self.text else { return Some("") };
+        let found = self.compiled(pattern)?.captures(text)?;
         Some(found.get(1).or_else(|| found.get(0))?.as_str())
     }
 
     pub(super) fn fits(&self, text: &str) -> bool {
         self.find(text).is_some()
+    }
+
+    /// Whether it can be compiled.
+    #[cfg(test)]
+    pub(super) fn is_valid(&self) -> bool {
+        self.text.is_none_or(|text| self.compiled(text).is_some())
     }
 }
 
@@ -616,4 +630,16 @@ fn is_open(line: &str) -> bool {
     let is_bracket = value.starts_with(['{', '[']) && !value.contains(['"', '\'']);
     is_bracket && (count('{') > count('}') || count('[') > count(']'))
         || is_quoted.is_some_and(|quote| count(quote) == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_of_the_table_can_be_compiled() {
+        for slip in SLIPS.values().flatten() {
+            assert!(slip.line.is_valid() && slip.marked.is_valid(), "{:?}", slip.line);
+        }
+    }
 }

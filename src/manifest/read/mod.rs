@@ -125,7 +125,7 @@ fn rules(text: &str) -> usize {
 
 /// Marks the parts of a manifest that must not be shown.
 pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
-    let checker = |kind: DocumentKind| &kind.checker().schema;
+    let checker = |kind: DocumentKind| &*kind.checker().schema;
     let of = |document: &Node| {
         checker(DocumentKind::of(document).unwrap_or(DocumentKind::Container(Scope::Project)))
     };
@@ -163,10 +163,7 @@ impl Reader<'_, '_> {
         let is_profile = matches!(kind, DocumentKind::Profile(_));
         let closed = kind.scope().and_then(|scope| templates::closed(document, scope, !is_profile));
         let closed = closed.as_ref().unwrap_or(document);
-        let refused = Refused(match kind.fits(closed) {
-            true => BTreeSet::new(),
-            false => self.findings.add_schema(closed, kind.checker()),
-        });
+        let refused = Refused(self.findings.add_schema(closed, kind.checker()));
         match kind {
             DocumentKind::Container(scope) => {
                 self.container(scope, document, &refused).map(Box::new).map(Document::Container)

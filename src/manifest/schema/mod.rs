@@ -9,7 +9,7 @@ use std::{
     sync::{LazyLock, OnceLock},
 };
 
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator};
 use serde_json::json;
 
 use super::Config;
@@ -38,41 +38,89 @@ pub use published::published;
 use container::Use;
 use tree::Tree;
 
-/// A schema with its validator, built once.
+/// A value that is made when it is first needed.
+type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
+
+/// A schema, and what checks documents with it. A document that fits needs only the validators of the
+/// sections that it has: building all takes longer than the rest of a short run.
 #[derive(Debug)]
 pub(super) struct Checker {
     /// The schema.
-    pub(super) schema: Json,
-    /// Its validator.
-    pub(super) validator: Validator<Tree>,
+    pub(super) schema: Lazy<Json>,
+    /// Its validator. With a scope, sections may have any value in it.
+    validator: Lazy<Validator<Tree>>,
+    /// The scope of the sections, which have validators of their own.
+    scope: Option<Scope>,
 }
 
 impl Checker {
+    /// The checker of a document without sections.
     pub(super) fn new(schema: Json) -> Self {
+        let validator = Self::validator(&schema);
+        Self {
+            schema: LazyLock::new(Box::new(|| schema)),
+            validator: LazyLock::new(Box::new(|| validator)),
+            scope: None,
+        }
+    }
+
+    fn validator(schema: &Json) -> Validator<Tree> {
         // The schemas are made from the types in this crate, and a test builds all of them.
         // Refusing everything is the safe fallback.
         let options = jsonschema::options_for();
-        let validator = options.build(&schema).or_else(|_| options.build(&json!(false)));
-        match validator {
-            Ok(validator) => Self { schema, validator },
+        match options.build(schema).or_else(|_| options.build(&json!(false))) {
+            Ok(validator) => validator,
             Err(_) => unreachable!("`false` is a schema"),
         }
     }
+
+    /// Whether `document` has no fault.
+    pub(super) fn is_valid(&self, document: &Node) -> bool {
+        self.validator.is_valid(document)
+            && self.sections(document).all(|(_, node, section)| section.is_valid(node))
+    }
+
+    /// The faults of `document`, with the JSON pointer of each.
+    pub(super) fn errors<'a>(
+        &'a self,
+        document: &'a Node,
+    ) -> impl Iterator<Item = (String, ValidationError<'a>)> {
+        let sections = self.sections(document).flat_map(|(name, node, section)| {
+            section.iter_errors(node).map(move |error| (format!("/{name}"), error))
+        });
+        let outside = self.validator.iter_errors(document).map(|error| (String::new(), error));
+        outside
+            .chain(sections)
+            .map(|(start, error)| (start + error.instance_path().as_str(), error))
+    }
+
+    /// The sections that `document` has, with their validators.
+    fn sections<'a>(
+        &self,
+        document: &'a Node,
+    ) -> impl Iterator<Item = (&'a str, &'a Node, &'static Validator<Tree>)> {
+        let entries = self.scope.map(|scope| (scope, document.entries())).into_iter();
+        entries.flat_map(|(scope, entries)| {
+            entries.iter().filter_map(move |(key, node)| {
+                let of = kinds::section(scope, &key.name)?;
+                Some((&*key.name, node, section(of)?))
+            })
+        })
+    }
 }
 
-/// One value for each kind of document, in the order of [`DocumentKind::ALL`].
-type ByKind<T> = [OnceLock<T>; DocumentKind::ALL.len()];
+/// The checkers of documents, in the order of [`DocumentKind::ALL`].
+static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
+    [const { OnceLock::new() }; DocumentKind::ALL.len()];
 
-/// The checkers of documents.
-static CHECKERS: ByKind<Checker> = [const { OnceLock::new() }; DocumentKind::ALL.len()];
-
-/// The same with sections that may have any value.
-static FRAMES: ByKind<Checker> = [const { OnceLock::new() }; DocumentKind::ALL.len()];
-
-/// The checkers of sections, by scope and name.
-static SECTIONS: LazyLock<BTreeMap<(Scope, &str), OnceLock<Checker>>> = LazyLock::new(|| {
-    let of = |scope| kinds::sections(scope).map(move |of| ((scope, of.section), OnceLock::new()));
-    Scope::ALL.into_iter().flat_map(of).collect()
+/// The validators of sections, by scope and name.
+static SECTIONS: LazyLock<BTreeMap<(Scope, &str), Lazy<Validator<Tree>>>> = LazyLock::new(|| {
+    let of = |of: Section| {
+        let validator = move || Checker::validator(&container::section(of, Use::Reading));
+        let validator: Lazy<_> = LazyLock::new(Box::new(validator));
+        ((of.home.scope, of.section), validator)
+    };
+    Scope::ALL.into_iter().flat_map(kinds::sections).map(of).collect()
 });
 
 /// `undrift.yaml`.
@@ -81,10 +129,9 @@ pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(conf
 /// A description file.
 pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
 
-/// The checker of a section; `None` if no document can have it.
-fn section(of: Section) -> Option<&'static Checker> {
-    let checker = SECTIONS.get(&(of.home.scope, of.section))?;
-    Some(checker.get_or_init(|| Checker::new(container::section(of, Use::Reading))))
+/// The validator of a section; `None` if no document can have it.
+fn section(of: Section) -> Option<&'static Validator<Tree>> {
+    SECTIONS.get(&(of.home.scope, of.section)).map(|validator| &**validator)
 }
 
 /// The kind of a document, and for rules their scope.
@@ -158,23 +205,16 @@ impl DocumentKind {
 
     /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
-        self.one_of(&CHECKERS).get_or_init(|| Checker::new(self.schema_to(Use::Reading)))
-    }
-
-    /// Whether `document` has no fault. Builds only the schemas of its sections: building all takes
-    /// longer than the rest of a short run.
-    pub(super) fn fits(self, document: &Node) -> bool {
-        let Some(scope) = self.scope() else { return self.checker().validator.is_valid(document) };
-        let frame = self.one_of(&FRAMES).get_or_init(|| Checker::new(self.frame(scope)));
-        frame.validator.is_valid(document)
-            && document.entries().iter().all(|(key, node)| {
-                let Some(of) = kinds::section(scope, &key.name) else { return true };
-                section(of).is_some_and(|checker| checker.validator.is_valid(node))
-            })
-    }
-
-    fn one_of<T>(self, all: &ByKind<T>) -> &OnceLock<T> {
-        &all[Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default()]
+        let place = Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default();
+        CHECKERS[place].get_or_init(|| {
+            let scope = self.scope();
+            let frame = move || scope.map_or_else(acknowledge::schema, |scope| self.frame(scope));
+            Checker {
+                schema: LazyLock::new(Box::new(move || self.schema_to(Use::Reading))),
+                validator: LazyLock::new(Box::new(move || Checker::validator(&frame()))),
+                scope,
+            }
+        })
     }
 
     /// The standalone schema of such a document, for editors.
@@ -234,7 +274,7 @@ pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
         Shape::Container | Shape::Mapping => fields.into(),
     };
     let section = Node::from(section);
-    let refused = self::section(of)?.validator.iter_errors(&section).next();
+    let refused = self::section(of)?.iter_errors(&section).next();
     refused.map(|error| error.masked_with("the value").to_string())
 }
 
@@ -351,7 +391,7 @@ mod tests {
     fn built_in_descriptions_match_their_schema() {
         for text in kinds::described::FILES {
             let parsed = crate::yaml::parse(text);
-            let errors: Vec<_> = DESCRIPTION.validator.iter_errors(&parsed.documents[0]).collect();
+            let errors: Vec<_> = DESCRIPTION.errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
         }
     }

@@ -612,3 +612,17 @@ pub(super) fn strings(options: &Json) -> Vec<String> {
 fn has_just(entries: &[(Key, Node)], name: &str) -> bool {
     entries.len() == 1 && entries[0].0.name == name
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_of_the_table_can_be_compiled() {
+        for row in HELPS.values().flatten() {
+            for pattern in [&row.key, &row.keys, &row.name, &row.text] {
+                assert!(pattern.is_valid(), "{pattern:?}");
+            }
+        }
+    }
+}
