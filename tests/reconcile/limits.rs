@@ -33,7 +33,10 @@ use crate::world::{project, seed};
 const TOKEN: &str = "sandbox-of-the-limits";
 /// The start, in seconds of the Unix epoch, at the start of a minute.
 const EPOCH: u64 = 1_900_000_020;
-const USER: u32 = 2_000;
+/// The requests of one user in a minute: fewer than a service allows, so that fewer projects show the same.
+const USER: u32 = 600;
+/// What a service allows, for `UNDRIFT_PROJECTS`.
+const USER_OF_A_SERVICE: u32 = 2_000;
 
 /// An operation with its own limit, and that limit per minute.
 const SINGLE: (&str, u32) = ("single project", 400);
@@ -52,7 +55,6 @@ struct Wire {
     model: Arc<Model>,
     token: String,
     start: Instant,
-    latency: Duration,
     sent: Mutex<Vec<Sent>>,
 }
 
@@ -65,7 +67,7 @@ impl std::fmt::Debug for Wire {
 impl Transport for Wire {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(async move {
-            tokio::time::sleep(self.latency / 2).await;
+            tokio::time::sleep(LATENCY / 2).await;
             let what = sort(&request);
             let content = match request.content {
                 Content::Json(json) => json,
@@ -79,7 +81,7 @@ impl Transport for Wire {
             let (parts, body) = self.model.answer(asked.body(content).unwrap()).into_parts();
             let at = self.start.elapsed();
             self.sent.lock().unwrap().push(Sent { what, at, status: parts.status.as_u16() });
-            tokio::time::sleep(self.latency / 2).await;
+            tokio::time::sleep(LATENCY / 2).await;
             let mut headers = parts.headers;
             let date = httpdate::fmt_http_date(wall(at));
             headers.insert("date", HeaderValue::from_str(&date).unwrap());
@@ -132,7 +134,12 @@ struct Limited {
 }
 
 impl Limited {
-    async fn new(projects: &[Json], documents: &[Json], latency: Duration) -> Self {
+    async fn new(projects: &[Json], documents: &[Json]) -> Self {
+        Self::with(projects, documents, USER).await
+    }
+
+    /// With `user` requests of one user in a minute.
+    async fn with(projects: &[Json], documents: &[Json], user: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (at, some) in documents.chunks(1_000).enumerate() {
             let text: Vec<_> = some.iter().map(Json::to_string).collect();
@@ -148,7 +155,7 @@ impl Limited {
         let start = Instant::now();
         let clock =
             sandbox::Clock::new(move || jiff::Timestamp::try_from(wall(start.elapsed())).unwrap());
-        let rate_limits = RateLimits { user: Some(USER), operation: None, routes: true };
+        let rate_limits = RateLimits { user: Some(user), operation: None, routes: true };
         let conditions = Conditions { rate_limits, clock, ..Conditions::default() };
         let mut seed = seed(projects);
         for at in 0..MOST_JOBS {
@@ -156,26 +163,24 @@ impl Limited {
             seed["users"].as_array_mut().unwrap().push(user);
         }
         let model = Model::new(&Seed::from_json(seed).unwrap(), TOKEN, conditions).unwrap();
-        Self::connect(Arc::new(model), Arc::new(desired), start, latency, TOKEN.to_owned()).await
+        Self::connect(Arc::new(model), Arc::new(desired), start, TOKEN.to_owned()).await
     }
 
     /// A client of the same service with another token.
     async fn job(&self, at: usize) -> Self {
-        let Wire { model, start, latency, .. } = &*self.wire;
-        Self::connect(Arc::clone(model), Arc::clone(&self.desired), *start, *latency, token_of(at))
-            .await
+        let Wire { model, start, .. } = &*self.wire;
+        Self::connect(Arc::clone(model), Arc::clone(&self.desired), *start, token_of(at)).await
     }
 
     async fn connect(
         model: Arc<Model>,
         desired: Arc<Desired>,
         start: Instant,
-        latency: Duration,
         token: String,
     ) -> Self {
         let mut secrets = Secrets::new(std::path::Path::new("."), BTreeMap::new());
         secrets.also_redact(Secret::new(&token));
-        let wire = Arc::new(Wire { model, token, start, latency, sent: Mutex::default() });
+        let wire = Arc::new(Wire { model, token, start, sent: Mutex::default() });
         let secrets = Arc::new(secrets);
         let api = api::Settings { clock: Arc::new(Skewed(start)), ..api::Settings::default() };
         let service = Service::parse("https://service.example", false).unwrap();
@@ -288,13 +293,16 @@ fn token_of(job: usize) -> String {
 #[tokio::test(start_paused = true)]
 async fn jobs_with_tokens_of_their_own_divide_the_time() {
     let given = std::env::var("UNDRIFT_PROJECTS").ok();
-    let number = given.as_ref().map_or(2_400, |number| number.parse().unwrap());
-    let jobs: &[usize] = if given.is_some() { &[1, 4, MOST_JOBS] } else { &[1, MOST_JOBS] };
+    let number = given.as_ref().map_or(720, |number| number.parse().unwrap());
+    let (jobs, user): (&[usize], _) = match given {
+        Some(_) => (&[1, 4, MOST_JOBS], USER_OF_A_SERVICE),
+        None => (&[1, MOST_JOBS], USER),
+    };
     let sections =
         json!({"variables": [{"key": "A", "value": "a"}], "settings": {"merge_method": "merge"}});
     let documents: Vec<_> =
         (0..number).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
-    let limited = Limited::new(&projects(number, &json!([])), &documents, LATENCY).await;
+    let limited = Limited::with(&projects(number, &json!([])), &documents, user).await;
     for &jobs in jobs {
         let begun = limited.wire.start.elapsed();
         let each = (0..jobs).map(async |at| {
@@ -315,7 +323,7 @@ async fn jobs_with_tokens_of_their_own_divide_the_time() {
         let most = done.iter().map(|(_, requests)| *requests).max().unwrap();
         println!("{number} projects, {jobs} jobs: {took} s, {most} requests of the busiest");
         // Full minutes of the busiest job, and the rests of minutes before and after them.
-        let full = most as u64 / u64::from(USER) * 60;
+        let full = most as u64 / u64::from(user) * 60;
         assert!(took <= full * 20 / 19 + 120, "{jobs} jobs: {took} s, {most} requests");
         assert!(most <= number / jobs + number / 20 + 200, "{jobs} jobs: {most} requests");
     }
@@ -330,8 +338,8 @@ async fn a_plan_uses_the_budget_of_the_user() {
         "protected_branches": [], "push_rule": {"member_check": false}, "settings": {"merge_method": "merge"},
     });
     let documents: Vec<_> =
-        (0..900).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
-    let limited = Limited::new(&projects(900, &json!([])), &documents, LATENCY).await;
+        (0..300).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
+    let limited = Limited::new(&projects(300, &json!([])), &documents).await;
     let requests = Observer::requests_for(limited.desired.containers.iter());
     let told = limited.observer.client().minutes_for(requests).unwrap();
     let plan = limited.plan().await;
@@ -353,7 +361,7 @@ async fn a_plan_of_single_reads_uses_their_limit() {
     // Only a look at its path shows that a project is missing.
     let documents: Vec<_> =
         (0..1_000).map(|at| project(&format!("acme/p{at}"), json!({"create": true}))).collect();
-    let limited = Limited::new(&[], &documents, LATENCY).await;
+    let limited = Limited::new(&[], &documents).await;
     let plan = limited.plan().await;
     assert_eq!((plan.counts().create, plan.problems.len()), (1_000, 0));
     let now = limited.wire.start.elapsed();
@@ -380,11 +388,11 @@ async fn an_apply_uses_the_limits_of_edits_and_removals() {
         sections
     };
     let documents: Vec<_> =
-        (0..700).map(|at| project(&format!("acme/p{at}"), sections(at))).collect();
-    let limited = Limited::new(&projects(700, &members), &documents, LATENCY).await;
+        (0..240).map(|at| project(&format!("acme/p{at}"), sections(at))).collect();
+    let limited = Limited::new(&projects(240, &members), &documents).await;
     let plan = limited.plan().await;
     let counts = plan.counts();
-    assert_eq!((counts.update, counts.create, counts.delete), (2_100, 700, 175));
+    assert_eq!((counts.update, counts.create, counts.delete), (720, 240, 60));
     check("plan", &limited.minutes());
     limited.apply(&plan).await;
     let minutes = limited.minutes();

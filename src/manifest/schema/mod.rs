@@ -113,8 +113,10 @@ impl Checker {
 static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
     [const { OnceLock::new() }; DocumentKind::ALL.len()];
 
+type ByName<T> = BTreeMap<(Scope, &'static str), T>;
+
 /// The validators of sections, by scope and name.
-static SECTIONS: LazyLock<BTreeMap<(Scope, &str), Lazy<Validator<Tree>>>> = LazyLock::new(|| {
+static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
     let of = |of: Section| {
         let validator = move || Checker::validator(&container::section(of, Use::Reading));
         let validator: Lazy<_> = LazyLock::new(Box::new(validator));

@@ -47,6 +47,8 @@ mod releases;
 mod repository;
 mod robustness;
 mod running;
+#[path = "../../../../tests/support/sample.rs"]
+mod sample;
 mod schedules;
 mod shares;
 #[path = "../switches/mod.rs"]

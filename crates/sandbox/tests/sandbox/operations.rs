@@ -326,6 +326,7 @@ async fn hostile_values_are_the_clients_fault() {
     let world = World::usual().await;
     let operations = operations();
     let mut turn = 0;
+    let step = if crate::sample::is_whole() { 19 } else { 61 };
     for value in &values {
         let sudo = world.call(ROOT, "GET", "/user", &json!({"sudo": value})).await;
         assert!(sudo.status < 500, "{value}: {}", sudo.body);
@@ -333,11 +334,11 @@ async fn hostile_values_are_the_clients_fault() {
             let mut body = good.clone();
             body[name] = value.clone();
             for (_, method, path) in &operations {
-                // All combinations would take a minute. Every nineteenth still covers each
-                // operation, and each parameter with many values.
+                // All combinations would take minutes. These still cover each operation, and each
+                // parameter with many values.
                 turn += 1;
                 let ends = *method == "DELETE" && path.ends_with("/:id");
-                if turn % 19 != 0 || ends {
+                if turn % step != 0 || ends {
                     continue;
                 }
                 let there = path

@@ -1,7 +1,7 @@
 //! Measures the sandbox: requests per second, latency under writes, memory and start-up time.
 //!
 //! ```text
-//! cargo run --release --example load -- --projects 100000 --seconds 5
+//! cargo bench --bench load -- --projects 100000 --seconds 5
 //! ```
 //!
 //! It fills a file, starts the sandbox on it as a separate process, and sends requests over open
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?
-            .block_on(measure(&Args::parse()))
+            .block_on(measure(&Args::parse_from(process::arguments())))
     };
     process::ended(run())
 }

@@ -10,6 +10,11 @@ use std::{
 /// The token of `root` in a sandbox of a benchmark.
 pub(crate) const TOKEN: &str = "token-of-a-measured-sandbox";
 
+/// The arguments, without the one that `cargo bench` adds.
+pub(crate) fn arguments() -> impl Iterator<Item = String> {
+    std::env::args().filter(|argument| argument != "--bench")
+}
+
 /// Prints a line of figures.
 #[expect(clippy::print_stdout, reason = "printing is what a benchmark is for")]
 pub(crate) fn say(line: &str) {

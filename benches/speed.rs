@@ -1,8 +1,8 @@
 //! Measures undrift beside the least program that does the same job (`bare`), in the same run.
 //!
 //! ```text
-//! cargo run --release --example bench                                # all rows of `figures.tsv`
-//! cargo run --release --example bench -- unchanged-2000-20ms-16      # one row of any size
+//! cargo bench --bench speed                                # all rows of `figures.tsv`
+//! cargo bench --bench speed -- unchanged-2000-20ms-16      # one row of any size
 //! ```
 //!
 //! A row is a job, a number of projects and, if wanted, the latency of the service with the number
@@ -46,7 +46,7 @@ const AS_UNDRIFT: &str = "UNDRIFT_BENCH_CHILD";
 const AS_BARE: &str = "UNDRIFT_BENCH_BARE";
 
 /// The ratios of the last change that was measured.
-const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/figures.tsv");
+const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/figures.tsv");
 
 /// How much larger than stored a ratio may be: the same program varies by about this.
 const VARIES: f64 = 1.1;
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         }
         return code;
     }
-    process::ended(run(&Args::parse()))
+    process::ended(run(&Args::parse_from(process::arguments())))
 }
 
 fn run_bare(arguments: &str) -> Fallible<()> {
