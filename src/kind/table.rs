@@ -22,7 +22,7 @@ pub struct Spec {
     pub field: Field,
     /// The schema of the property.
     pub schema: Json,
-    /// The keys of a mapping, or of a row of a list, in the order of their struct.
+    /// The keys of a mapping, or of a row of a list, in the order of their description.
     pub parts: Vec<(String, Field)>,
     /// The format of the schema; empty if it has none.
     pub format: String,
@@ -148,7 +148,7 @@ impl Table {
         Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
     }
 
-    /// The fields in the order of the struct.
+    /// The fields in the order of their description.
     pub fn specs(&self) -> &[Spec] {
         &self.specs
     }
@@ -169,9 +169,9 @@ impl Table {
         self.telling_tier.iter().map(|i| &self.specs[*i])
     }
 
-    /// The fields to read if `wanted` are, in the order of the struct: these, the `named` ones, those
-    /// that [have to be read with](Self::needed_with) the wanted ones, and those that every edit
-    /// repeats.
+    /// The fields to read if `wanted` are, in the order of their description: these, the `named`
+    /// ones, those that [have to be read with](Self::needed_with) the wanted ones, and those that
+    /// every edit repeats.
     pub fn read_with(
         &self,
         wanted: &BTreeSet<&str>,

@@ -51,6 +51,7 @@ impl Keys {
     }
 }
 
+/// The schema of a mapping with these keys only.
 fn object<'n>(about: &str, properties: Object, required: impl Iterator<Item = &'n str>) -> Json {
     let mut object = json!({
         "description": about,
