@@ -470,12 +470,17 @@ impl Field {
 
     /// The part of a property's schema for this: only what differs from the common case.
     pub fn to_keyword(&self) -> Json {
-        static USUAL: LazyLock<Json> = LazyLock::new(|| json!(Field::default()));
-        let mut own = json!(self);
-        if let Some(own) = own.as_object_mut() {
-            own.retain(|name, value| USUAL[name] != *value);
+        if *self == Self::default() {
+            return json!({});
         }
-        own
+        static USUAL: LazyLock<Json> = LazyLock::new(|| json!(Field::default()));
+        let (Json::Object(all), Some(usual)) = (json!(self), USUAL.as_object()) else {
+            return json!({});
+        };
+        // Both have the same keys in the same order. Every field is written at start, so no key is
+        // looked up.
+        let pairs = all.into_iter().zip(usual.values());
+        pairs.filter_map(|(own, usual)| (own.1 != *usual).then_some(own)).collect()
     }
 
     /// The treatment in the schema of a property.
