@@ -1,21 +1,24 @@
 //! How the API treats one field: which requests accept it, how responses show it, in which tier it
 //! exists. The file is long because it lists every property that a field can have.
 //!
-//! A kind declares this next to the field itself, as a schema transform:
+//! A kind describes it in YAML, next to the text and the type of the field
+//! (`kinds/described/description.rs`), and the schema of the field carries it:
 //!
-//! ```text
-//! /// Whether people who are not members may see jobs.
-//! #[schemars(transform = field().read_as("public_jobs").shows())]
-//! pub public_builds: Option<bool>,
+//! ```yaml
+//! - name: public_builds
+//!   about: Whether people who are not members may see jobs.
+//!   type: boolean
+//!   weakens: shows
+//!   read_as: public_jobs
 //! ```
 //!
 //! Checks, request bodies, diff, guards, the published schema and the reference page use it. The
-//! default, [`field`], is the common case: accepted on create and edit, shown under its own name,
-//! in every tier, not nullable. Only the effect of a change has no default: see [`Stake`].
+//! default is the common case: accepted on create and edit, shown under its own name, in every tier,
+//! not nullable. A description has no default for the effect of a change: see [`Stake`].
 
 use std::{borrow::Cow, ops::Not, sync::LazyLock};
 
-use schemars::{JsonSchema, Schema, transform::Transform};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -25,7 +28,6 @@ use crate::{release::Release, value::Json};
 pub const KEYWORD: &str = "x-undrift";
 
 /// How the API treats one field.
-#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Field {
@@ -100,8 +102,6 @@ pub struct Field {
     pub spread: bool,
     /// A flag. While it is `true`, responses contain `null` instead of this field's value.
     pub hidden_by: Option<Cow<'static, str>>,
-    /// The only scope that has the field, if not all scopes of its kind do.
-    pub only: Option<Scope>,
     /// The switch that this field limits. Without the limit, the switch would do more than was
     /// declared.
     pub limits: Option<Limits>,
@@ -135,7 +135,7 @@ pub struct Word {
     pub until: Option<Release>,
 }
 
-/// What guards check when a field changes. A field without it is not a schema transform, so every
+/// What guards check when a field changes. Each description of a field has it, as `weakens`, so every
 /// new field needs a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -183,11 +183,6 @@ pub enum When {
     /// The value changes to a word or number that is later in this list.
     Later(Vec<Cow<'static, str>>),
 }
-
-/// A [`Field`] with a [`Stake`]: the transform of a schema.
-#[must_use]
-#[derive(Clone, Debug)]
-pub struct Guarded(Field);
 
 /// The field that another field of the same entry needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -440,270 +435,11 @@ impl std::fmt::Display for Tier {
     }
 }
 
-/// The common case. The methods below change single properties.
-pub fn field() -> Field {
-    Field::default()
-}
-
 impl Field {
-    /// A change does nothing that guards check.
-    pub fn harmless(self) -> Guarded {
-        self.guarded(Stake::Nothing)
-    }
-
-    /// A change may give or take away access.
-    pub fn access(self) -> Guarded {
-        self.guarded(Stake::Access)
-    }
-
-    /// A change may show something to more people.
-    pub fn shows(self) -> Guarded {
-        self.guarded(Stake::Shows)
-    }
-
-    /// A change may weaken a protection.
-    pub fn weakens(self, when: When) -> Guarded {
-        self.guarded(Stake::Weakens(when))
-    }
-
-    /// A change may give something outside a way in, or content a way out.
-    pub fn opens(self, when: When) -> Guarded {
-        self.guarded(Stake::Opens(when))
-    }
-
-    /// A change from one of `words` to a later one weakens a protection.
-    pub fn weakens_towards_the_last(self, words: &[&'static str]) -> Guarded {
-        self.weakens(When::Later(words.iter().map(|word| Cow::Borrowed(*word)).collect()))
-    }
-
-    /// The rules of the kind decide what a change does.
-    pub fn by_kind(self) -> Guarded {
-        self.guarded(Stake::ByKind)
-    }
-
-    fn guarded(self, stake: Stake) -> Guarded {
-        Guarded(Self { stake, ..self })
-    }
-
-    /// With the requests that accept it.
-    pub fn accepted(self, accepted: Accepted) -> Self {
-        Self { accepted, ..self }
-    }
-
-    /// Accepted by edits only.
-    pub fn on_edit(self) -> Self {
-        self.accepted(Accepted::OnEdit)
-    }
-
-    /// Used by undrift only; neither sent nor read.
-    pub fn local(self) -> Self {
-        Self { read: Readback::Never, ..self.accepted(Accepted::Never) }
-    }
-
-    /// Called `name` in responses.
-    pub fn read_as(self, name: &'static str) -> Self {
-        Self { read: Readback::As(name.into()), ..self }
-    }
-
-    /// Shown by some installations only.
-    pub fn read_if_present(self) -> Self {
-        Self { read: Readback::IfPresent, ..self }
-    }
-
-    /// Never in responses.
-    pub fn write_only(self) -> Self {
-        Self { read: Readback::Never, ..self }
-    }
-
-    /// Called `name` in requests.
-    pub fn send_as(self, name: &'static str) -> Self {
-        Self { send_as: Some(name.into()), ..self }
-    }
-
-    /// In the premium tier and above.
-    pub fn premium(self) -> Self {
-        Self { tier: Tier::Premium, ..self }
-    }
-
-    /// In top-level groups only.
-    pub fn top_level(self) -> Self {
-        Self { top_level: true, ..self }
-    }
-
-    /// In the ultimate tier only.
-    pub fn ultimate(self) -> Self {
-        Self { tier: Tier::Ultimate, ..self }
-    }
-
-    /// Since release `major.minor`.
-    pub fn since(self, major: u16, minor: u16) -> Self {
-        Self { since: Some(Release::new(major, minor)), ..self }
-    }
-
-    /// Removed in release `major.minor`.
-    pub fn until(self, major: u16, minor: u16) -> Self {
-        Self { until: Some(Release::new(major, minor)), ..self }
-    }
-
-    /// Used by undrift only if the service is older than this release.
-    pub fn local_before(self, major: u16, minor: u16) -> Self {
-        Self { local_before: true, ..self.since(major, minor) }
-    }
-
-    /// Deprecated; `name` replaces it.
-    pub fn use_instead(self, name: &'static str) -> Self {
-        Self { replaced_by: Some(name.into()), ..self }
-    }
-
-    /// Deprecated; `name` replaces it with the opposite value.
-    pub fn use_opposite(self, name: &'static str) -> Self {
-        Self { opposite: true, ..self.use_instead(name) }
-    }
-
-    /// Cleared by `null`.
-    pub fn nullable(self) -> Self {
-        Self { nullable: true, ..self }
-    }
-
-    /// With this secrecy.
-    pub fn secrecy(self, secrecy: Secrecy) -> Self {
-        Self { secrecy, ..self }
-    }
-
-    /// For administrators only.
-    pub fn administrators(self) -> Self {
-        Self { administrators: true, ..self }
-    }
-
-    /// Names a file to upload.
-    pub fn upload(self) -> Self {
-        Self { upload: true, ..self }
-    }
-
-    /// Names a user, group or project. Requests contain the id under `sent`.
-    pub fn names(self, named: Named, sent: &'static str) -> Self {
-        Self { names: Some(named), ..self.send_as(sent) }
-    }
-
-    /// Names entries of another section of the same container. Requests contain their ids under
-    /// `sent`.
-    pub fn names_entries(self, section: &'static str, sent: &'static str) -> Self {
-        Self { names_entries: Some(section.into()), ..self.send_as(sent) }
-    }
-
-    /// A level of access: a word in manifests, a number in requests and responses.
-    pub fn level(self) -> Self {
-        Self { codec: Codec::Level, ..self }
-    }
-
-    /// Text; numbers and booleans in manifests become text.
-    pub fn as_text(self) -> Self {
-        Self { codec: Codec::Text, ..self }
-    }
-
-    /// In every edit, because the service resets fields that an edit lacks.
-    pub fn with_every_edit(self) -> Self {
-        Self { with_every_edit: true, ..self }
-    }
-
-    /// With this value if a new entry, or row, does not have it.
-    pub fn preset(self, value: impl Into<Json>) -> Self {
-        Self { preset: Some(value.into()), ..self }
-    }
-
-    /// Sent with this value if a new entry, or row, does not have it.
-    pub fn created_with(self, value: impl Into<Json>) -> Self {
-        Self { created_with: Some(value.into()), ..self }
-    }
-
-    /// Reset by the service when `other` changes.
-    pub fn reset_by(self, other: &'static str) -> Self {
-        Self { reset_by: Some(other.into()), ..self }
-    }
-
-    /// Shown as `null` while `flag` is on.
-    pub fn hidden_by(self, flag: &'static str) -> Self {
-        Self { hidden_by: Some(flag.into()), ..self }
-    }
-
-    /// Compared in this way.
-    pub fn compared(self, compare: Compare) -> Self {
-        Self { compare, ..self }
-    }
-
-    /// Compared row by row. A create request contains a single level as the parameter `alone`.
-    pub fn as_rows(self, alone: &'static str) -> Self {
-        Self { compare: Compare::Rows, single_level_as: Some(alone.into()), ..self }
-    }
-
     /// Whether the order of its items does not matter.
     pub fn is_without_order(&self) -> bool {
         let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
         compared || self.names.is_some()
-    }
-
-    /// With the value `word` since a release.
-    pub fn word_since(mut self, word: &'static str, major: u16, minor: u16) -> Self {
-        let since = Some(Release::new(major, minor));
-        self.words.push(Word { word: word.into(), since, until: None });
-        self
-    }
-
-    /// With the value `word` before a release only.
-    pub fn word_until(mut self, word: &'static str, major: u16, minor: u16) -> Self {
-        let until = Some(Release::new(major, minor));
-        self.words.push(Word { word: word.into(), since: None, until });
-        self
-    }
-
-    /// A mapping whose keys are separate fields.
-    pub fn spread(self) -> Self {
-        Self { spread: true, ..self }
-    }
-
-    /// A regular expression in RE2 syntax.
-    pub fn expression(self) -> Self {
-        Self { expression: true, ..self }
-    }
-
-    /// Without white space at its ends.
-    pub fn trimmed(self) -> Self {
-        Self { trimmed: true, ..self }
-    }
-
-    /// In one scope only.
-    pub fn only(self, scope: Scope) -> Self {
-        Self { only: Some(scope), ..self }
-    }
-
-    /// Limits `switch`.
-    pub fn limits(self, switch: &'static str) -> Self {
-        Self { limits: Some(Limits { switch: switch.into(), required: false }), ..self }
-    }
-
-    /// Limits `switch`, which must not be declared as on without this field.
-    pub fn has_to_limit(self, switch: &'static str) -> Self {
-        Self { limits: Some(Limits { switch: switch.into(), required: true }), ..self }
-    }
-
-    /// Has no effect and is not shown until `switch` is on.
-    pub fn needs(self, switch: &'static str) -> Self {
-        Self { needs: Some(Needs { switch: switch.into(), same_request: false }), ..self }
-    }
-
-    /// As [`Self::needs`]; requests contain both.
-    pub fn needs_in_request(self, switch: &'static str) -> Self {
-        Self { needs: Some(Needs { switch: switch.into(), same_request: true }), ..self }
-    }
-
-    /// A level of access that must not be wider than `other`.
-    pub fn at_most(self, other: &'static str) -> Self {
-        Self { at_most: Some(other.into()), ..self }
-    }
-
-    /// Only ASCII since release `major.minor`.
-    pub fn ascii_from(self, major: u16, minor: u16) -> Self {
-        Self { ascii_from: Some(Release::new(major, minor)), ..self }
     }
 
     /// The name in responses, if responses ever contain it.
@@ -734,25 +470,21 @@ impl Field {
 
     /// The part of a property's schema for this: only what differs from the common case.
     pub fn to_keyword(&self) -> Json {
-        static USUAL: LazyLock<Json> = LazyLock::new(|| json!(Field::default()));
-        let mut own = json!(self);
-        if let Some(own) = own.as_object_mut() {
-            own.retain(|name, value| USUAL[name] != *value);
+        if *self == Self::default() {
+            return json!({});
         }
-        own
+        static USUAL: LazyLock<Json> = LazyLock::new(|| json!(Field::default()));
+        let (Json::Object(all), Some(usual)) = (json!(self), USUAL.as_object()) else {
+            return json!({});
+        };
+        // Both have the same keys in the same order. Every field is written at start, so no key is
+        // looked up.
+        let pairs = all.into_iter().zip(usual.values());
+        pairs.filter_map(|(own, usual)| (own.1 != *usual).then_some(own)).collect()
     }
 
     /// The treatment in the schema of a property.
     pub fn of(property: &Json) -> Self {
         property.get(KEYWORD).and_then(|own| Self::deserialize(own).ok()).unwrap_or_default()
-    }
-}
-
-impl Transform for Guarded {
-    fn transform(&mut self, schema: &mut Schema) {
-        schema.insert(KEYWORD.into(), self.0.to_keyword());
-        if self.0.replaced_by.is_some() {
-            schema.insert("deprecated".into(), true.into());
-        }
     }
 }

@@ -1,16 +1,9 @@
 //! JSON schemas of types, in the form for people and editors.
 
-use schemars::{
-    JsonSchema, Schema,
-    generate::SchemaSettings,
-    transform::{RecursiveTransform, Transform},
-};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Value, json};
 
-use crate::{
-    field::{Guarded, KEYWORD},
-    secret::Reference,
-};
+use crate::secret::Reference;
 
 /// Text, or a reference to a secret.
 #[derive(JsonSchema)]
@@ -43,17 +36,8 @@ pub fn identified(name: &str, version: u32, schema: Value) -> Value {
     }
 }
 
-/// `schema` with another treatment of one field.
-pub fn with_field(mut schema: Schema, name: &str, mut treatment: Guarded) -> Schema {
-    let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(name));
-    if let Some(property) = property.and_then(|property| property.try_into().ok()) {
-        treatment.transform(property);
-    }
-    schema
-}
-
-/// `Option<T>` means that a field may be left out; `null` is allowed only if its treatment says so.
-/// An enum with described variants stays an enum.
+/// `Option<T>` means that a field may be left out, not that it may be `null`. An enum with described
+/// variants stays an enum.
 fn plain(schema: &mut Schema) {
     // Removes the line breaks of doc comments, and the width of integers: the range is in the
     // schema.
@@ -65,27 +49,24 @@ fn plain(schema: &mut Schema) {
     {
         schema.remove("format");
     }
-    let nullable = schema.get(KEYWORD).is_some_and(|field| field["nullable"] == true);
     let Some(object) = schema.as_object_mut() else { return };
-    if !nullable {
-        if let Some(Value::Array(types)) = object.get_mut("type") {
-            types.retain(|t| t != "null");
-            if let [one] = &types[..] {
-                object["type"] = one.clone();
-            }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|t| t != "null");
+        if let [one] = &types[..] {
+            object["type"] = one.clone();
         }
-        if let Some(Value::Array(options)) = object.get_mut("enum") {
-            options.retain(|option| !option.is_null());
-        }
-        if let Some(Value::Array(choices)) = object.get("anyOf")
-            && let [Value::Object(inner), null] = &choices[..]
-            && *null == json!({"type": "null"})
-        {
-            let inner = inner.clone();
-            object.remove("anyOf");
-            for (key, value) in inner {
-                object.entry(key).or_insert(value);
-            }
+    }
+    if let Some(Value::Array(options)) = object.get_mut("enum") {
+        options.retain(|option| !option.is_null());
+    }
+    if let Some(Value::Array(choices)) = object.get("anyOf")
+        && let [Value::Object(inner), null] = &choices[..]
+        && *null == json!({"type": "null"})
+    {
+        let inner = inner.clone();
+        object.remove("anyOf");
+        for (key, value) in inner {
+            object.entry(key).or_insert(value);
         }
     }
     if let Some(Value::Array(choices)) = object.get("oneOf")

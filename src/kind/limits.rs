@@ -86,7 +86,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
                 && is_on(sent)
                 && is_on(shown)
-                && !is_shown(&crate::field::field(), value, shown.get(limit))
+                && !is_shown(&Field::default(), value, shown.get(limit))
             {
                 let name = |key: &str| format!("{}.{key}", spec.name);
                 open.push((name(switch), name(limit)));

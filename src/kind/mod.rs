@@ -2,8 +2,7 @@
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
 //! [`Home`] describes the kind in one scope: where the live entries are, which operations write
-//! them, and which fields they have (the struct that is the schema, with a [`Field`] for each of
-//! its fields). [`Rules`] hold what data cannot express; their defaults fit a plain collection.
+//! them, and which fields they have (a [`Table`], read from YAML). [`Rules`] hold what data cannot express; their defaults fit a plain collection.
 //! Everything else is derived: checks, diff, plan, apply, renderers, the published schema, the
 //! convergence tests.
 //!
@@ -160,7 +159,7 @@ pub struct Home {
 }
 
 static NO_FIELDS: LazyLock<Table> =
-    LazyLock::new(|| Table::new(&schemars::json_schema!({"type": "object", "properties": {}})));
+    LazyLock::new(|| Table::new(serde_json::json!({"type": "object", "properties": {}})));
 
 impl Home {
     /// The defaults of all fields: `Home { scope, fields, place, ..Home::PLAIN }`.

@@ -1,11 +1,12 @@
 //! The fields of a kind, read once from its schema.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use schemars::Schema;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use crate::{
-    field::{Codec, Field, KEYWORD, Scope, Stake, Tier, Word, field},
+    field::{Codec, Field, KEYWORD, Readback, Stake, Tier, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
@@ -21,7 +22,7 @@ pub struct Spec {
     pub field: Field,
     /// The schema of the property.
     pub schema: Json,
-    /// The keys of a mapping, or of a row of a list, in the order of their struct.
+    /// The keys of a mapping, or of a row of a list, in the order of their description.
     pub parts: Vec<(String, Field)>,
     /// The format of the schema; empty if it has none.
     pub format: String,
@@ -122,30 +123,12 @@ pub struct Table {
 }
 
 /// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
-static EXTRA: std::sync::LazyLock<Field> =
-    std::sync::LazyLock::new(|| field().read_if_present().nullable());
+static EXTRA: LazyLock<Field> =
+    LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
 impl Table {
     /// Reads the fields out of `schema`.
-    pub fn new(schema: &Schema) -> Self {
-        Self::of(schema.as_value().clone())
-    }
-
-    /// The fields that exist in `scope`.
-    pub fn in_scope(schema: &Schema, scope: Scope) -> Self {
-        Self::of_scope(schema.as_value().clone(), scope)
-    }
-
-    /// The fields that exist in `scope`, from a schema made from data.
-    pub fn of_scope(mut schema: Json, scope: Scope) -> Self {
-        if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
-            properties
-                .retain(|_, property| Field::of(property).only.is_none_or(|only| only == scope));
-        }
-        Self::of(schema)
-    }
-
-    fn of(schema: Json) -> Self {
+    pub fn new(schema: Json) -> Self {
         let mut specs = Vec::new();
         gather("", &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
@@ -165,7 +148,7 @@ impl Table {
         Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
     }
 
-    /// The fields in the order of the struct.
+    /// The fields in the order of their description.
     pub fn specs(&self) -> &[Spec] {
         &self.specs
     }
@@ -186,9 +169,9 @@ impl Table {
         self.telling_tier.iter().map(|i| &self.specs[*i])
     }
 
-    /// The fields to read if `wanted` are, in the order of the struct: these, the `named` ones, those
-    /// that [have to be read with](Self::needed_with) the wanted ones, and those that every edit
-    /// repeats.
+    /// The fields to read if `wanted` are, in the order of their description: these, the `named`
+    /// ones, those that [have to be read with](Self::needed_with) the wanted ones, and those that
+    /// every edit repeats.
     pub fn read_with(
         &self,
         wanted: &BTreeSet<&str>,
@@ -326,14 +309,15 @@ fn parts(schema: &Json) -> Vec<(String, Field)> {
 
 #[cfg(test)]
 mod tests {
-    use schemars::json_schema;
+    use serde_json::json;
 
     use super::*;
 
     #[test]
     fn a_word_is_available_in_a_range_of_releases() {
-        let field = serde_json::json!(field().word_since("new", 17, 7).word_until("old", 18, 9));
-        let table = Table::new(&json_schema!({"properties": {"own": {"x-undrift": field}}}));
+        let words = json!([{"word": "new", "since": "17.7"}, {"word": "old", "until": "18.9"}]);
+        let own = json!({"x-undrift": {"words": words}});
+        let table = Table::new(json!({"properties": {"own": own}}));
         let unfit = |word: &str, major, minor| {
             let release = Release::new(major, minor);
             let unfit = table.unfit(&table.specs()[0], &Value::from(Json::from(word)), release);
@@ -350,21 +334,19 @@ mod tests {
     #[test]
     fn a_list_that_may_be_null_is_a_list_and_a_text_is_none() {
         for (kind, expected) in [
-            (serde_json::json!("array"), true),
-            (serde_json::json!(["array", "null"]), true),
-            (serde_json::json!(["string", "null"]), false),
-            (serde_json::json!("string"), false),
+            (json!("array"), true),
+            (json!(["array", "null"]), true),
+            (json!(["string", "null"]), false),
+            (json!("string"), false),
         ] {
-            assert_eq!(is_list(&serde_json::json!({"type": kind})), expected, "{kind}");
+            assert_eq!(is_list(&json!({"type": kind})), expected, "{kind}");
         }
     }
 
     #[test]
     fn a_shown_part_depends_on_the_visibility() {
-        let shows = serde_json::json!(Field { stake: Stake::Shows, ..field() });
-        let nothing = serde_json::json!(field());
-        let table = Table::new(&json_schema!({"properties": {
-            "visibility": {}, "wiki": {"x-undrift": shows}, "name": {"x-undrift": nothing},
+        let table = Table::new(json!({"properties": {
+            "visibility": {}, "wiki": {"x-undrift": {"stake": "shows"}}, "name": {"x-undrift": {}},
         }}));
         let needed_with = |own: &str| table.needed_with(|name| name == own).collect::<Vec<_>>();
         assert_eq!(needed_with("wiki"), ["visibility"]);
@@ -373,8 +355,8 @@ mod tests {
 
     #[test]
     fn the_keys_of_a_spread_mapping_are_separate_fields() {
-        let spread = serde_json::json!(field().spread());
-        let table = Table::new(&json_schema!({"properties": {
+        let spread = json!({"spread": true});
+        let table = Table::new(json!({"properties": {
             "own": {},
             "from": {"x-undrift": spread, "properties": {
                 "host": {"x-undrift": spread, "properties": {"id": {"type": "integer"}}},

@@ -11,49 +11,8 @@ use crate::{
 
 use super::prelude::*;
 
-/// Who must approve merge requests, and how many of them.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct ApprovalRule {
-    /// The name of the rule.
-    #[schemars(transform = field().harmless(), length(min = 1, max = 1024), example = &"Security")]
-    pub name: String,
-    /// How many approvals the rule requires.
-    #[schemars(transform = field().weakens(When::Lower), range(max = 100), example = &2)]
-    pub approvals_required: Option<u8>,
-    /// Whether the rule is for `users` and `groups` (`regular`, the default) or for anybody.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).harmless())]
-    pub rule_type: Option<RuleType>,
-    /// The users who may approve: members of the project.
-    // The documentation says that an edit without the list empties it. According to the code, it
-    // does not.
-    #[schemars(transform = field().names(Named::User, "user_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
-    pub users: Option<Vec<String>>,
-    /// The groups whose members may approve.
-    #[schemars(transform = field().names(Named::Group, "group_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
-    pub groups: Option<Vec<String>>,
-    /// The protected branches that the rule applies to, by the names of their protections. Without
-    /// any, it applies to all branches. If `applies_to_all_protected_branches` is on, the service
-    /// shows all protected branches here.
-    #[schemars(transform = field().names_entries("protected_branches", "protected_branch_ids").compared(Compare::Set).by_kind(), inner(length(min = 1)), example = &["main"])]
-    pub protected_branches: Option<Vec<String>>,
-    /// Whether the rule applies to all protected branches and to no other branch.
-    // The service switches it off in an edit without it.
-    #[schemars(transform = field().since(15, 3).with_every_edit().by_kind())]
-    pub applies_to_all_protected_branches: Option<bool>,
-}
-
-/// Who can approve under a rule.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub enum RuleType {
-    /// The users and groups of the rule.
-    Regular,
-    /// Anybody who may approve.
-    AnyApprover,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ApprovalRule>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("approval_rule.yaml"), Scope::Project));
 
 /// The section `approval_rules`.
 pub static KIND: Kind = Kind {

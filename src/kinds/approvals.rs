@@ -5,34 +5,8 @@ use crate::operation;
 
 use super::prelude::*;
 
-/// How merge requests are approved. If the installation or a group above does not let projects
-/// decide, the service silently keeps the old value, and the run reports that the new one was not
-/// saved.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("minProperties" = 1))]
-pub struct Approvals {
-    /// Whether a push removes all approvals of a merge request.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub reset_approvals_on_push: Option<bool>,
-    /// Whether a push removes only the approvals of the owners of changed files. Cannot be combined
-    /// with `reset_approvals_on_push`.
-    #[schemars(transform = field().premium().since(16, 3).read_if_present().weakens(When::Off))]
-    pub selective_code_owner_removals: Option<bool>,
-    /// Whether merge requests cannot change the rules.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub disable_overriding_approvers_per_merge_request: Option<bool>,
-    /// Whether authors may approve their own merge requests.
-    #[schemars(transform = field().premium().weakens(When::On))]
-    pub merge_requests_author_approval: Option<bool>,
-    /// Whether users who committed to a merge request may not approve it.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub merge_requests_disable_committers_approval: Option<bool>,
-    /// Whether approving requires a password.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub require_password_to_approve: Option<bool>,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Approvals>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("approvals.yaml"), Scope::Project));
 
 /// The section `approvals`.
 pub static KIND: Kind = Kind {

@@ -4,17 +4,8 @@ use crate::operation;
 
 use super::prelude::*;
 
-/// `archived: true` archives the project, `archived: false` unarchives it.
-// The project's object shows the value, but only separate operations change it.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct State {
-    /// Whether the project is archived. Nothing else of an archived project can be changed.
-    #[schemars(transform = field().accepted(Accepted::Never).harmless())]
-    pub archived: bool,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<State>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("archived.yaml"), Scope::Project));
 
 /// The section `archived`.
 pub static KIND: Kind = Kind {

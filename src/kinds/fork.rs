@@ -12,21 +12,8 @@ use super::prelude::*;
 /// The name of the section, of its field, and of the same field in `create`.
 pub(crate) const FORK_OF: &str = "fork_of";
 
-/// `fork_of: PATH` makes the project a fork of the one at `PATH`. `fork_of: null` removes the
-/// relation. A missing project that may be created is created as a fork.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Fork {
-    /// The full path of the parent project.
-    #[schemars(
-        transform = field().accepted(Accepted::Never).names(Named::Project, "forked_from_id")
-            .read_as("path_with_namespace").compared(Compare::AnyCase).harmless(),
-        length(min = 1), example = &"acme/shop",
-    )]
-    pub fork_of: String,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Fork>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("fork.yaml"), Scope::Project));
 
 /// The section `fork_of`.
 pub static KIND: Kind = Kind {

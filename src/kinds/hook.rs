@@ -11,132 +11,15 @@ use crate::{
     kind::{Detail, Identity},
     level::OWNER,
     operation,
-    schema::TextOrSecret,
-    secret::{Reference, judge},
+    secret::judge,
 };
 
 use super::prelude::*;
 
-/// A webhook: a URL that the service calls for events of the project, or of any project in the
-/// group.
-// An edit must contain the URL, and resets every flag that it lacks.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Hook {
-    /// The name, by which the hook is found before its URL. Releases before 17.1 do not store it:
-    /// there only manifests and plans use it. When `url` changes there, list the old URL in
-    /// `previously`; otherwise the old hook stays and a new one is created.
-    #[schemars(transform = field().nullable().with_every_edit().local_before(17, 1).harmless(), length(min = 1, max = 255), example = &"ci")]
-    pub name: Option<String>,
-    /// A description.
-    #[schemars(transform = field().nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
-    pub description: Option<String>,
-    /// The URL to call: text, or a reference to a secret if it contains a credential.
-    #[schemars(transform = field().secrecy(Secrecy::Address).compared(Compare::Url).with_every_edit().opens(When::Moved), example = &"https://ci.example.org/events")]
-    pub url: TextOrSecret,
-    /// Former URLs of the hook. If no hook has the new URL, a hook with one of these is changed.
-    #[schemars(transform = field().local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]
-    pub previously: Option<Vec<String>>,
-    /// The secret that is sent in the header `X-Gitlab-Token`. The service never returns it, and
-    /// removes it when the URL changes.
-    #[schemars(transform = field().write_only().secrecy(Secrecy::Reference).reset_by("url").harmless())]
-    pub token: Option<Reference>,
-    /// Headers that it sends, each with a secret; others are removed. The service only returns their
-    /// names, and removes all of them when the URL changes.
-    #[schemars(transform = field().compared(Compare::Rows).read_if_present().reset_by("url").since(17, 1).preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "X-Token", "value": {"env": "HOOK_HEADER"}}]]))]
-    pub custom_headers: Option<Vec<KeyedSecret>>,
-    /// Secrets in the URL, each in the place of its key in braces; others are removed. The service only
-    /// returns the keys. The URL of such a hook cannot change: give the hook another `name` too, so
-    /// that it is added anew.
-    #[schemars(transform = field().compared(Compare::Rows).read_if_present().preset(Vec::<Json>::new()).harmless(), length(max = 20), extend("examples" = [[{"key": "token", "value": {"env": "HOOK_PATH"}}]]))]
-    pub url_variables: Option<Vec<KeyedSecret>>,
-    /// Whether the certificate of the receiver is verified.
-    #[schemars(transform = field().with_every_edit().opens(When::Off))]
-    pub enable_ssl_verification: Option<bool>,
-    /// Whether pushes to branches trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub push_events: Option<bool>,
-    /// The branches whose pushes trigger it: a name or a pattern such as `release/*`. `null` means
-    /// all.
-    #[schemars(transform = field().nullable().with_every_edit().limits("push_events").harmless(), example = &"main")]
-    pub push_events_branch_filter: Option<String>,
-    /// Whether pushed tags trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub tag_push_events: Option<bool>,
-    /// Whether issues trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub issues_events: Option<bool>,
-    /// Whether confidential issues trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub confidential_issues_events: Option<bool>,
-    /// Whether merge requests trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub merge_requests_events: Option<bool>,
-    /// Whether comments trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub note_events: Option<bool>,
-    /// Whether confidential comments trigger it.
-    // It is `null` for a new hook; some responses leave it out.
-    #[schemars(transform = field().read_if_present().with_every_edit().harmless())]
-    pub confidential_note_events: Option<bool>,
-    /// Whether jobs trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub job_events: Option<bool>,
-    /// Whether pipelines trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub pipeline_events: Option<bool>,
-    /// Whether wiki pages trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub wiki_page_events: Option<bool>,
-    /// Whether deployments trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub deployment_events: Option<bool>,
-    /// Whether releases trigger it.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub releases_events: Option<bool>,
-    /// Whether emoji reactions trigger it.
-    #[schemars(transform = field().with_every_edit().since(16, 2).harmless())]
-    pub emoji_events: Option<bool>,
-    /// Whether access tokens that are about to expire trigger it.
-    #[schemars(transform = field().with_every_edit().since(16, 11).harmless())]
-    pub resource_access_token_events: Option<bool>,
-    /// Whether feature flags trigger it.
-    #[schemars(transform = field().with_every_edit().since(17, 5).harmless())]
-    pub feature_flag_events: Option<bool>,
-    /// Whether vulnerabilities trigger it.
-    #[schemars(transform = field().ultimate().with_every_edit().since(17, 7).harmless())]
-    pub vulnerability_events: Option<bool>,
-    /// Whether milestones trigger it.
-    #[schemars(transform = field().with_every_edit().since(18, 2).harmless())]
-    pub milestone_events: Option<bool>,
-    /// The body of the call, as JSON with fields such as `{{object_kind}}`. `null` means the
-    /// default body.
-    #[schemars(transform = field().nullable().with_every_edit().since(16, 10).harmless(), length(max = 4096))]
-    pub custom_webhook_template: Option<String>,
-    /// Whether subgroups that are created or removed trigger it.
-    #[schemars(transform = field().only(Scope::Group).with_every_edit().harmless())]
-    pub subgroup_events: Option<bool>,
-    /// Whether projects that are created or removed trigger it.
-    #[schemars(transform = field().only(Scope::Group).with_every_edit().since(18, 2).harmless())]
-    pub project_events: Option<bool>,
-}
-
-/// A secret with a key.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct KeyedSecret {
-    /// The key.
-    #[schemars(transform = field().harmless(), regex(pattern = "^[A-Za-z]+[0-9]*([._-][A-Za-z0-9]+)*$"))]
-    pub key: String,
-    /// The secret.
-    #[schemars(transform = field().write_only().secrecy(Secrecy::Reference).harmless())]
-    pub value: Reference,
-}
-
 static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Table::in_scope(&schema::of::<Hook>(), Scope::Project));
+    LazyLock::new(|| Keys::table(include_str!("hook.yaml"), Scope::Project));
 static OF_GROUP: LazyLock<Table> =
-    LazyLock::new(|| Table::in_scope(&schema::of::<Hook>(), Scope::Group));
+    LazyLock::new(|| Keys::table(include_str!("hook.yaml"), Scope::Group));
 
 /// The section `hooks`.
 pub static KIND: Kind = Kind {
@@ -366,6 +249,7 @@ mod tests {
             as_sent, create, faults, fields, object, remove, section, update, with_flags,
         },
         operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
+        secret::Reference,
     };
 
     const URL: &str = "https://ci.example.org/a";

@@ -189,10 +189,10 @@ fn table(scope: Scope) -> Table {
         "enum": of_scope().map(|of| &*of.slug).collect::<Vec<_>>(),
         "markdownEnumDescriptions": of_scope().map(about).collect::<Vec<_>>(),
         "examples": ["external-wiki"],
-        KEYWORD: Field { accepted: Accepted::OnCreate, ..Field::default() }.to_keyword(),
+        KEYWORD: {"accepted": Accepted::OnCreate},
     });
-    let described =
-        DATA.fields.iter().map(|field| (field.name.clone(), described::property(field)));
+    let described = DATA.fields.iter().filter(|field| field.is_in(scope));
+    let described = described.map(|field| (field.name.clone(), described::property(field)));
     let channel = |event: &Event| {
         let name = event.channel.as_ref().unwrap_or(&event.name);
         let about = format!("The channel for {}, if not `channel`.", event.about);
@@ -200,7 +200,7 @@ fn table(scope: Scope) -> Table {
             "type": ["string", "null"],
             "description": about,
             "examples": ["#ops", "#dev"],
-            KEYWORD: field().nullable().to_keyword(),
+            KEYWORD: {"nullable": true},
         });
         (format!("{name}_channel"), schema)
     };
@@ -222,7 +222,7 @@ fn table(scope: Scope) -> Table {
         "required": [SLUG],
         "additionalProperties": false,
     });
-    Table::of_scope(schema, scope)
+    Table::new(schema)
 }
 
 /// The schema of a field, which integrations of `scope` have.

@@ -12,53 +12,10 @@ use crate::{
 
 use super::prelude::*;
 
-/// A direct member of the project or group.
-// An edit must contain the level, and removes an expiry date that it lacks. A create request names
-// one user: with several, the service reports success even if it failed for some.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Member {
-    /// The username, case-insensitive.
-    #[schemars(
-        transform = field().accepted(Accepted::OnCreate).names(Named::User, "user_id").read_as("username").access(),
-        regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"),
-        example = &"alice"
-    )]
-    pub user: String,
-    /// The member's level of access.
-    #[schemars(transform = field().level().with_every_edit().access())]
-    pub access_level: Option<Level>,
-    /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means that it does not end.
-    #[schemars(transform = field().nullable().with_every_edit().limits("access_level").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
-    pub expires_at: Option<String>,
-    /// The name of a custom role with the level `access_level`; `null` for none. Only administrators, and owners
-    /// of a top-level group at a hosted service, can look it up.
-    // An edit without it keeps the role.
-    #[schemars(transform = field().nullable().names(Named::Role, "member_role_id").read_as("member_role").ultimate().since(16, 9).access(), length(min = 1), example = &"auditor")]
-    pub member_role: Option<String>,
-    /// Whether the level may differ from the one in the directory. Only for groups that are
-    /// synchronised with a directory.
-    #[schemars(transform = field().accepted(Accepted::Never).only(Scope::Group).premium().read_if_present().access())]
-    pub r#override: Option<bool>,
-    /// Whether the membership is active: `active` approves a pending one. Top-level groups only.
-    #[schemars(transform = field().accepted(Accepted::Never).only(Scope::Group).premium().access())]
-    pub membership: Option<Membership>,
-}
-
-/// The state of a membership (reference 1, 3).
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub enum Membership {
-    /// The membership is active.
-    Active,
-    /// It waits for approval and gives no access.
-    Awaiting,
-}
-
 static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Table::in_scope(&schema::of::<Member>(), Scope::Project));
+    LazyLock::new(|| Keys::table(include_str!("member.yaml"), Scope::Project));
 static OF_GROUP: LazyLock<Table> =
-    LazyLock::new(|| Table::in_scope(&schema::of::<Member>(), Scope::Group));
+    LazyLock::new(|| Keys::table(include_str!("member.yaml"), Scope::Group));
 
 /// The section `members`.
 pub static KIND: Kind = Kind {

@@ -1,5 +1,5 @@
-//! Every kind that undrift manages. To add one, add a file here and a line in `KINDS`, or add a
-//! description to `described`.
+//! Every kind that undrift manages. To add one, add a description to `described`, or a file here, its
+//! fields in a YAML file beside it, and a line in `KINDS`.
 
 pub mod approval_rule;
 pub mod approvals;

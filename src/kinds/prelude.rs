@@ -2,16 +2,16 @@
 
 pub(super) use std::sync::LazyLock;
 
-pub(super) use schemars::JsonSchema;
+pub(super) use super::described::Keys;
 
 pub(super) use crate::{
-    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier, When, field},
+    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, FieldOf, Handle, Home, Job, Kind,
         LiveEntry, Place, Removal, Rules, Section, Shape, Table, Unable, calls::Act,
     },
     operation::{self, Op, Write},
     page::Rows,
-    schema, text,
+    text,
     value::{Fields, Json, Object, Value},
 };

@@ -13,11 +13,11 @@ use super::{
     creation::{self, Creation},
     fork::FORK_OF,
     prelude::*,
-    settings::fields::Create as CreateOnly,
     source,
 };
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<CreateOnly>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("create.yaml"), Scope::Project));
 
 /// The key `create`: the project itself, with the fields that only its create request accepts.
 pub static KIND: Kind = Kind {

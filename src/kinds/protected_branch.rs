@@ -8,116 +8,17 @@
 
 use crate::{
     kind::{RefRule, forms},
-    level::{Level, RuleLevel},
+    level::Level,
     operation,
 };
 
 use super::prelude::*;
 
-/// A branch, or a pattern for branches, and who may do what.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct ProtectedBranch {
-    /// The name of a branch, or a pattern such as `release/*`. The branch need not exist.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
-    pub name: String,
-    /// Who may push: levels, users, groups and deploy keys. `no_access` alone means nobody.
-    #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
-    pub allowed_to_push: Option<Vec<PushGrant>>,
-    /// Who may merge: levels, users and groups. `no_access` alone means nobody.
-    #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
-    pub allowed_to_merge: Option<Vec<Grant>>,
-    /// Who may unprotect the branch: levels, users and groups.
-    #[schemars(transform = field().as_rows("unprotect_access_level").read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
-    pub allowed_to_unprotect: Option<Vec<Grant>>,
-    /// Whether everyone who may push may also force-push.
-    #[schemars(transform = field().by_kind())]
-    pub allow_force_push: Option<bool>,
-    /// Whether code owners must approve changes of their files.
-    // The service switches it off in an edit without it.
-    #[schemars(transform = field().premium().with_every_edit().by_kind())]
-    pub code_owner_approval_required: Option<bool>,
-}
-
-/// Who gets a permission: everybody with a level, a user, or a group.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
-pub struct Grant {
-    /// Everybody with this level in the project or a higher one.
-    #[schemars(transform = field().level().by_kind())]
-    pub access_level: Option<RuleLevel>,
-    /// A user, who must be a member of the project.
-    #[schemars(transform = field().names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
-    pub user: Option<String>,
-    /// A group. The project must be shared with it directly, as developer or higher.
-    #[schemars(transform = field().names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
-    pub group: Option<String>,
-}
-
-/// Who gets a permission to push: everybody with a level, a user, a group, or a deploy key.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
-pub struct PushGrant {
-    /// As for other permissions.
-    #[schemars(flatten)]
-    pub grant: Grant,
-    /// A deploy key of the project, by its title. It must be able to push (`can_push`).
-    #[schemars(transform = field().names_entries("deploy_keys", "deploy_key_id").since(17, 5).by_kind(), length(min = 1), example = &"deployment")]
-    pub deploy_key: Option<String>,
-}
-
-/// Who must approve something: everybody with a level, a user, or a group.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 3))]
-pub struct Approval {
-    /// As for permissions.
-    #[schemars(flatten)]
-    pub grant: Grant,
-    /// How many of them must approve (default: 1).
-    #[schemars(transform = field().preset(1).by_kind(), range(min = 1, max = 5))]
-    pub required_approvals: Option<u32>,
-    /// Whether only direct members of a group count (0, the default), or also those that it inherits (1).
-    #[schemars(transform = field().preset(0).by_kind(), range(min = 0, max = 1))]
-    pub group_inheritance_type: Option<u32>,
-}
-
-/// A branch, or a pattern for branches, in all projects of a top-level group, and who may do what.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct GroupProtectedBranch {
-    /// The name of a branch, or a pattern such as `release/*`. The branches need not exist.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).top_level().premium().since(17, 6).by_kind(), length(min = 1, max = 255), example = &"main")]
-    pub name: String,
-    /// Who may push: levels. `no_access` alone means nobody.
-    #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").since(17, 6).by_kind(), length(min = 1))]
-    pub allowed_to_push: Option<Vec<GroupGrant>>,
-    /// Who may merge: levels. `no_access` alone means nobody.
-    #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").since(17, 6).by_kind(), length(min = 1))]
-    pub allowed_to_merge: Option<Vec<GroupGrant>>,
-    /// Who may unprotect the branches: levels.
-    #[schemars(transform = field().as_rows("unprotect_access_level").read_as("unprotect_access_levels").since(17, 6).by_kind(), length(min = 1))]
-    pub allowed_to_unprotect: Option<Vec<GroupGrant>>,
-    /// Whether everyone who may push may also force-push.
-    #[schemars(transform = field().since(17, 6).by_kind())]
-    pub allow_force_push: Option<bool>,
-    /// Whether code owners must approve changes of their files.
-    #[schemars(transform = field().with_every_edit().since(17, 6).by_kind())]
-    pub code_owner_approval_required: Option<bool>,
-}
-
-/// Who gets a permission in a group: everybody with a level. The service refuses users and groups.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct GroupGrant {
-    /// Everybody with this level in the project or a higher one.
-    #[schemars(transform = field().level().by_kind())]
-    pub access_level: RuleLevel,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ProtectedBranch>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("protected_branch.yaml"), Scope::Project));
 
 static GROUP_TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::new(&schema::of::<GroupProtectedBranch>()));
+    LazyLock::new(|| Keys::table(include_str!("group_protected_branch.yaml"), Scope::Group));
 
 /// The section `protected_branches`.
 pub static KIND: Kind = Kind {

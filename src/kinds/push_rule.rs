@@ -5,55 +5,8 @@ use crate::{kind::Absence, operation};
 
 use super::prelude::*;
 
-/// Requirements for pushes. `push_rule: null` removes the whole rule.
-// The service refuses to create an empty rule; hence the minimum number of properties.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("minProperties" = 1))]
-pub struct Rule {
-    /// A pattern that the e-mail address of every author must match.
-    #[schemars(transform = field().premium().nullable().expression().weakens(When::Changed), length(max = 511), example = &"@example\\.org$")]
-    pub author_email_regex: Option<String>,
-    /// A pattern that every branch name must match.
-    #[schemars(transform = field().premium().nullable().expression().weakens(When::Cleared), length(max = 511), example = &"^(feature|fix)/")]
-    pub branch_name_regex: Option<String>,
-    /// Whether the committer's e-mail address must be a verified one of the user who pushes.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub commit_committer_check: Option<bool>,
-    /// Whether the name of every author must be the user's name on the service.
-    #[schemars(transform = field().premium().since(16, 7).weakens(When::Off))]
-    pub commit_committer_name_check: Option<bool>,
-    /// A pattern that no commit message may match. Before release 16.4 at most 511 characters.
-    #[schemars(transform = field().premium().nullable().expression().weakens(When::Cleared), length(max = 2047), example = &"^WIP")]
-    pub commit_message_negative_regex: Option<String>,
-    /// A pattern that every commit message must match.
-    #[schemars(transform = field().premium().nullable().expression().weakens(When::Cleared), length(max = 511), example = &"^(feat|fix): ")]
-    pub commit_message_regex: Option<String>,
-    /// Whether tags cannot be deleted by a push.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub deny_delete_tag: Option<bool>,
-    /// A pattern that no committed file name may match.
-    #[schemars(transform = field().premium().nullable().expression().weakens(When::Changed), length(max = 511), example = &"\\.(exe|jar)$")]
-    pub file_name_regex: Option<String>,
-    /// The maximum size of a file in megabytes; 0 means no limit.
-    #[schemars(transform = field().premium().harmless(), example = &100)]
-    pub max_file_size: Option<u32>,
-    /// Whether every author must be a user of the service.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub member_check: Option<bool>,
-    /// Whether files that probably contain secrets are refused.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub prevent_secrets: Option<bool>,
-    /// Whether every commit must contain the line `Signed-off-by` of the Developer Certificate of
-    /// Origin.
-    // It is null when off; some responses leave it out.
-    #[schemars(transform = field().premium().read_if_present().since(17, 1).weakens(When::Off))]
-    pub reject_non_dco_commits: Option<bool>,
-    /// Whether every commit must be signed.
-    #[schemars(transform = field().premium().weakens(When::Off))]
-    pub reject_unsigned_commits: Option<bool>,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Rule>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("push_rule.yaml"), Scope::Project));
 
 /// The section `push_rule`.
 pub static KIND: Kind = Kind {

@@ -6,75 +6,17 @@
 //! of another user before it changes it. Variables of schedules are described in
 //! `pipeline_schedule_variables.yaml`.
 
-use std::{borrow::Cow, collections::BTreeSet};
-
-use schemars::{Schema, SchemaGenerator, json_schema};
-use serde_json::json;
+use std::collections::BTreeSet;
 
 use crate::{
-    kind::{CRON, First, TIME_ZONE, same},
+    kind::{First, same},
     operation,
 };
 
 use super::prelude::*;
 
-/// A schedule that starts pipelines.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Schedule {
-    /// The description, by which the schedule is found. The service accepts duplicates; undrift
-    /// does not.
-    #[schemars(transform = field().harmless(), length(min = 1), example = &"nightly")]
-    pub description: String,
-    /// The branch, or a tag as `refs/tags/NAME`. A branch may start with `refs/heads/`. In an empty
-    /// repository, a short name waits for the first branch.
-    #[schemars(rename = "ref", transform = field().compared(Compare::Ref).harmless(), length(min = 1), example = &"main")]
-    pub reference: Option<String>,
-    /// When it runs, as a cron expression with five fields: minute, hour, day, month, day of the week.
-    #[schemars(transform = field().harmless(), regex(pattern = r"^\S+( +\S+){4}$"), extend("format" = CRON), example = &"0 4 * * *")]
-    pub cron: Option<String>,
-    /// The time zone of `cron`.
-    #[schemars(transform = field().harmless(), extend("format" = TIME_ZONE), example = &"Europe/Berlin")]
-    pub cron_timezone: Option<String>,
-    /// Whether it is active.
-    #[schemars(transform = field().harmless())]
-    pub active: Option<bool>,
-    /// The inputs of its pipelines; others are removed.
-    #[schemars(transform = field().compared(Compare::Rows).since(17, 11).harmless(), extend("examples" = [[{"name": "environment", "value": "staging"}]]))]
-    pub inputs: Option<Vec<Input>>,
-}
-
-/// An input of a pipeline.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Input {
-    /// The name.
-    #[schemars(transform = field().harmless(), length(min = 1), example = &"environment")]
-    pub name: String,
-    /// The value: text, a number, a boolean or a list (default: empty text).
-    #[schemars(transform = field().as_text().preset("").created_with("").harmless(), example = &"staging")]
-    pub value: Option<InputValue>,
-}
-
-/// The value of an input.
-pub struct InputValue;
-
-impl JsonSchema for InputValue {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "InputValue".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let items = json!({"type": ["string", "number", "boolean"]});
-        json_schema!({"type": ["string", "number", "boolean", "array"], "items": items})
-    }
-}
-
-static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Schedule>()));
+static OF_PROJECT: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("schedule.yaml"), Scope::Project));
 
 /// The section `pipeline_schedules`.
 pub static KIND: Kind = Kind {
@@ -159,6 +101,8 @@ fn owner(live: &LiveEntry) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{
         kind::{

@@ -1,10 +1,7 @@
 //! The settings of a project (reference 2, 4.3; reference 1, 2.8) or a group.
 //!
 //! They are part of the container's own object and are created with it: see `creation`. The fields
-//! are in [`fields`] and [`group`].
-
-pub mod fields;
-pub mod group;
+//! are in `settings/project.yaml` and `settings/group.yaml`.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
@@ -15,15 +12,16 @@ use crate::{
         Section, Shape, Spec, Table,
         forms::{self, enabled},
     },
-    operation, schema,
+    operation,
     value::{Fields, Json, Object, Value},
 };
 
-pub use fields::ProjectSettings;
-pub use group::GroupSettings;
+use super::described::Keys;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ProjectSettings>()));
-static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<GroupSettings>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("settings/project.yaml"), Scope::Project));
+static OF_GROUPS: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("settings/group.yaml"), Scope::Group));
 
 /// The section `settings`.
 pub static KIND: Kind = Kind {

@@ -3,33 +3,15 @@
 //! They are a list in the object of the project or group. The service has no edit: a share that
 //! differs is removed and added again.
 
-use crate::{level::Level, operation};
+use crate::operation;
 
 use super::{
     member::{check_day, ends, level},
     prelude::*,
 };
 
-/// A group whose members get access to the project, or to the group and everything in it.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Share {
-    /// The full path of the group, case-insensitive.
-    #[schemars(
-        transform = field().accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path").access(),
-        length(min = 1),
-        example = &"acme/security"
-    )]
-    pub group: String,
-    /// The highest level of access that its members get.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).read_as("group_access_level").level().access())]
-    pub group_access: Option<Level>,
-    /// The day on which the share ends, as `YYYY-MM-DD`. `null` means that it does not end.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).nullable().limits("group_access").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
-    pub expires_at: Option<String>,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Share>()));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("share.yaml"), Scope::Project));
 
 /// The section `shares`.
 pub static KIND: Kind = Kind {

@@ -4,79 +4,9 @@
 use crate::{
     kind::{Id, Namespace},
     operation::Place,
-    secret::Reference,
 };
 
 use super::{creation::Creation, fork::FORK_OF, prelude::*};
-
-/// The host that the repository is imported from: one of the two.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Import {
-    /// The hosted Git service (`github` in `service.import_hosts` of undrift.yaml).
-    #[schemars(transform = field().spread().harmless())]
-    pub extgit: Option<Extgit>,
-    /// The self-hosted server (`bitbucket_server` in `service.import_hosts` of undrift.yaml).
-    #[schemars(transform = field().spread().harmless())]
-    pub extserver: Option<Extserver>,
-}
-
-/// A repository on a hosted Git service.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Extgit {
-    /// The id of the repository on the host.
-    #[schemars(transform = field().local().harmless(), range(min = 1), example = &7)]
-    pub repo_id: u64,
-    /// The credential for the host.
-    #[schemars(transform = field().local().secrecy(Secrecy::Reference).harmless())]
-    pub personal_access_token: Reference,
-    /// The host name of an enterprise installation. Leave it out for the public host.
-    #[schemars(transform = field().local().harmless(), length(min = 1), example = &"git.example.org")]
-    pub extgit_hostname: Option<String>,
-    /// Further data to import.
-    #[schemars(transform = field().local().harmless())]
-    pub optional_stages: Option<Stages>,
-}
-
-/// Data that is imported in addition to the repository.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Stages {
-    /// Events of issues and pull requests.
-    #[schemars(transform = field().harmless())]
-    pub single_endpoint_issue_events_import: Option<bool>,
-    /// Comments, with a slower and more thorough method.
-    #[schemars(transform = field().harmless())]
-    pub single_endpoint_notes_import: Option<bool>,
-    /// Files that are attached in Markdown.
-    #[schemars(transform = field().harmless())]
-    pub attachments_import: Option<bool>,
-}
-
-/// A repository on a self-hosted server.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Extserver {
-    /// The URL of the server, without credentials.
-    #[schemars(
-        transform = field().local().harmless(), regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"),
-        example = &"https://server.example.org",
-    )]
-    pub extserver_url: String,
-    /// The user on the server.
-    #[schemars(transform = field().local().harmless(), length(min = 1))]
-    pub extserver_username: String,
-    /// The credential for the server: a token or the user's password.
-    #[schemars(transform = field().local().secrecy(Secrecy::Reference).harmless())]
-    pub personal_access_token: Reference,
-    /// The key of the project on the server.
-    #[schemars(transform = field().local().harmless(), length(min = 1), example = &"SHOP")]
-    pub extserver_project: String,
-    /// The name of the repository on the server.
-    #[schemars(transform = field().local().harmless(), length(min = 1), example = &"shop")]
-    pub extserver_repo: String,
-}
 
 /// The field with the project whose members are copied.
 pub(crate) const MEMBERS_FROM: &str = "members_from";

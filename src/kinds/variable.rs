@@ -4,73 +4,15 @@ use crate::{
     level::OWNER,
     operation,
     release::{Known, Release},
-    schema::TextOrSecret,
     secret::judge,
 };
 
 use super::prelude::*;
 
-/// A CI/CD variable, identified by its key and its environment scope.
-// According to the reference, an edit must contain the value and resets fields that it lacks (1,
-// 4.1). So every edit contains all fields.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Variable {
-    /// The name: letters, digits and `_`.
-    #[schemars(transform = field().harmless(), regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
-    pub key: String,
-    /// The environments whose jobs get the variable: a name, or a pattern such as `review/*`. `*`
-    /// means every environment.
-    #[schemars(default = "everywhere", transform = field().trimmed().limits("value").harmless(), length(min = 1, max = 255), regex(pattern = r"^[A-Za-z0-9_/\\${}. *-]+$"), example = &"production")]
-    pub environment_scope: String,
-    /// The value: text, or a reference to a secret.
-    #[schemars(transform = field().secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden").harmless())]
-    pub value: Option<TextOrSecret>,
-    /// Whether jobs get the value in the environment or as a file.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub variable_type: Option<VariableType>,
-    /// Whether only jobs on protected branches and tags get it.
-    #[schemars(transform = field().with_every_edit().limits("value").opens(When::Off))]
-    pub protected: Option<bool>,
-    /// Whether job logs hide the value. The service accepts only values that can be masked: one
-    /// line with at least 8 characters.
-    #[schemars(transform = field().with_every_edit().limits("value").opens(When::Off))]
-    pub masked: Option<bool>,
-    /// Whether `$` in the value is literal instead of expanded.
-    #[schemars(transform = field().with_every_edit().harmless())]
-    pub raw: Option<bool>,
-    /// A description.
-    #[schemars(transform = field().nullable().with_every_edit().since(16, 2).harmless(), length(max = 255))]
-    pub description: Option<String>,
-    /// Whether the variable is masked and the service never shows its value again. undrift sends
-    /// the value once. To hide an existing variable, undrift removes it and adds it again. A hidden
-    /// variable cannot be made visible.
-    #[schemars(transform = field().accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).opens(When::Off))]
-    pub masked_and_hidden: Option<bool>,
-}
-
-/// How jobs get a variable.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub enum VariableType {
-    /// As an environment variable.
-    EnvVar,
-    /// As a file whose path is in the environment variable.
-    File,
-}
-
-fn everywhere() -> String {
-    "*".into()
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
-static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&schema::with_field(
-        schema::of::<Variable>(),
-        "environment_scope",
-        field().premium().trimmed().limits("value").harmless(),
-    ))
-});
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("variable.yaml"), Scope::Project));
+static OF_GROUPS: LazyLock<Table> =
+    LazyLock::new(|| Keys::table(include_str!("variable.yaml"), Scope::Group));
 
 /// The section `variables`.
 pub static KIND: Kind = Kind {

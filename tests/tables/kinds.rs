@@ -206,10 +206,13 @@ fn every_treatment_is_sound() {
                 );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
-            if let Some(other) = &field.reset_by {
-                assert!(table.get(other).is_some(), "{section}.{name} is forgotten with nothing");
+            let Field { reset_by, not_with, not_before, hidden_by, at_most, .. } = field;
+            let named = [reset_by, not_with, not_before, hidden_by, at_most].into_iter().flatten();
+            let needs = field.needs.iter().map(|needs| &needs.switch);
+            let limits = field.limits.iter().map(|limits| &limits.switch);
+            for other in named.chain(needs).chain(limits) {
+                assert!(table.get(other).is_some(), "{section}.{name} names no field `{other}`");
             }
-            assert!(field.only.is_none_or(|only| only == of.home.scope), "{section}.{name}");
             let has = |list: &Json, null: Json| {
                 list.as_array().is_some_and(|types| types.contains(&null))
             };

@@ -1,11 +1,14 @@
-//! The format of a description file.
+//! The format of a description file, and of the fields of the kinds in Rust.
+//!
+//! Both have one format for fields. Keys, types and words that are left out of the schema are only
+//! for files of this folder and the one above it: a file of a user with one of them is refused.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Compare, Named, Scope, Stake, Tier, When},
-    kind::Removal,
+    field::{Accepted, Compare, Named, Needs, Scope, Stake, Tier, When},
+    kind::{Removal, plain_text},
     level::Level,
     release::Release,
     value::Json,
@@ -123,14 +126,38 @@ pub enum Weakens {
     OpensWhenChanged,
     /// An address changes, and no secret is written with it: a stored one would be sent there.
     OpensWhenMoved,
+    /// The value changes to one that names a URL or another project.
+    #[schemars(skip)]
+    OpensWhenOutside,
+    /// The value is cleared.
+    #[schemars(skip)]
+    WhenCleared,
+    /// A comma-separated list gets more items, or becomes empty, which means everything.
+    #[schemars(skip)]
+    WhenMoreListed,
+    /// The rules of the kind decide.
+    #[schemars(skip)]
+    ByKind,
+    /// No protection, but access: a change may give or take it away.
+    #[schemars(skip)]
+    Access,
+    /// No protection: a change may show something to more people. The field is a visibility, a level
+    /// of access or a flag.
+    #[schemars(skip)]
+    Shows,
 }
 
 impl From<&Field> for Stake {
     fn from(field: &Field) -> Self {
-        let words = || field.words.iter().map(|word| word.word.clone().into()).collect();
+        let words = || match &field.strictest_first[..] {
+            [] => field.words.iter().map(|word| word.word.clone().into()).collect(),
+            values => values.iter().map(|value| plain_text(value).into()).collect(),
+        };
         match field.weakens {
             Weakens::Never => Self::Nothing,
-            Weakens::WhenWider | Weakens::WhenFewer => Self::ByKind,
+            Weakens::WhenWider | Weakens::WhenFewer | Weakens::ByKind => Self::ByKind,
+            Weakens::Access => Self::Access,
+            Weakens::Shows => Self::Shows,
             Weakens::WhenOff => Self::Weakens(When::Off),
             Weakens::WhenOn => Self::Weakens(When::On),
             Weakens::WhenLower => Self::Weakens(When::Lower),
@@ -141,6 +168,9 @@ impl From<&Field> for Stake {
             Weakens::OpensWhenOn => Self::Opens(When::On),
             Weakens::OpensWhenChanged => Self::Opens(When::Changed),
             Weakens::OpensWhenMoved => Self::Opens(When::Moved),
+            Weakens::OpensWhenOutside => Self::Opens(When::Outside),
+            Weakens::WhenCleared => Self::Weakens(When::Cleared),
+            Weakens::WhenMoreListed => Self::Weakens(When::Wider),
         }
     }
 }
@@ -411,6 +441,106 @@ pub struct Field {
     pub since: Option<Release>,
     /// The release of the service that removed the field, as text.
     pub until: Option<Release>,
+    /// Whether every entry, mapping or row must have it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub always: bool,
+    /// The keys of a mapping, or of a row.
+    #[schemars(skip)]
+    pub keys: Option<Keys>,
+    /// Whether the keys of the mapping are separate fields, called `mapping.key`.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub spread: bool,
+    /// The minimum number of characters of a text, or of each text of a list.
+    #[schemars(skip)]
+    pub min_length: Option<u32>,
+    /// The maximum number of characters of a text, or of each text of a list.
+    #[schemars(skip)]
+    pub max_length: Option<u32>,
+    /// The minimum number of items of a list.
+    #[schemars(skip)]
+    pub min_items: Option<u32>,
+    /// The maximum number of items of a list.
+    #[schemars(skip)]
+    pub max_items: Option<u32>,
+    /// The only allowed integers.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub numbers: Vec<i64>,
+    /// The value of an entry without the field, in manifests and requests.
+    #[schemars(skip)]
+    pub default: Option<Scalar>,
+    /// For `when_later`: the words, or numbers, from the one that protects most, if `words` have
+    /// another order.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub strictest_first: Vec<Json>,
+    /// The requests that accept it, if not all that create or edit.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub accepted: Accepted,
+    /// Whether only some installations show it. It is compared if the response contains it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub read_if_present: bool,
+    /// Whether only administrators may set it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub administrators: bool,
+    /// Whether only top-level groups have it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub top_level: bool,
+    /// Whether only undrift uses the field if the service is older than `since`.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub local_before: bool,
+    /// The release since which the service only accepts ASCII text.
+    #[schemars(skip)]
+    pub ascii_from: Option<Release>,
+    /// The field that replaces this deprecated one.
+    #[schemars(skip)]
+    pub replaced_by: Option<String>,
+    /// Whether the replacing field has the opposite value.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub opposite: bool,
+    /// Whether it is deprecated, and `about` names the fields that replace it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub deprecated: bool,
+    /// The field that must be on for this one to have an effect and to be shown.
+    #[schemars(skip)]
+    pub needs: Option<Needs>,
+    /// Another level of access. The service refuses a wider level for this field.
+    #[schemars(skip)]
+    pub at_most: Option<String>,
+    /// A flag. While it is `true`, responses contain `null` instead of this field's value.
+    #[schemars(skip)]
+    pub hidden_by: Option<String>,
+    /// Whether the flag that it `limits` must not be declared as on without it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub limit_required: bool,
+    /// The section of the same container whose entries the value names.
+    #[schemars(skip)]
+    pub names_entries: Option<String>,
+}
+
+/// The keys of an entry, mapping or row.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keys {
+    /// What it is. A mapping within an entry has it in the `about` of its field.
+    #[serde(default)]
+    pub about: String,
+    /// The keys.
+    pub fields: Vec<Field>,
+    /// The minimum number of keys.
+    pub min_keys: Option<u32>,
+    /// The maximum number of keys.
+    pub max_keys: Option<u32>,
 }
 
 /// An allowed word.
@@ -423,6 +553,12 @@ pub struct Word {
     /// What it means, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: String,
+    /// The release that added it.
+    #[schemars(skip)]
+    pub since: Option<Release>,
+    /// The release that removed it.
+    #[schemars(skip)]
+    pub until: Option<Release>,
 }
 
 /// The type of a field.
@@ -456,4 +592,25 @@ pub enum Value {
     /// Who must approve something: likewise, each with a number of approvals. A removal also names
     /// the level, user or group. Only for entries with `grants`.
     Approvals,
+    /// Who may do something: a list of levels.
+    #[schemars(skip)]
+    LevelGrants,
+    /// A level in a rule, which may also be nobody or administrators.
+    #[schemars(skip)]
+    RuleLevel,
+    /// A list of URLs. Credentials in them are never shown.
+    #[schemars(skip)]
+    Addresses,
+    /// Text, a number, a boolean or a list of these. The service makes text of it, but keeps lists.
+    #[schemars(skip)]
+    Plain,
+    /// The path of a file to upload, as `{file: PATH}`.
+    #[schemars(skip)]
+    File,
+    /// A mapping with `keys`.
+    #[schemars(skip)]
+    Mapping,
+    /// A list of mappings with `keys`. An edit contains the rows to add and to remove.
+    #[schemars(skip)]
+    Rows,
 }

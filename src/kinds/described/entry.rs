@@ -1,19 +1,70 @@
 //! The schema of an entry, and how the service treats its fields, made from a description.
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
 use serde_json::json;
 
-use super::description::{Description, Field, Home, Value};
+use super::description::{Description, Field, Home, Keys, Scalar, Value, Word};
 use crate::{
     field::{
         self, Accepted, Codec, Compare, KEYWORD, Limits, Named, Readback, Scope, Secrecy, Stake,
     },
-    kind::{CRON, TIME_ZONE},
-    kinds::protected_branch::{Approval, Grant, PushGrant},
-    level::Level,
+    kind::{CRON, TIME_ZONE, Table},
+    level::{Level, RuleLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
+    yaml,
 };
+
+/// The rows of lists of grants and approvals, by name.
+static ROWS: LazyLock<BTreeMap<String, Keys>> =
+    LazyLock::new(|| yaml::built_in(include_str!("../grants.yaml")));
+
+impl Field {
+    /// Whether `scope` has it.
+    pub fn is_in(&self, scope: Scope) -> bool {
+        self.only.is_none_or(|only| only == scope)
+    }
+}
+
+impl Keys {
+    /// The fields of a kind in Rust that exist in `scope`. `text` is a part of the program.
+    pub fn table(text: &str, scope: Scope) -> Table {
+        let mut keys: Self = yaml::built_in(text);
+        keys.fields.retain(|field| field.is_in(scope));
+        Table::new(keys.schema())
+    }
+
+    fn schema(&self) -> Json {
+        let properties = self.fields.iter().map(|field| (field.name.clone(), property(field)));
+        let properties: Object = properties.collect();
+        debug_assert_eq!(properties.len(), self.fields.len(), "each name is used once");
+        let always = self.fields.iter().filter(|field| field.always).map(|field| &*field.name);
+        let mut schema = object(&self.about, properties, always);
+        for (key, number) in [("minProperties", self.min_keys), ("maxProperties", self.max_keys)] {
+            if let Some(number) = number {
+                schema[key] = number.into();
+            }
+        }
+        schema
+    }
+}
+
+/// The schema of a mapping with these keys only.
+fn object<'n>(about: &str, properties: Object, required: impl Iterator<Item = &'n str>) -> Json {
+    let mut object = json!({
+        "description": about,
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    let required: Vec<_> = required.collect();
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
+}
 
 /// The schema of an entry of `home`, which is in `scope`.
 pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Json {
@@ -28,17 +79,14 @@ pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Js
         if home.top_level {
             property[KEYWORD]["top_level"] = true.into();
         }
+        if matches!(field.value, Value::Grants | Value::Approvals) {
+            property["examples"] = json!([[{"access_level": "maintainer"}]]);
+        }
         (field.name.clone(), property)
     };
-    let is_here = |field: &&Field| field.only.is_none_or(|only| only == scope);
-    let properties: Object = description.fields.iter().filter(is_here).map(of).collect();
-    let mut schema = json!({
-        "description": description.about,
-        "type": "object",
-        "properties": properties,
-        "required": description.always_named().collect::<Vec<_>>(),
-        "additionalProperties": false,
-    });
+    let here = description.fields.iter().filter(|field| field.is_in(scope));
+    let always = description.always_named().map(String::as_str);
+    let mut schema = object(&description.about, here.map(of).collect(), always);
     if description.document {
         schema["minProperties"] = 1.into();
     }
@@ -62,18 +110,37 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
         }
         Value::Integer => json!({"type": "integer"}),
         Value::Boolean => json!({"type": "boolean"}),
-        Value::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Value::Texts | Value::Addresses => json!({"type": "array", "items": {"type": "string"}}),
+        Value::Plain => {
+            let items = json!({"type": ["string", "number", "boolean"]});
+            json!({"type": ["string", "number", "boolean", "array"], "items": items})
+        }
+        Value::File => {
+            let path = json!({
+                "type": "string",
+                "description": "The path, relative to the manifest folder.",
+                "minLength": 1,
+                "examples": ["avatars/shop.png"],
+                KEYWORD: {},
+            });
+            object("", [("file".to_owned(), path)].into_iter().collect(), ["file"].into_iter())
+        }
         Value::Level => level(field, schema::of::<Level>().to_value()),
-        Value::Grants | Value::Approvals => {
-            let is_needed = field.value == Value::Grants;
-            let mut row = match field.deploy_keys {
-                _ if !is_needed => schema::of::<Approval>().to_value(),
-                true => schema::of::<PushGrant>().to_value(),
-                false => schema::of::<Grant>().to_value(),
+        Value::RuleLevel => schema::of::<RuleLevel>().to_value(),
+        Value::Mapping => keys(field),
+        Value::Rows => json!({"type": "array", "items": keys(field)}),
+        Value::Grants | Value::Approvals | Value::LevelGrants => {
+            let name = match field.value {
+                Value::Approvals => "approvals",
+                Value::LevelGrants => "levels",
+                _ if field.deploy_keys => "grants_with_deploy_keys",
+                _ => "grants",
             };
+            let mut row = ROWS[name].schema();
             row["properties"]["access_level"] =
                 level(field, row["properties"]["access_level"].take());
-            json!({"type": "array", "items": row, "minItems": u8::from(is_needed), "examples": [[{"access_level": "maintainer"}]]})
+            let fewest = u8::from(field.value != Value::Approvals);
+            json!({"type": "array", "items": row, "minItems": fewest})
         }
     };
     if field.nullable {
@@ -95,23 +162,48 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
     }
     let examples = [&field.example, &field.another_example].into_iter().flatten();
     let examples: Vec<_> = examples.map(|example| example.0.clone()).collect();
-    let limits = [
+    let of_text = [
+        ("minLength", field.min_length.map(Json::from)),
+        ("maxLength", field.max_length.map(Json::from)),
         ("pattern", field.pattern.as_ref().map(|pattern| json!(pattern))),
+    ];
+    let limits = [
         ("minimum", field.minimum.map(Json::from)),
         ("maximum", field.maximum.map(Json::from)),
+        ("minItems", field.min_items.map(Json::from)),
+        ("maxItems", field.max_items.map(Json::from)),
+        ("uniqueItems", (field.compare == Compare::Topics).then_some(true.into())),
+        ("enum", (!field.numbers.is_empty()).then(|| json!(field.numbers))),
+        ("default", field.default.as_ref().map(|value| value.0.clone())),
         ("examples", (!examples.is_empty()).then(|| examples.into())),
+        ("deprecated", (field.deprecated || field.replaced_by.is_some()).then_some(true.into())),
     ];
-    for (key, value) in limits {
-        if let Some(value) = value {
-            property[key] = value;
-        }
-    }
+    let text = match field.value {
+        Value::Texts | Value::Addresses => &mut property["items"],
+        _ => &mut property,
+    };
+    add(text, of_text);
+    add(&mut property, limits);
     property[KEYWORD] = treatment(field).to_keyword();
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
         property.remove("title");
     }
     property
+}
+
+/// The schema of the mapping, or of a row, that `field` consists of.
+fn keys(field: &Field) -> Json {
+    field.keys.as_ref().map(Keys::schema).unwrap_or_default()
+}
+
+/// Adds those `limits` to `schema` that are set.
+fn add(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option<Json>)>) {
+    for (key, value) in limits {
+        if let Some(value) = value {
+            schema[key] = value;
+        }
+    }
 }
 
 /// The schema of a level of access. The words of the field, if there are any, replace the list of
@@ -126,10 +218,20 @@ fn level(field: &Field, mut all: Json) -> Json {
 
 /// How the service treats a field.
 fn treatment(field: &Field) -> field::Field {
+    let name = |name: &Option<String>| name.clone().map(Into::into);
+    let value = |value: &Option<Scalar>| value.as_ref().map(|value| value.0.clone());
+    let limited = |word: &&Word| word.since.is_some() || word.until.is_some();
+    let word = |Word { word, since, until, .. }: &Word| field::Word {
+        word: word.clone().into(),
+        since: *since,
+        until: *until,
+    };
     field::Field {
-        accepted: if field.create_only { Accepted::OnCreate } else { Accepted::Always },
+        accepted: if field.create_only { Accepted::OnCreate } else { field.accepted },
         read: match &field.read_as {
             _ if field.write_only || field.value == Value::Secret => Readback::Never,
+            _ if field.read_if_present => Readback::IfPresent,
+            Some(name) if *name == field.name => Readback::Same,
             Some(name) => Readback::As(name.clone().into()),
             // Where requests contain the id, responses do too.
             None if field.names.is_some() => {
@@ -138,48 +240,60 @@ fn treatment(field: &Field) -> field::Field {
             None => Readback::Same,
         },
         compare: match field.value {
-            Value::Grants | Value::Approvals => Compare::Rows,
+            Value::Grants | Value::Approvals | Value::LevelGrants | Value::Rows => Compare::Rows,
             _ => field.compare,
         },
-        single_level_as: field.single_level_as.clone().map(Into::into),
-        send_as: field.send_as.clone().map(Into::into),
+        single_level_as: name(&field.single_level_as),
+        send_as: name(&field.send_as),
         names: field.names,
+        names_entries: name(&field.names_entries),
         tier: field.tier,
         since: field.since,
         until: field.until,
+        words: field.words.iter().filter(limited).map(word).collect(),
+        local_before: field.local_before,
+        replaced_by: name(&field.replaced_by),
+        opposite: field.opposite,
         nullable: field.nullable,
         secrecy: match field.value {
             Value::Secret => Secrecy::Reference,
-            Value::Address => Secrecy::Address,
+            Value::Address | Value::Addresses => Secrecy::Address,
             _ if field.sensitive => Secrecy::Sensitive,
             _ => Secrecy::Open,
         },
+        administrators: field.administrators,
+        upload: field.value == Value::File,
         with_every_edit: field.with_every_edit,
-        reset_by: field.reset_by.clone().map(Into::into),
-        preset: field.preset.as_ref().map(|value| value.0.clone()),
-        created_with: field.created_with.as_ref().map(|value| value.0.clone()),
-        not_with: field.not_with.clone().map(Into::into),
-        not_before: field.not_before.clone().map(Into::into),
+        reset_by: name(&field.reset_by),
+        preset: value(&field.preset),
+        created_with: value(&field.created_with),
+        not_with: name(&field.not_with),
+        not_before: name(&field.not_before),
         unique_above: field.unique_above,
         unique: field.unique,
         shared: field.shared,
         starts_with_path: field.starts_with_path,
+        top_level: field.top_level,
         expression: field.expression,
         trimmed: field.trimmed,
-        only: field.only,
+        spread: field.spread,
+        hidden_by: name(&field.hidden_by),
         stake: match field.value {
             Value::Level => Stake::Access,
             _ => field.into(),
         },
         codec: match field.value {
-            Value::Level => Codec::Level,
+            Value::Level | Value::RuleLevel => Codec::Level,
+            Value::Plain => Codec::Text,
             _ if field.nested => Codec::Nested,
             _ => Codec::Same,
         },
         limits: field
             .limits
             .as_ref()
-            .map(|switch| Limits { switch: switch.clone().into(), required: false }),
-        ..field::Field::default()
+            .map(|switch| Limits { switch: switch.clone().into(), required: field.limit_required }),
+        needs: field.needs.clone(),
+        at_most: name(&field.at_most),
+        ascii_from: field.ascii_from,
     }
 }

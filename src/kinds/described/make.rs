@@ -236,7 +236,7 @@ fn of_scope(
     operations: &Operations,
 ) -> Home {
     let table: &'static Table =
-        Box::leak(Box::new(Table::of_scope(entry::schema(description, home, scope), scope)));
+        Box::leak(Box::new(Table::new(entry::schema(description, home, scope))));
     let parent = above.map(|above| above.parent);
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));

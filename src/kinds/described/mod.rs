@@ -1,4 +1,5 @@
-//! Kinds that are described in YAML files instead of Rust: plain collections.
+//! Kinds that are described in YAML files instead of Rust: plain collections. And the fields of the
+//! other kinds, in the same format.
 //!
 //! A [`Description`] contains the path of a collection, its identity, and how the service treats
 //! each field. It becomes an ordinary [`Kind`]: checks, plan, guards, apply, export, schemas and
@@ -13,7 +14,7 @@ mod make;
 
 pub use check::Fault;
 pub use description::Description;
-pub(super) use description::Field;
+pub(super) use description::{Field, Keys};
 pub(super) use entry::property;
 
 use super::Registry;

@@ -399,6 +399,58 @@ mod tests {
     }
 
     #[test]
+    fn what_only_fields_of_built_in_kinds_have_is_no_part_of_descriptions() {
+        let is_valid = |key: &str, value: Json| {
+            let mut field =
+                json!({"name": "url", "about": "A.", "type": "word", "weakens": "never"});
+            field[key] = value;
+            let description = json!({
+                "section": "toys", "noun": "toy", "about": "A.", "identity": ["url"],
+                "removal": "nothing", "fields": [field], "homes": [{"path": "/projects/:id/toys"}],
+            });
+            DESCRIPTION.validator.is_valid(&Node::from(description))
+        };
+        assert!(is_valid("words", json!([{"word": "a", "about": "A."}])));
+        for (key, value) in [
+            ("words", json!([{"word": "a", "about": "A.", "since": "16.2"}])),
+            ("words", json!([{"word": "a", "about": "A.", "until": "16.2"}])),
+            ("always", json!(true)),
+            ("keys", json!({"fields": []})),
+            ("spread", json!(true)),
+            ("min_length", json!(1)),
+            ("max_length", json!(1)),
+            ("min_items", json!(1)),
+            ("max_items", json!(1)),
+            ("numbers", json!([1])),
+            ("default", json!("a")),
+            ("strictest_first", json!(["a"])),
+            ("accepted", json!("never")),
+            ("read_if_present", json!(true)),
+            ("administrators", json!(true)),
+            ("top_level", json!(true)),
+            ("local_before", json!(true)),
+            ("ascii_from", json!("18.9")),
+            ("replaced_by", json!("url")),
+            ("opposite", json!(true)),
+            ("deprecated", json!(true)),
+            ("needs", json!({"switch": "url"})),
+            ("at_most", json!("url")),
+            ("hidden_by", json!("url")),
+            ("limit_required", json!(true)),
+            ("names_entries", json!("labels")),
+        ] {
+            assert!(!is_valid(key, value), "{key}");
+        }
+        for word in ["by_kind", "access", "shows", "when_cleared", "opens_when_outside"] {
+            assert!(!is_valid("weakens", json!(word)), "{word}");
+        }
+        for word in ["level_grants", "rule_level", "addresses", "plain", "file", "mapping", "rows"]
+        {
+            assert!(!is_valid("type", json!(word)), "{word}");
+        }
+    }
+
+    #[test]
     fn every_key_of_a_document_is_a_section_or_listed_as_another_key() {
         let keys = document_keys();
         for kind in DocumentKind::ALL {
