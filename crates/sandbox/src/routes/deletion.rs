@@ -120,9 +120,10 @@ impl<'a> Deleted<'a> {
 
 /// Deletes it, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
-    // Before 18.0 only projects of groups wait.
+    // From 16.0 to 18.0 only groups and their projects wait.
     let is_personal = !it.is_group() && it.above.is_empty();
-    let waits = call.service.deletion_delay().is_some() && (call.is_from(18, 0) || !is_personal);
+    let waits_alone = call.is_from(18, 0) || !call.is_from(16, 0);
+    let waits = call.service.deletion_delay().is_some() && (waits_alone || !is_personal);
     let at_once = it.at_once && call.params.is_set("permanently_remove")?;
     if waits && at_once {
         check_permanent(call, it)?;
