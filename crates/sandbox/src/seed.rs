@@ -338,7 +338,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 43);
+        assert_eq!(fields, 44);
     }
 
     #[test]
