@@ -110,9 +110,11 @@ pub struct Parsed {
 /// Parses `text`, which is a part of the program. The result lives as long as the program.
 ///
 /// # Panics
-/// If it does not have the expected form. A test of each such text ensures that it does.
+/// If it has another form than expected, or a key twice. Each such text is read by a test.
 pub fn built_in<T: Deserialize<'static>>(text: &str) -> T {
-    let said = parse(text).documents.first().map(Node::to_json).unwrap_or_default();
+    let parsed = parse(text);
+    assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
+    let said = parsed.documents.first().map(Node::to_json).unwrap_or_default();
     T::deserialize(&*Box::leak(Box::new(said))).expect("a part of the program is well-formed")
 }
 

@@ -292,7 +292,7 @@ impl Rules for Integrations {
         let needed = needed.map(|name| {
             let example = section.table().get(name).map(|spec| &spec.schema["examples"][0]);
             let value = match example.filter(|_| !is_secret(name)) {
-                Some(_) if (*slug, *name) == ("irker", "recipients") => "#ops".into(),
+                Some(_) if (*slug, *name) == ("irker", "recipients") => "irc://a.example/b".into(),
                 Some(example) => example.clone(),
                 None => json!({"env": name.to_uppercase()}),
             };

@@ -214,6 +214,12 @@ fn any_json() -> impl Strategy<Value = Json> {
     })
 }
 
+#[test]
+#[should_panic(expected = "duplicate-key")]
+fn a_table_of_the_program_has_no_key_twice() {
+    super::built_in::<Json>("first: 1\nsecond: 2\nfirst: 3\n");
+}
+
 proptest! {
     #[test]
     fn both_readers_agree(value in any_json()) {

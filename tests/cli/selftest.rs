@@ -114,6 +114,36 @@ fn each_field_is_tried_and_the_file_has_all() {
     }
 }
 
+/// A usual installation has no SAML for groups, and others ran a selftest before.
+#[test]
+fn a_usual_installation_raises_no_alarm() {
+    const SEED: &str = "tier: ultimate
+release: '18.9'
+saml: false
+users: [{username: alice, token: alice-of-the-test}, {username: bob, token: bob-of-the-test}]
+groups:
+  - {path: hers, members: [{user: alice, access_level: owner}]}
+  - {path: his, members: [{user: bob, access_level: owner}]}
+";
+    let place = Place::new()
+        .file("seed.yaml", SEED)
+        .env("UNDRIFT_SANDBOX_TOKEN", "root-token-of-the-test")
+        .env("UNDRIFT_TOKEN", "alice-of-the-test");
+    let server = Server::start(&place, "--seed seed.yaml");
+    for (place, group, other) in [
+        (&place, "hers", "bob"),
+        (&Place::new().env("UNDRIFT_TOKEN", "bob-of-the-test"), "his", "alice"),
+    ] {
+        let url = &server.url;
+        let arguments =
+            format!("selftest --group {group} --user {other} --tier ultimate --yes --url {url}");
+        let text = place.run(&arguments);
+        assert!(text.ends_with("---- exit code 0\n"), "{text}");
+        assert!(text.contains("left out: 1 kind: the service refuses it\n"), "{text}");
+    }
+    server.end("-TERM");
+}
+
 #[test]
 fn a_signal_ends_it_and_everything_is_removed() {
     let place = Place::new()

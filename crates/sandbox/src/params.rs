@@ -195,6 +195,15 @@ impl Params {
         time.map_err(|_| Failure::invalid(name))
     }
 
+    /// A time, or the beginning of a day.
+    pub(crate) fn time_or_day(&self, name: &str) -> Result<Option<jiff::Timestamp>> {
+        let midnight = |day: jiff::civil::Date| day.to_zoned(jiff::tz::TimeZone::UTC).ok();
+        match self.time(name) {
+            Err(_) => Ok(self.date(name)?.flatten().and_then(midnight).map(Into::into)),
+            found => found,
+        }
+    }
+
     /// The items of an array. `None` if absent or null.
     pub(crate) fn array(&self, name: &str) -> Result<Option<&Vec<Value>>> {
         match self.get(name) {

@@ -19,6 +19,9 @@ pub struct Seed {
     pub tier: Option<Tier>,
     /// Its release, as text: `'18.2'`; by default that of the reference, 15.8.
     pub release: Option<Release>,
+    /// Whether groups have SAML, as by default. Without it their links are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saml: Option<bool>,
     /// Users in addition to `root`, who always exists and is an administrator.
     pub users: Vec<SeedUser>,
     /// Groups. Groups above other groups and projects are created as needed.
@@ -335,7 +338,7 @@ mod tests {
                 fields += 1;
             }
         }
-        assert_eq!(fields, 43);
+        assert_eq!(fields, 44);
     }
 
     #[test]

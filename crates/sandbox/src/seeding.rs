@@ -93,6 +93,7 @@ fn prepare_in(
         None => {
             apply(service, db, &root, seed)?;
             set_meta(db, "seed", &digest)?;
+            set_meta(db, "saml", &seed.saml.unwrap_or(true).to_string())?;
             Ok(Vec::new())
         }
     }

@@ -73,7 +73,7 @@ pub(crate) struct Extras {
     /// Why an import failed: in answers for single projects.
     import_error: bool,
     license: bool,
-    statistics: bool,
+    pub(crate) statistics: bool,
     custom_attributes: bool,
 }
 

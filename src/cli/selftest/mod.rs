@@ -203,16 +203,11 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
                 && path(row).starts_with(&own)
         };
         left.extend(rows.iter().filter(is_marked).map(path));
-        let is_left = |row: &Object| {
-            left.iter().any(|left| {
-                path(row)
-                    .strip_prefix(left)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
+        let is_left = |path: &str| {
+            left.iter().any(|above| format!("{path}/").starts_with(&format!("{above}/")))
         };
-        if let Some(row) = rows.iter().find(|row| !is_left(row)) {
-            let found = row.get(name).and_then(Json::as_str).unwrap_or("something");
-            return Ok(Some(escape(found).into_owned()));
+        if let Some(found) = rows.iter().map(path).find(|path| !is_left(path)) {
+            return Ok(Some(escape(&found).into_owned()));
         }
     }
     Ok(None)

@@ -12,7 +12,7 @@ use super::sample::{Phase, Setup, Skipped, attribute_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
-    cause::Cause,
+    cause::{Cause, Withheld},
     diff::Step,
     field::Scope,
     kinds,
@@ -87,6 +87,8 @@ pub(super) struct Findings {
     all: BTreeSet<Finding>,
     /// How many steps were carried out in each phase.
     done: BTreeMap<Phase, usize>,
+    /// The sections that the service refuses, as those of a feature that is not set up.
+    refused: BTreeSet<&'static str>,
 }
 
 impl Findings {
@@ -96,8 +98,15 @@ impl Findings {
             self.add(phase, (None, &problem.address), Fault::Problem(problem.code), None, &[]);
         }
         for scope in &plan.incomplete {
-            let cause = Some(&scope.reason);
-            self.add(phase, (None, &scope.address), Fault::Unreadable, cause, &[]);
+            if scope.is_withheld_section() && scope.reason.withheld == Some(Withheld::Refused) {
+                self.refused.extend(scope.address.section);
+                // Before the group existed, its steps were planned.
+                let Self { all, refused, .. } = self;
+                all.retain(|found| found.of.1.is_none_or(|section| !refused.contains(section)));
+            } else {
+                let cause = Some(&scope.reason);
+                self.add(phase, (None, &scope.address), Fault::Unreadable, cause, &[]);
+            }
         }
     }
 
@@ -165,7 +174,7 @@ impl Findings {
     /// The findings that are not in `others`.
     pub(super) fn without(&self, others: &Self) -> Self {
         let all = self.all.difference(&others.all).cloned().collect();
-        Self { all, done: BTreeMap::new() }
+        Self { all, ..Self::default() }
     }
 }
 
@@ -177,6 +186,7 @@ pub(super) struct Report<'a> {
     pub(super) expected: Option<&'a Findings>,
 }
 
+const REFUSED: &str = "the service refuses it";
 /// How many findings of a sort fit on a screen.
 const MOST: usize = 6;
 
@@ -186,6 +196,9 @@ impl Report<'_> {
         let mut text = self.head();
         for Skipped { of: (scope, section), why } in self.setup.extent().1 {
             let _ = writeln!(text, "left out: {} {section}: {why}", scope.noun());
+        }
+        for section in &self.found.refused {
+            let _ = writeln!(text, "left out: {section}: {REFUSED}");
         }
         for (attribute, why) in self.setup.unchanged() {
             let (scope, section, field) = attribute.of();
@@ -199,7 +212,8 @@ impl Report<'_> {
     pub(super) fn screen(&self, file: Option<&Path>) -> String {
         let mut text = self.head();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        for Skipped { why, .. } in self.setup.extent().1 {
+        let skipped = self.setup.extent().1.into_iter().map(|Skipped { why, .. }| why);
+        for why in skipped.chain(self.found.refused.iter().map(|_| REFUSED.to_owned())) {
             *reasons.entry(why).or_default() += 1;
         }
         for (why, kinds) in reasons {

@@ -7,9 +7,11 @@
 
 use std::fmt;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 
 use crate::{
+    digest,
     field::{Codec, Compare, Named, Readback, Route, Scope, Secrecy, Tier},
     kind::{Place, Section, Shape, Spec},
     kinds,
@@ -121,19 +123,16 @@ impl Setup {
 
     /// The fields that are changed one by one.
     pub(super) fn attributes(&self) -> Vec<Attribute> {
-        if !self.attributes {
-            return Vec::new();
-        }
-        let all = every_field();
-        all.filter(|attribute| self.unchangeable(*attribute).is_none()).collect()
+        self.fields().filter(|one| self.unchangeable(*one).is_none()).collect()
     }
 
     /// The fields that are not changed, each with the reason.
     pub(super) fn unchanged(&self) -> Vec<(Attribute, String)> {
-        if !self.attributes {
-            return Vec::new();
-        }
-        every_field().filter_map(|one| Some((one, self.unchangeable(one)?))).collect()
+        self.fields().filter_map(|one| Some((one, self.unchangeable(one)?))).collect()
+    }
+
+    fn fields(&self) -> impl Iterator<Item = Attribute> {
+        every_field().filter(|_| self.attributes)
     }
 
     /// Why a field cannot be changed on its own.
@@ -144,7 +143,10 @@ impl Setup {
         }
         self.unfit(spec).or_else(|| match pair(spec) {
             None => Some("has no two values that always fit".to_owned()),
-            Some(_) => self.entry(section, Some(spec), Phase::Create).err(),
+            Some(_) => match self.entry(section, Some(spec), Phase::Create) {
+                Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
+                Err(why) => Some(why),
+            },
         })
     }
 
@@ -248,7 +250,8 @@ impl Setup {
         }
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
-            return if phase == Phase::Create { self.sample(spec, phase) } else { Ok(off(spec)) };
+            let off = if is_boolean(spec) { false.into() } else { Json::Null };
+            return if phase == Phase::Create { self.sample(spec, phase) } else { Ok(off) };
         }
         let named = section.identity.iter().chain(section.required);
         let named = named.filter_map(|name| section.table().get(name));
@@ -287,13 +290,15 @@ impl Setup {
                     fields.insert(other.name.clone(), value.clone());
                 }
             }
-            if let Some(needs) = &spec.field.needs {
+            let mut needed = &spec.field.needs;
+            while let Some(needs) = needed {
                 let switch = section.table().get(&needs.switch);
                 let on = match switch.filter(|switch| switch.schema["type"] != "boolean") {
                     Some(switch) => self.sample(switch, Phase::Create)?,
                     None => true.into(),
                 };
                 fields.entry(needs.switch.to_string()).or_insert(on);
+                needed = switch.map_or(&None, |switch| &switch.field.needs);
             }
             fields.insert(spec.name.clone(), value);
         }
@@ -339,9 +344,15 @@ impl Setup {
             }
             None => {}
         }
-        if spec.field.compare == Compare::Ref {
+        match spec.field.compare {
             // A short name would be looked up among the existing branches.
-            return Ok("refs/heads/main".into());
+            Compare::Ref => return Ok("refs/heads/main".into()),
+            // A key of this run: the service may have given another one to somebody else.
+            Compare::PublicKey => {
+                let random = STANDARD.encode(&digest::of_text(&self.root)[..30]);
+                return Ok(format!("{KEY_START}{random}").into());
+            }
+            _ => {}
         }
         if spec.field.starts_with_path {
             return Ok(serde_json::json!({"text": "{path}/*"}));
@@ -397,6 +408,8 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
     None
 }
 
+/// The type of a public key, and the first two of its 32 bytes.
+const KEY_START: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB";
 /// The group to share with, which also contains the sections tested separately.
 const PEER: &str = "peer";
 /// The group with a group or project for each field.
@@ -440,21 +453,17 @@ fn is_boolean(spec: &Spec) -> bool {
     spec.schema["type"] == "boolean"
 }
 
-/// The other value of a switch.
-fn off(spec: &Spec) -> Json {
-    if is_boolean(spec) { false.into() } else { Json::Null }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::manifest::{self, Surroundings};
 
     fn setup(user: Option<&str>, tier: Tier) -> Setup {
         let user = user.map(str::to_owned);
         Setup {
-            root: "acme/void/x".to_owned(),
+            root: "acme/void/own".to_owned(),
             user,
             tier,
             release: Known::Is("18.9".parse().unwrap()),
@@ -503,13 +512,26 @@ mod tests {
         let is_integration = |one: &Attribute| one.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(one, _)| is_integration(one)).count();
         let found = unchanged.iter().filter(|(one, _)| one.section.only_edits()).count();
-        let others = unchanged.len() - of_top - integrations - found;
-        assert!(changed.len() > 2 * others, "{others}");
+        let imports = unchanged.iter().filter(|(_, why)| why == "needs an import").count();
+        let others = unchanged.len() - of_top - integrations - found - imports;
+        assert!(2 * changed.len() > 3 * others, "{others}");
         for attribute in changed {
             let value = |phase| setup.entry(attribute.section, Some(attribute.spec), phase);
             let [first, other, back] = Phase::ALL.map(|phase| value(phase).expect("a value"));
             assert!(first != other && first == back, "{:?}", attribute.of());
             assert_eq!(attribute_at(&setup.path_of(attribute)), Some(attribute.of()));
+        }
+    }
+
+    #[test]
+    fn no_two_declarations_contradict_each_other() {
+        let setup = Setup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
+        for phase in Phase::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
+            std::fs::write(folder.path().join("a.yaml"), documents.join("\n---\n")).unwrap();
+            let loaded = manifest::load(folder.path(), &Surroundings::of_process());
+            assert!(loaded.desired.is_some(), "{phase}: {:#?}", loaded.diagnostics);
         }
     }
 

@@ -7,6 +7,14 @@ use super::prelude::*;
 /// Not below `/api/v4`.
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
+pub(super) const OF_BOTH: &[Route] = &[get("/avatar", |call| {
+    let holder = match call.is_of_group() {
+        true => Holder::Group(call.group()?.id),
+        false => Holder::Project(call.project()?.id),
+    };
+    image(call, holder)?.ok_or_else(|| Failure::not_found("Avatar"))
+})];
+
 /// The maximum size of an avatar in bytes, and the allowed image types with their media types.
 const MOST: usize = 200 * 1024;
 const IMAGES: [(&str, &str); 9] = [
@@ -95,13 +103,17 @@ fn download(call: &Call<'_>) -> Result<Answer> {
         "user" => Holder::User(id),
         _ => return Err(Failure::no_route()),
     };
+    image(call, holder)?.ok_or_else(Failure::no_route)
+}
+
+fn image(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
     let picture = call.rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
-    let (name, content) = picture.ok_or_else(Failure::no_route)?;
-    let mut answer = Answer::json(StatusCode::OK, content);
-    answer
-        .headers
-        .push(("content-type", media_type(&name).unwrap_or("application/octet-stream").to_owned()));
-    Ok(answer)
+    Ok(picture.map(|(name, content)| {
+        let mut answer = Answer::json(StatusCode::OK, content);
+        let media_type = media_type(&name).unwrap_or("application/octet-stream");
+        answer.headers.push(("content-type", media_type.to_owned()));
+        answer
+    }))
 }

@@ -51,8 +51,12 @@ const MILESTONES: Collection = Collection {
         Field { shown: "", ..Field::new("state_event", Form::Word(&["close", "activate"])) },
     ],
     filters: &["state", "title"],
-    order: &["due_date", "title"],
     narrow: |call, rows| {
+        // What has no day comes last, and the newest first.
+        rows.sort_by_cached_key(|row| {
+            let due = row.text("due_date").to_owned();
+            (due.is_empty(), due, std::cmp::Reverse(row.id))
+        });
         let found = call.params.text("search")?.unwrap_or_default().to_lowercase();
         rows.retain(|row| {
             ["title", "description"]
@@ -137,7 +141,7 @@ const TOKENS: Collection = Collection {
     required: &["name", "scopes"],
     fields: &[
         Field::new("name", Form::Text),
-        Field::new("expires_at", Form::Day),
+        Field::new("expires_at", Form::Time),
         Field::new("username", Form::Text),
         Field::new(
             "scopes",
@@ -169,10 +173,10 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
         "id": row.id,
         "name": row.value("name"),
         "username": if username.is_empty() { &usual } else { username },
-        "expires_at": (!expires.is_empty()).then(|| format!("{expires}T00:00:00.000Z")),
+        "expires_at": row.value("expires_at"),
         "scopes": row.value("scopes"),
         "revoked": false,
-        "expired": !expires.is_empty() && expires <= call.today(),
+        "expired": !expires.is_empty() && expires <= call.now(),
     });
     if call.writes {
         // Nothing accepts it here, so it is not stored.

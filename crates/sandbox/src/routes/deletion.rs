@@ -15,7 +15,11 @@ pub(super) const ROUTES: &[Route] = &[
         call.check_unmodified(&changed)?;
         remove(call, &Deleted::project(call, &project))
     }),
-    delete("/groups/{id}", |call| remove(call, &Deleted::group(call, &call.group_as(OWNER)?))),
+    delete("/groups/{id}", |call| {
+        let group = call.group_as(OWNER)?;
+        call.check_unmodified(&group.created_at)?;
+        remove(call, &Deleted::group(call, &group))
+    }),
     post("/projects/{id}/restore", |call| {
         let project = call.project_as(OWNER)?;
         restore(call, &Deleted::project(call, &project))?;
@@ -57,7 +61,9 @@ impl<'a> Deleted<'a> {
             name: &project.name,
             path: &project.path,
             full_path: &project.full_path,
-            above: ids(&project.namespace.traversal).collect(),
+            above: ids(&project.namespace.traversal)
+                .filter(|_| project.namespace.is_group())
+                .collect(),
             marked: project.marked_for_deletion_on.is_some(),
             suffix: format!("-{word}-{}", project.id),
             at_once: call.is_from(15, 11),
@@ -114,7 +120,10 @@ impl<'a> Deleted<'a> {
 
 /// Deletes it, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
-    let waits = call.service.deletion_delay().is_some();
+    // From 16.0 to 18.0 only groups and their projects wait.
+    let is_personal = !it.is_group() && it.above.is_empty();
+    let waits_alone = call.is_from(18, 0) || !call.is_from(16, 0);
+    let waits = call.service.deletion_delay().is_some() && (waits_alone || !is_personal);
     let at_once = it.at_once && call.params.is_set("permanently_remove")?;
     if waits && at_once {
         check_permanent(call, it)?;

@@ -6,8 +6,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use md5::Md5;
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
@@ -135,24 +133,6 @@ fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     Ok(title)
 }
 
-/// The expiry of a key, as a day or a time.
-fn expiry(call: &Call<'_>) -> Result<Option<String>> {
-    const NAME: &str = "expires_at";
-    let text = call.params.text(NAME)?.filter(|text| !text.trim().is_empty());
-    let Some(text) = text else {
-        return Ok(None);
-    };
-    let time = match text.trim().parse::<Timestamp>() {
-        Ok(time) => time,
-        Err(_) => {
-            let day = call.params.date(NAME)?.flatten().ok_or_else(|| Failure::invalid(NAME))?;
-            let start = day.to_zoned(TimeZone::UTC).map_err(|_| Failure::invalid(NAME))?;
-            start.timestamp()
-        }
-    };
-    Ok(Some(clock::spell(time)))
-}
-
 /// The key in the path, if the project uses it.
 fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
     let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
@@ -213,7 +193,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     }
     let mut wrong = Complaints::default();
     let title = title(call, &mut wrong)?;
-    let expires_at = expiry(call)?;
+    let expires_at = call.params.time_or_day("expires_at")?.map(clock::spell);
     let is_past = expires_at.as_deref().is_some_and(|end| end < call.now());
     wrong.add_if(is_past, "deploy_key.key", "has expired");
     let Some((key, fingerprint)) = read(&sent) else {

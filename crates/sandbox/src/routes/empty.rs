@@ -11,10 +11,6 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/merge_trains", |call| nothing(call, call.project().map(drop))),
     get("/projects/{id}/pipelines", |call| nothing(call, call.project().map(drop))),
     get("/projects/{id}/wikis", |call| unpaged(call.project().map(drop))),
-    get("/projects/{id}/avatar", |call| {
-        call.project()?;
-        Err(Failure::not_found("Avatar"))
-    }),
     // For every user who sees it.
     get("/projects/{id}/boards", |call| nothing(call, call.project_as(0).map(drop))),
     get("/projects/{id}/jobs", |call| uncounted(call, call.project_as(0).map(drop))),

@@ -101,7 +101,9 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
         let group = Namespace::by_any(call.db, grant["group_id"].as_i64())?;
         let of_group = group.map(|group| call.level_in_group(&group)).transpose()?.unwrap_or(0);
         Ok(grant["user_id"] == user
-            || grant["access_level"].as_i64().is_some_and(|least| level >= least)
+            || grant["user_id"].is_null()
+                && grant["group_id"].is_null()
+                && grant["access_level"].as_i64().is_some_and(|least| level >= least)
             || of_group > 0)
     };
     for protection in protections {
@@ -241,7 +243,10 @@ const PROTECTED: Collection = Collection {
     required: &["name", LEVELS],
     fields: &[Field::new("name", Form::Text)],
     scope: |_, call| maintained(call),
-    order: &["name"],
+    narrow: |_, rows| {
+        rows.sort_by_cached_key(|row| row.text("name").to_owned());
+        Ok(())
+    },
     settle: settle_protected,
     json: |_, _, _, row| {
         let shown = |name: &str| (name.to_owned(), row.value(name));
@@ -391,7 +396,8 @@ fn grant(
     let id = if id == 0 { next_grant(call)? } else { id };
     let mut body = json!({
         "id": id,
-        "access_level": level,
+        // The service's table has a preset, which no request gives to a user or group.
+        "access_level": level.or((list == LEVELS).then_some(MAINTAINER)),
         "access_level_description": description,
         "user_id": user,
         "group_id": named,

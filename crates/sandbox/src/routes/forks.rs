@@ -186,10 +186,6 @@ fn unrelate(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Result<()> {
-    let mut attributes = project.attributes(call.db)?;
-    if upstream.is_none() {
-        attributes.insert("mr_default_target_self".to_owned(), Value::Bool(false));
-    }
     call.set("projects", project.id, "forked_from_id", upstream)?;
-    Ok(project.save_attributes(call.db, &attributes, call.now())?)
+    Ok(project.save_attributes(call.db, &project.attributes(call.db)?, call.now())?)
 }

@@ -290,6 +290,14 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
     if of.slug == "jira" && !with_token && text("username").is_empty() {
         return Err(refused("username", "can't be blank"));
     }
+    // A channel without a server follows the default one.
+    let is_channel = |one: &str| {
+        !text("default_irc_uri").is_empty()
+            || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
+    };
+    if of.slug == "irker" && !text("recipients").split_whitespace().any(is_channel) {
+        return Err(refused("recipients", "are all invalid"));
+    }
     // It becomes a masked variable.
     let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
     let password = text("password");

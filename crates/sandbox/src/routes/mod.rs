@@ -247,6 +247,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         protected_tags::ROUTES,
         integrations::ROUTES,
         pull_mirror::ROUTES,
+        remote_mirrors::ROUTES,
         repository::ROUTES,
         shares::ROUTES,
         system::ROUTES,
@@ -262,6 +263,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
 static OF_BOTH: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let tables = [
         access_requests::OF_BOTH,
+        avatars::OF_BOTH,
         badges::OF_BOTH,
         bots::OF_BOTH,
         custom_attributes::OF_BOTH,

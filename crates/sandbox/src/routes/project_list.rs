@@ -55,7 +55,8 @@ enum Accepted {
 #[derive(Default)]
 pub(crate) struct Query {
     takes: Accepted,
-    /// Lists of groups do not show the caller's permissions.
+    /// Lists of groups have fewer filters, only offset paging, and show neither the caller's
+    /// permissions nor statistics.
     in_group: bool,
     /// Whether callers without a token get the full form too.
     in_full: bool,
@@ -175,11 +176,14 @@ fn starred_by(call: &Call<'_>) -> Result<Answer> {
 
 fn of_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let mut query = Query::in_group();
-    let within = match call.params.is_set("include_subgroups")? {
+    let mut query = Query { in_full: call.release() >= OBSERVED, ..Query::in_group() };
+    let mut within = match call.params.is_set("include_subgroups")? {
         true => group.subtree(call.db)?,
         false => vec![group.id],
     };
+    if call.params.is_set("include_ancestor_groups")? {
+        within.extend(ids(&group.traversal));
+    }
     query.bind(":within", Value::from(within).to_string());
     if call.params.flag("with_shared")?.unwrap_or(true) {
         query
@@ -239,7 +243,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
 pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     narrow_to_visible(call, &mut query)?;
     narrow_by_filters(call, &mut query)?;
-    let keyset = call.params.text("pagination")?.as_deref() == Some("keyset");
+    let keyset = !query.in_group && call.params.text("pagination")?.as_deref() == Some("keyset");
     // The links of keyset pages contain the next page's beginning in these.
     if query.takes >= Accepted::OfUser || keyset {
         narrow_by_id(call, &mut query)?;
@@ -271,6 +275,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let order = match order_by.as_str() {
         // Among names that contain a text, the shortest is the most similar.
         "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
+        "similarity" if query.in_group => format!("p.name COLLATE NOCASE, p.id {direction}"),
         column @ ("name" | "path") => {
             format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}")
         }
@@ -300,7 +305,10 @@ fn order(call: &Call<'_>, query: &Query) -> Result<String> {
         "star_count" if query.in_group => call.is_from(16, 10),
         "star_count" => query.takes >= Accepted::OfUser && call.is_from(17, 4),
         "similarity" => query.has_all_filters(call),
-        _ => ANY_LIST.contains(&wanted.as_str()) || sizes && query.has_all_filters(call),
+        _ => {
+            let has_sizes = !query.in_group && query.has_all_filters(call);
+            ANY_LIST.contains(&wanted.as_str()) || sizes && has_sizes
+        }
     };
     refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
     Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
@@ -310,7 +318,8 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     let least = members::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
-    let membership = params.is_set("membership")? || least.is_some() || owned;
+    let is_member = params.is_set("membership")? && !query.in_group;
+    let membership = is_member || least.is_some() || owned;
     if query.takes == Accepted::OfUser && call.release() >= OBSERVED {
         // Only `min_access_level` counts, and only for users who are no administrators.
         return match &call.caller {
@@ -325,11 +334,13 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
         };
     }
     let Some(user) = &call.caller else {
-        // An unknown caller owns nothing.
-        query.and(if membership { "0" } else { PUBLIC });
+        // An unknown caller owns nothing. A group shows what is public, whatever the filter.
+        query.and(if membership && !query.in_group { "0" } else { PUBLIC });
         return Ok(());
     };
-    let similar = params.has("search") && params.text("order_by")?.as_deref() == Some("similarity");
+    let similar = !query.in_group
+        && params.has("search")
+        && params.text("order_by")?.as_deref() == Some("similarity");
     let membership = membership || similar;
     narrow_for_user(
         call,
@@ -394,7 +405,13 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     if params.is_set("with_merge_requests_enabled")? {
         query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
     }
-    if query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some() {
+    if query.in_group {
+        if params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate {
+            // No project has reports.
+            query.and("0");
+        }
+    } else if query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some()
+    {
         // No repository has contents.
         query.and("0");
     }
@@ -421,7 +438,7 @@ fn narrow_by_use(call: &Call<'_>, query: &mut Query) -> Result<()> {
                  (SELECT value FROM json_each(p.attributes, '$.topics')))",
         );
     }
-    if params.is_set("imported")? {
+    if params.is_set("imported")? && !query.in_group {
         let importer = call.caller.as_ref().map(|user| user.id);
         query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
     }
@@ -461,7 +478,7 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
         );
     }
     let updated = [time(call, "updated_after")?, time(call, "updated_before")?];
-    if call.is_from(15, 10) && updated.iter().any(Option::is_some) {
+    if call.is_from(15, 10) && !query.in_group && updated.iter().any(Option::is_some) {
         refuse_if(params.text("order_by")?.as_deref() != Some("updated_at"), || {
             Failure::bad_request("`updated_at` filter and `updated_at` sorting must be paired")
         })?;
@@ -489,6 +506,7 @@ fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Item
     }
     let mut wanted = Extras::of(call)?;
     wanted.permissions &= !query.in_group;
+    wanted.statistics &= !query.in_group;
     let mut items = Items::default();
     for project in projects {
         items.add(|text| match simple {

@@ -118,7 +118,7 @@ fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
 }
 
 /// Whether a text is a valid path of a project.
-fn is_plain(path: &str) -> bool {
+pub(super) fn is_plain(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !path.is_empty()
         && path.len() <= LONGEST

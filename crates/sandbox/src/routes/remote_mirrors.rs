@@ -38,6 +38,27 @@ pub(super) const MIRRORS: Collection = Collection {
     ..Collection::new("/projects/{id}/remote_mirrors")
 };
 
+pub(super) const ROUTES: &[Route] = &[
+    post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
+        refuse_if(!call.is_from(16, 11), Failure::no_route)?;
+        let mirror = MIRRORS.find(call, &project(call)?)?;
+        refuse_if(!mirror.is_set("enabled"), || Failure::refused(DISABLED))?;
+        Ok(Answer::no_content())
+    }),
+    get("/projects/{id}/remote_mirrors/{mirror_id}/public_key", |call| {
+        let mirror = MIRRORS.find(call, &project(call)?)?;
+        let has_key = mirror.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
+        refuse_if(!has_key, Failure::hidden)?;
+        Answer::ok(&json!({ "public_key": PUBLIC_KEY }))
+    }),
+];
+
+const DISABLED: &str =
+    "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
+/// Nothing is pushed, so all mirrors may have the same key.
+const PUBLIC_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// The user name that is no secret in a URL.
 const GIT: &str = "git";

@@ -13,6 +13,7 @@ use http::Method;
 use matchit::Router;
 use rusqlite::Connection;
 
+use super::super::clock;
 use super::super::store::record::Records;
 use super::environments::{changed, next_grant};
 use super::prelude::*;
@@ -158,6 +159,8 @@ pub enum Form {
     Flag,
     /// A day.
     Day,
+    /// A time, or the beginning of a day.
+    Time,
     /// A day; another text counts as null.
     LooseDay,
     /// One of some words.
@@ -246,6 +249,7 @@ impl Field {
             Form::Integer | Form::Named(_) => params.integer(name)?.into(),
             Form::Flag => params.flag(name)?.into(),
             Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
+            Form::Time => params.time_or_day(name)?.map(clock::spell).into(),
             Form::LooseDay => {
                 let day = params.date(name).unwrap_or_default().flatten();
                 day.map(|day| day.to_string()).into()
@@ -331,14 +335,12 @@ pub struct Collection {
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<Scope>,
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
-    /// The order of the list; entries without a value come last.
-    pub(super) order: &'static [&'static str],
     /// Entries of other places shown here, each with `inherited`.
     pub(super) inherited: fn(&Self, &Call<'_>, &Scope) -> Result<Vec<Record>>,
     /// Further work of a write: it completes a row with the fields of the call, before the row
     /// joins or replaces the stored ones.
     pub(super) settle: Settle,
-    /// Applies further filters of a list.
+    /// Applies further filters and the order of a list.
     pub(super) narrow: fn(&Call<'_>, &mut Vec<Record>) -> Result<()>,
     /// Refuses to remove a row that cannot be removed.
     pub(super) kept: fn(&Call<'_>, &Scope, &Record) -> Result<()>,
@@ -389,7 +391,6 @@ impl Collection {
             closed_by: &[],
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
-            order: &[],
             inherited: |_, _, _| Ok(Vec::new()),
             settle: |of, _, row, stored| of.check_unique(row, stored),
             narrow: |_, _| Ok(()),
@@ -574,11 +575,6 @@ impl Collection {
             all.extend(inherited);
             all.sort_by_key(|row| row.id);
         }
-        let place = |row: &Record| -> Vec<_> {
-            let texts = self.order.iter().map(|name| row.text(name));
-            texts.map(|text| (text.is_empty(), text.to_owned())).collect()
-        };
-        all.sort_by_cached_key(place);
         Ok(all)
     }
 

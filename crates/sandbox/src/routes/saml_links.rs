@@ -1,5 +1,6 @@
 //! Links from groups of an identity provider: their members become members of a group when they
-//! sign in. A service without SAML for groups answers 401 to everybody; here it is set up.
+//! sign in. A service without SAML for groups answers 401 to everybody; here it is set up, unless the seed
+//! says otherwise.
 
 use super::super::access::{LEVELS, MINIMAL, PLANNER};
 use super::member_roles::{self, ROLE};
@@ -17,7 +18,11 @@ pub(super) const LINKS: Collection = Collection {
         Field { since: Some(Release::new(18, 2)), ..Field::new("provider", Form::Text) },
     ],
     is_edited: false,
-    scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::unauthorized()),
+    scope: |_, call| {
+        let is_off = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
+        refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
+        Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
+    },
     settle: |_, call, row, stored| {
         let level = level(call, LEVEL, Release::new(18, 5))?;
         row.set(LEVEL, level);

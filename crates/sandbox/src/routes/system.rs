@@ -35,17 +35,21 @@ pub(super) const PAGES: &[Route] = &[
 fn version(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let release = call.release();
+    let is_free = call.tier() == Tier::Free;
+    let mut kas = json!({ "enabled": false, "externalUrl": null, "version": null });
+    set_if(&mut kas, call.is_from(17, 6), "externalK8sProxyUrl", Value::Null);
     Answer::ok(&json!({
-        "version": format!("{release}.0-{}", if call.tier() == super::super::Tier::Free { "ce" } else { "ee" }),
+        "version": format!("{release}.0-{}", if is_free { "ce" } else { "ee" }),
         "revision": "undrift",
-        "enterprise": call.tier() != super::super::Tier::Free,
+        "kas": kas,
+        "enterprise": !is_free,
     }))
 }
 
 fn license(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     match call.tier() {
-        super::super::Tier::Free => Answer::ok(&Value::Null),
+        Tier::Free => Answer::ok(&Value::Null),
         tier => Answer::ok(&json!({
             "id": 1, "plan": tier, "expired": false, "expires_at": null, "user_limit": 0, "active_users": 0, "overage": 0,
         })),

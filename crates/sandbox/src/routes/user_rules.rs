@@ -46,7 +46,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     }
     if is_reserved_at_the_top(username) {
         wrong.add("username", format!("{username} is a reserved name"));
-    } else if project_rules::check_path_alone(username).is_err() {
+    } else if !is_username(call, username) {
         USERNAMES.into_iter().for_each(|text| wrong.add("username", text));
     }
     let is_group = taken(
@@ -64,10 +64,19 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     wrong.settle()
 }
 
+/// Before 18.9 special characters may follow each other.
+fn is_username(call: &Call<'_>, name: &str) -> bool {
+    match call.release() < OBSERVED {
+        true => project_rules::is_plain(name),
+        false => project_rules::check_path_alone(name).is_ok(),
+    }
+}
+
 /// The fields that only requests have, and limits.
 fn check_sent(call: &Call<'_>, wrong: &mut Complaints) -> Result<()> {
     let params = &call.params;
-    if let Some(password) = params.text("password")? {
+    let resets = params.is_set("reset_password")?;
+    if let Some(password) = params.text("password")?.filter(|text| !resets || !text.is_empty()) {
         let least = instance::setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
         let is_short = (password.chars().count() as u64) < least;
         wrong.add_if(password.is_empty(), "password", BLANK);

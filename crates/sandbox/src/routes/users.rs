@@ -225,8 +225,9 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
         _ => "u.id",
     };
     let direction = if sort.as_deref() == Some("asc") { "ASC" } else { "DESC" };
-    // The results of a search are ordered by name.
-    let first = if search.is_empty() { "" } else { "u.name COLLATE NOCASE, " };
+    // The results of a search are ordered by name, unless the call has an order.
+    let is_ordered = search.is_empty() || order.is_some() || sort.is_some();
+    let first = if is_ordered { "" } else { "u.name COLLATE NOCASE, " };
     let rest = format!(
         "WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
              AND (?3 OR u.state NOT IN ('{BLOCKED}', '{BANNED}'))
@@ -406,6 +407,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         let text = "User cannot be removed while is the sole-owner of a group";
         return Err(Failure::conflict(text));
     }
+    call.check_unmodified(&user.created_at)?;
     call.run("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
 }

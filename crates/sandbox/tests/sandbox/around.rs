@@ -650,6 +650,18 @@ async fn avatars_are_served_at_their_urls() {
         );
         addresses.push(address);
     }
+    for (token, path, status) in [
+        ("gus", SHOP, 200),
+        ("", "/groups/acme", 200),
+        ("", SHOP, 404),
+        ("gus", "/projects/acme%2Fsite", 404),
+    ] {
+        let answer = world.get(token, &format!("{path}/avatar")).await;
+        assert_eq!(answer.status, status, "{}: {token} {path}", fact("avatar-served"));
+        if status == 200 {
+            assert_eq!(answer.body, json!(path), "{}: {path}", fact("avatar-served"));
+        }
+    }
     world.call(ROOT, "PUT", "/projects/acme%2Fshop", &json!({"avatar": ""})).await;
     for (address, there) in addresses.iter().zip([false, true, true]) {
         let status = client().get(address).send().await.expect("an answer").status();
@@ -963,4 +975,122 @@ async fn inherited_memberships_list_no_namespaces_later() {
         let owned = world.get("dan", "/namespaces?owned_only=true").await.body;
         assert_eq!(names(&owned, "full_path"), ["dan"], "{rule} {release}");
     }
+}
+
+/// What the suites of other clients rely on.
+#[tokio::test]
+async fn suites_of_other_clients_find_what_they_expect() {
+    let world = World::at("18.9").await;
+    let shop = "/projects/acme%2Fshop";
+    let at = |path: &str| kept(format!("{shop}/{path}"));
+    let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
+    let day = json!({"name": "a", "scopes": ["read_registry"], "expires_at": "2099-01-02"});
+    let time = json!({"name": "b", "scopes": ["read_registry"], "expires_at": "2099-01-02T10:00:00+02:00"});
+    let people = json!({"name": "prod", "deploy_access_levels": [{"user_id": dan}]});
+    let milestone = |title: &str| json!({ "title": title });
+    let user = |name: &str, password: &str| {
+        json!({"username": name, "name": name, "email": format!("{name}@x.example"),
+               "reset_password": true, "password": password})
+    };
+    world
+        .check(vec![
+            (
+                fact("version"),
+                "dan",
+                "GET",
+                "/metadata",
+                NO,
+                200,
+                json!({"kas": {"enabled": false}}),
+            ),
+            (fact("custom-attribute-blank"), "", "GET", at("custom_attributes"), NO, 403, NO),
+            (
+                fact("custom-attribute-blank"),
+                ROOT,
+                "DELETE",
+                at("custom_attributes/x"),
+                NO,
+                404,
+                json!({"message": "404 Not found"}),
+            ),
+            (
+                fact("deploy-tokens"),
+                "mia",
+                "POST",
+                at("deploy_tokens"),
+                day,
+                201,
+                json!({"expires_at": "2099-01-02T00:00:00.000Z"}),
+            ),
+            (
+                fact("deploy-tokens"),
+                "mia",
+                "POST",
+                at("deploy_tokens"),
+                time,
+                201,
+                json!({"expires_at": "2099-01-02T08:00:00.000Z"}),
+            ),
+            (
+                fact("protected-environments"),
+                "mia",
+                "POST",
+                at("protected_environments"),
+                people,
+                201,
+                json!({"deploy_access_levels": [{"user_id": dan, "access_level": 40}]}),
+            ),
+            (fact("milestones"), "mia", "POST", at("milestones"), milestone("a"), 201, NO),
+            (fact("milestones"), "mia", "POST", at("milestones"), milestone("b"), 201, NO),
+            (
+                fact("milestones"),
+                "mia",
+                "GET",
+                at("milestones"),
+                NO,
+                200,
+                json!([{"title": "b"}, {"title": "a"}]),
+            ),
+            (fact("user-rules"), ROOT, "POST", "/users", user("zoe", ""), 201, NO),
+            (fact("user-rules"), ROOT, "POST", "/users", user("a--b", ""), 400, NO),
+            (
+                fact("user-rules"),
+                ROOT,
+                "GET",
+                "/users?search=o&order_by=id&per_page=1",
+                NO,
+                200,
+                json!([{"username": "zoe"}]),
+            ),
+        ])
+        .await;
+    let old = World::at("18.8").await;
+    let body = user("a--b", "");
+    assert_eq!(old.call(ROOT, "POST", "/users", &body).await.status, 201, "{}", fact("user-rules"));
+    for path in ["/groups/acme", "/users/3"] {
+        let request = world.request(ROOT, "DELETE", path);
+        let request = request.header("if-unmodified-since", "Wed, 01 Jan 2020 00:00:00 GMT");
+        let status = request.send().await.expect("an answer").status();
+        assert_eq!(status, 412, "{}: {path}", fact("conditional-delete"));
+    }
+}
+
+#[tokio::test]
+async fn the_own_target_of_a_fork_survives_its_relation() {
+    let world = World::at("18.9").await;
+    let rule = fact("fork-self-target");
+    let fork =
+        world.call("mia", "POST", "/projects/acme%2Fsite/fork", &json!({"path": "copy"})).await;
+    let site = world.get(ROOT, "/projects/acme%2Fsite").await.body["id"].clone();
+    let one = kept(format!("/projects/{}", fork.body["id"]));
+    let relation = kept(format!("{one}/fork"));
+    let again = kept(format!("{relation}/{site}"));
+    world
+        .check(vec![
+            (rule, "mia", "PUT", one, json!({"mr_default_target_self": true}), 200, NO),
+            (rule, "mia", "DELETE", relation, NO, 204, NO),
+            (rule, "mia", "POST", again, NO, 201, NO),
+            (rule, "mia", "GET", one, NO, 200, json!({"mr_default_target_self": true})),
+        ])
+        .await;
 }

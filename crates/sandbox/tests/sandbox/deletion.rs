@@ -40,6 +40,18 @@ async fn deletion_waits_by_release_and_licence() {
 }
 
 #[tokio::test]
+async fn personal_projects_wait_only_from_18_0_on() {
+    for (release, status) in [("16.0", 404), ("17.11", 404), ("18.0", 200)] {
+        let world = World::at(release).await;
+        let own = world.call("mia", "POST", "/projects", &json!({"name": "own"})).await.body;
+        let path = format!("/projects/{}", own["id"]);
+        assert_eq!(world.call("mia", "DELETE", &path, &NO).await.status, 202, "{release}");
+        let left = world.get(ROOT, &path).await;
+        assert_eq!(left.status, status, "{}: {release}", fact("deletion-waits"));
+    }
+}
+
+#[tokio::test]
 async fn a_mark_renames_a_project() {
     let waits = || Profile { deletion_delay: Some(7), ..Profile::default() };
     for (release, word, archived) in [

@@ -193,6 +193,22 @@ async fn the_model_refuses_with_a_ruby_hash() {
                 400,
                 refused("password", "is invalid"),
             ),
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                kept(format!("{ALL}/irker")),
+                json!({"recipients": "#ops"}),
+                400,
+                refused("recipients", "are all invalid"),
+            ),
+            mia(
+                fact("integration-refused"),
+                "PUT",
+                kept(format!("{ALL}/irker")),
+                json!({"recipients": "#ops", "default_irc_uri": "irc://h.example/"}),
+                200,
+                NO,
+            ),
             mia(fact("integration-tracker"), "PUT", kept(format!("{ALL}/jira")), jira, 200, NO),
             mia(
                 fact("integration-tracker"),

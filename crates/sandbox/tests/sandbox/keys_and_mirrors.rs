@@ -437,3 +437,31 @@ async fn a_pull_mirror_is_started() {
     let free = at("18.9", Tier::Free).await;
     free.check(vec![by_mia(rule, "POST", pull, NO, 404, NO)]).await;
 }
+
+#[tokio::test]
+async fn a_mirror_is_pushed_on_demand_and_shows_its_key() {
+    let rule = fact("mirror-sync");
+    for (release, pushed, shown) in [("16.10", 404, 404), ("16.11", 204, 404), ("18.9", 204, 200)] {
+        let world = World::at(release).await;
+        let list = "/projects/acme%2Fshop/remote_mirrors";
+        for body in [
+            json!({"url": "ssh://git@h.example/a", "enabled": true, "auth_method": "ssh_public_key"}),
+            json!({"url": "https://h.example/b"}),
+        ] {
+            assert_eq!(world.call("mia", "POST", list, &body).await.status, 201, "{rule}");
+        }
+        let off = if pushed == 204 { 400 } else { 404 };
+        for (method, path, status) in [
+            ("POST", "1/sync", pushed),
+            ("POST", "2/sync", off),
+            ("POST", "3/sync", 404),
+            ("GET", "1/public_key", shown),
+            ("GET", "2/public_key", 404),
+        ] {
+            let got = world.call("mia", method, &format!("{list}/{path}"), &Value::Null).await;
+            assert_eq!(got.status, status, "{rule}: {release} {path} {}", got.body);
+        }
+        let got = world.call("dan", "POST", &format!("{list}/1/sync"), &Value::Null).await;
+        assert_eq!(got.status, if pushed == 204 { 401 } else { 404 }, "{rule}: {release}");
+    }
+}

@@ -298,3 +298,14 @@ async fn links_have_custom_roles() {
         assert_eq!(made.get("member_role_id").is_some(), saml_shows, "{rule} {release} {made}");
     }
 }
+
+#[tokio::test]
+async fn a_service_without_saml_refuses_its_links() {
+    let links = "/groups/acme/saml_group_links";
+    for (on, token, status) in [(true, "olive", 200), (true, "mia", 401), (false, "olive", 401)] {
+        let mut seed = usual_seed();
+        seed["saml"] = on.into();
+        let got = World::with(seed).await.get(token, links).await;
+        assert_eq!(got.status, status, "{}: {on} {token}", fact("saml-links"));
+    }
+}

@@ -388,3 +388,42 @@ async fn the_simple_form_has_exactly_the_fields_of_the_reference() {
         assert_eq!(keys, expected, "{}: {path}", fact("simple-form"));
     }
 }
+
+#[tokio::test]
+async fn the_projects_of_a_group_have_fewer_filters() {
+    let world = World::at("18.9").await;
+    let rule = fact("group-project-list");
+    let acme = world.group_id("acme").await;
+    let sub = json!({"name": "below", "path": "below", "parent_id": acme, "visibility": "public"});
+    let below = world.call("olive", "POST", "/groups", &sub).await.body["id"].clone();
+    for (path, visibility) in [("web", "public"), ("Api", "public")] {
+        let body = json!({"path": path, "namespace_id": below, "visibility": visibility});
+        assert_eq!(world.call("olive", "POST", "/projects", &body).await.status, 201, "{rule}");
+    }
+    for (token, query, expected) in [
+        ("olive", "pagination=keyset", vec!["Api", "web"]),
+        ("olive", "pagination=keyset&order_by=name&sort=desc", vec!["web", "Api"]),
+        ("olive", "order_by=similarity", vec!["Api", "web"]),
+        ("olive", "imported=true&with_programming_language=Ruby", vec!["Api", "web"]),
+        ("olive", "updated_after=2099-01-01T00:00:00Z", vec!["Api", "web"]),
+        ("olive", "with_security_reports=true", vec![]),
+        ("stranger", "membership=true", vec!["Api", "web"]),
+        ("stranger", "owned=true", vec![]),
+        ("", "owned=true", vec!["Api", "web"]),
+        ("", "min_access_level=30", vec!["Api", "web"]),
+        ("", "search=site&include_ancestor_groups=true", vec!["site"]),
+    ] {
+        let got = world.get(token, &format!("/groups/acme%2Fbelow/projects?{query}")).await;
+        let names: Vec<_> =
+            got.body.as_array().into_iter().flatten().map(|one| one["path"].as_str()).collect();
+        let expected: Vec<_> = expected.into_iter().map(Some).collect();
+        assert_eq!(names, expected, "{rule}: {token} {query}: {}", got.body);
+        assert!(!got.header("x-page").is_empty(), "{rule}: {query}");
+    }
+    let sizes = world.get("olive", "/groups/acme/projects?order_by=storage_size").await;
+    assert_eq!(sizes.status, 400, "{rule}: {}", sizes.body);
+    let shown = world.get("", "/groups/acme%2Fbelow/projects?statistics=true").await.body;
+    assert!(shown[0].get("merge_method").is_some(), "{rule}: {shown}");
+    let shown = world.get("olive", "/groups/acme%2Fbelow/projects?statistics=true").await.body;
+    assert!(shown[0].get("statistics").is_none(), "{rule}: {shown}");
+}
