@@ -16,7 +16,12 @@
 //! An edge leads to the nearest container above with such a step, which has its own edge to the
 //! next. So the number of edges does not grow with the depth.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod graph;
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+};
 
 use crate::{
     address::Address,
@@ -31,6 +36,7 @@ use crate::{
     text,
     value::Json,
 };
+use graph::Graph;
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
@@ -46,6 +52,10 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     people(steps, &granted);
     taken_along(steps);
     problems.extend(refuse_lower_levels(steps, &granted));
+    for step in &mut *steps {
+        let mut seen = HashSet::new();
+        step.after.retain(|edge| seen.insert(edge.address.clone()));
+    }
     problems.extend(circular(steps));
     problems
 }
@@ -188,54 +198,8 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
 /// Steps that wait for each other would never start, such as those of two projects that are created
 /// from each other.
 fn circular(steps: &[Step]) -> Vec<Problem> {
-    let positions: HashMap<_, _> =
-        steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
-    // As when they are carried out: an edge to a section stands for its earlier steps.
-    let earlier = |at: usize, edge: &Edge| -> Vec<usize> {
-        let path = &steps[at].address.path;
-        match positions.get(&edge.address) {
-            Some(one) => vec![*one],
-            None if edge.address.path != *path || edge.address.entry.is_some() => Vec::new(),
-            None => {
-                let before = (0..at).rev().take_while(|other| steps[*other].address.path == *path);
-                let section = edge.address.section;
-                before.filter(|other| steps[*other].address.section == section).collect()
-            }
-        }
-    };
-    let mut open: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let mut later: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (at, step) in steps.iter().enumerate() {
-        let before: BTreeSet<_> = step.after.iter().flat_map(|edge| earlier(at, edge)).collect();
-        before.iter().for_each(|other| later.entry(*other).or_default().push(at));
-        open.insert(at, before);
-    }
-    let mut ready: Vec<_> =
-        open.iter().filter(|(_, before)| before.is_empty()).map(|(at, _)| *at).collect();
-    while let Some(done) = ready.pop() {
-        open.remove(&done);
-        for at in later.remove(&done).unwrap_or_default() {
-            let before = open.get_mut(&at);
-            if before.is_some_and(|before| before.remove(&done) && before.is_empty()) {
-                ready.push(at);
-            }
-        }
-    }
-    // What is left is in a circle, or after one.
-    let next_in_circle = |at: usize| {
-        open[&at].iter().copied().find(|next| {
-            let (mut seen, mut reached) = (BTreeSet::new(), vec![*next]);
-            while let Some(other) = reached.pop() {
-                if other == at {
-                    return true;
-                }
-                reached.extend(open[&other].iter().filter(|before| seen.insert(**before)));
-            }
-            false
-        })
-    };
-    let circular = open.keys().filter_map(|at| Some((&steps[*at], &steps[next_in_circle(*at)?])));
-    circular.map(|(step, next)| waits_for_itself(step, next)).collect()
+    let circles = Graph::of(steps).circles().into_iter();
+    circles.map(|(at, other)| waits_for_itself(&steps[at], &steps[other])).collect()
 }
 
 fn waits_for_itself(step: &Step, next: &Step) -> Problem {
@@ -331,10 +295,7 @@ fn visible(steps: &mut [Step]) {
     edges.sort_unstable();
     for (later, earlier, reason) in edges {
         let address = steps[earlier].address.clone();
-        let after = &mut steps[later].after;
-        if !after.iter().any(|edge| edge.address == address) {
-            after.push(Edge { address, reason });
-        }
+        steps[later].after.push(Edge { address, reason });
     }
 }
 
@@ -363,7 +324,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             steps.iter().enumerate().filter(|(_, step)| decision(step, &row.by).is_some());
         let deciding: HashMap<_, _> =
             deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
-        let mut edges = Vec::new();
+        let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
         for (at, step) in steps.iter().enumerate().filter(|_| !deciding.is_empty()) {
             // A level counts only for what is directly in its group.
             let reach = if row.over.section == "create" { 1 } else { usize::MAX };
@@ -392,7 +353,8 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             let needs_other = if is_its_creation {
                 follows(step) && group.changes.len() > 1
             } else {
-                depends_on(steps, at, &group.address)
+                let graph = graph.get_or_init(|| Graph::of(steps));
+                followers.entry(first).or_insert_with(|| graph.followers(first)).contains(&at)
             };
             if group.address.section.is_none() || needs_other {
                 problems.push(forbidden(row, step, group, change));
@@ -404,33 +366,10 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             let after = steps[later].address.clone();
             steps[earlier].after.retain(|edge| edge.address != after);
             let address = steps[earlier].address.clone();
-            if !steps[later].after.iter().any(|edge| edge.address == address) {
-                steps[later].after.push(Edge { address, reason });
-            }
+            steps[later].after.push(Edge { address, reason });
         }
     }
     problems
-}
-
-/// Whether the step at `from` comes after the one at `address`, by edges of any number of steps.
-fn depends_on(steps: &[Step], from: usize, address: &Address) -> bool {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
-    while let Some(at) = open.pop() {
-        for edge in &steps[at].after {
-            if edge.address == *address {
-                return true;
-            }
-            let is_it = |step: &Step| {
-                let Address { path, section, entry } = &edge.address;
-                step.address.path == *path
-                    && step.address.section == *section
-                    && (entry.is_none() || step.address.entry == *entry)
-            };
-            let earlier = steps.iter().enumerate().filter(|(_, step)| is_it(step));
-            open.extend(earlier.map(|(at, _)| at).filter(|at| seen.insert(*at)));
-        }
-    }
-    false
 }
 
 /// Whether `step` changes or creates what `row` is about.
