@@ -273,9 +273,13 @@ async fn sort(
         let (found, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
         estate.add(container.scope, &container.path, live, names);
-        sorted.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
+        let before = sorted.additions.len();
         sorted.additions.extend(absorb::lacking(seen, is_new(container)));
         sorted.additions.extend(found);
+        // What is no secret here may be one elsewhere.
+        let is_edited = sorted.additions.len() > before || !changes.is_empty();
+        let words = seen.words.filter(|_| is_edited).into_iter();
+        sorted.plain.extend(words.flat_map(Excerpt::texts));
         sorted.changes.extend(changes);
         // The estate reports sections that were not read.
         let refused = refused.into_iter().filter(|it| !it.is_unread && is_meant(&it.address));
