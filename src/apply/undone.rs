@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{Applied, Apply, Mismatch, MismatchReason, Outcome, plan};
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     cause::Cause,
     desired::{Container, Unlisted},
     diff::{Action, Step},
@@ -133,8 +133,7 @@ fn deciding<'s>(steps: impl Iterator<Item = &'s Step>) -> Deciding<'s> {
 /// first such step.
 fn touched<'s>(container: &Container, deciding: &Deciding<'s>) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
-    let above = path.rmatch_indices('/').map(|(at, _)| &path[..at]);
-    let paths = std::iter::once(&*path).chain(above);
+    let paths = std::iter::once(&*path).chain(groups_above(&path));
     let found: Vec<_> = paths.filter_map(|at| Some((at != path, deciding.get(at)?))).collect();
     let mut touched = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !found.is_empty()) {

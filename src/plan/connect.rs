@@ -20,11 +20,11 @@ mod graph;
 
 use std::{
     cell::OnceCell,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
 };
 
 use crate::{
-    address::Address,
+    address::{Address, group_of, groups_above},
     diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
@@ -60,11 +60,11 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
-/// The paths of the groups above `path`, nearest first, in lower case.
-fn groups_above(path: &str) -> impl Iterator<Item = String> {
+/// What `by_path`, with paths in lower case, has for the groups above `path`, nearest first.
+fn above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<Item = &'m T> {
     let path = path.to_lowercase();
-    let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
-    ends.into_iter().rev().map(move |end| path[..end].to_owned())
+    let found: Vec<_> = groups_above(&path).filter_map(|group| by_path.get(group)).collect();
+    found.into_iter()
 }
 
 /// A step that names a group or project of the run comes after its creation.
@@ -99,8 +99,7 @@ fn handed_down(steps: &mut [Step]) {
     }
     let reason = "a new group or project starts with the settings of the group above";
     for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
-        let earlier =
-            groups_above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();
+        let earlier = above(&by_group, &step.address.path).flatten();
         step.after.extend(earlier.cloned().map(|address| Edge { address, reason }));
     }
 }
@@ -157,7 +156,7 @@ fn moved(steps: &mut [Step]) {
     }
     let reason = Capability::InPlace.reason(Scope::Group);
     for step in steps.iter_mut().filter(|_| !groups.is_empty()) {
-        let nearest = groups_above(&step.address.path).find_map(|group| groups.get(&group));
+        let nearest = above(&groups, &step.address.path).next();
         if let Some(address) = nearest.filter(|_| !super::order::narrows(step)) {
             step.after.push(Edge { address: address.clone(), reason });
         }
@@ -242,9 +241,8 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         .collect();
     let mut problems = Vec::new();
     for step in steps.iter().filter(|_| !groups.is_empty()) {
-        let nearest = || groups_above(&step.address.path).find_map(|group| groups.get(&group));
         if let Some(own) = seen(step)
-            && let Some((group, most)) = nearest()
+            && let Some((group, most)) = above(&groups, &step.address.path).next()
             && own > *most
         {
             problems.push(more_visible_than(step, own, group, *most));
@@ -283,12 +281,12 @@ fn visible(steps: &mut [Step]) {
     }
     let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
     for (path, at) in &widened {
-        if let Some(group) = groups_above(path).find_map(|group| widened.get(&group)) {
+        if let Some(group) = above(&widened, path).next() {
             edges.push((*at, *group, "nothing is more visible than the group that it is in"));
         }
     }
     for (path, at) in &narrowed {
-        if let Some(group) = groups_above(path).find_map(|group| narrowed.get(&group)) {
+        if let Some(group) = above(&narrowed, path).next() {
             edges.push((*group, *at, "what is in a group is never more visible than it"));
         }
     }
@@ -327,9 +325,12 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
         let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
         for (at, step) in steps.iter().enumerate().filter(|_| !deciding.is_empty()) {
             // A level counts only for what is directly in its group.
-            let reach = if row.over.section == "create" { 1 } else { usize::MAX };
-            let mut above = groups_above(&step.address.path).take(reach);
-            let nearest = above.find_map(|path| deciding.get(&path));
+            let own_group = group_of(&step.address.path);
+            let reaches = |at: &&usize| {
+                row.over.section != "create"
+                    || own_group.is_some_and(|own| own.len() == steps[**at].address.path.len())
+            };
+            let nearest = above(&deciding, &step.address.path).find(reaches);
             let Some((group, first)) = nearest.map(|first| (&steps[*first], *first)) else {
                 continue;
             };
@@ -404,7 +405,7 @@ struct Grant {
 }
 
 /// The grants to each user, by the path of their container in lower case.
-type Grants = HashMap<u64, BTreeMap<String, Grant>>;
+type Grants = HashMap<u64, HashMap<String, Grant>>;
 
 fn granted(steps: &[Step]) -> Grants {
     let mut grants = Grants::new();
@@ -432,7 +433,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
         });
         let path = &step.address.path;
         let edges: Vec<_> = named
-            .flat_map(|grants| groups_above(path).filter_map(|group| grants.get(&group)))
+            .flat_map(|grants| above(grants, path))
             .filter(|grant| grant.before == 0)
             .map(|grant| Edge { address: grant.address.clone(), reason })
             .collect();
@@ -450,15 +451,16 @@ fn taken_along(steps: &mut [Step]) {
             _ => None,
         })
     };
-    let removed = steps.iter().filter(|step| step.scope == Scope::Group);
-    let removed: HashMap<_, _> = removed
-        .filter_map(|step| {
-            Some(((access(step, true)?, step.address.path.to_lowercase()), step.address.clone()))
-        })
-        .collect();
+    let mut removed: HashMap<_, HashMap<_, _>> = HashMap::new();
+    for step in steps.iter().filter(|step| step.scope == Scope::Group) {
+        if let Some(user) = access(step, true) {
+            let of_user = removed.entry(user).or_default();
+            of_user.insert(step.address.path.to_lowercase(), step.address.clone());
+        }
+    }
     for step in steps.iter_mut().filter(|_| !removed.is_empty()) {
         let Some(user) = access(step, false) else { continue };
-        let nearest = groups_above(&step.address.path).find_map(|path| removed.get(&(user, path)));
+        let nearest = removed.get(&user).and_then(|of| above(of, &step.address.path).next());
         let reason = "the service removes members of a group from what is below it too";
         step.after.extend(nearest.map(|address| Edge { address: address.clone(), reason }));
     }
@@ -473,9 +475,7 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
                 continue;
             };
             let Some(grants) = grants.get(user) else { continue };
-            let higher = groups_above(&step.address.path)
-                .filter_map(|group| grants.get(&group))
-                .find(|grant| grant.after > *after);
+            let higher = above(grants, &step.address.path).find(|grant| grant.after > *after);
             if let Some(grant) = higher {
                 problems.push(below_granted(step, *after, grant));
             }

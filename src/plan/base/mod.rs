@@ -20,7 +20,7 @@ pub use rest::{Rest, left};
 
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     desired::{Container, DeclaredSection, Moves, meaning},
     diff::{Label, Problem, Refusal, Step},
     kind::forms,
@@ -156,8 +156,7 @@ impl Base {
         let mut around_changes = BTreeSet::new();
         for changed in here.iter().filter(|own| differs(&all, own)) {
             let path = changed.path.to_lowercase();
-            let above = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
-            around_changes.extend(above);
+            around_changes.extend(groups_above(&path).map(str::to_owned));
         }
         Self::Known(Revision { all, around_changes })
     }
