@@ -46,6 +46,16 @@ impl Address {
     }
 }
 
+/// The paths of the groups above `path`, nearest first.
+pub fn groups_above(path: &str) -> impl Iterator<Item = &str> {
+    path.rmatch_indices('/').map(|(at, _)| &path[..at])
+}
+
+/// The path of the group that `path` is directly in.
+pub fn group_of(path: &str) -> Option<&str> {
+    groups_above(path).next()
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;

@@ -57,7 +57,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(address: &Address, why: impl Into<String>) -> Self {
+    /// Why the object at `address` cannot be absorbed.
+    pub fn new(address: &Address, why: impl Into<String>) -> Self {
         Self { address: address.clone(), why: why.into(), origin: None, is_unread: false }
     }
 }

@@ -3,19 +3,20 @@
 //!
 //! Only what a constraint connects to such a step is read again.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::{StreamExt as _, stream};
 
 use super::{Applied, Apply, Mismatch, MismatchReason, Outcome, plan};
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     cause::Cause,
-    desired::{Container, DeclaredSection, Unlisted},
+    desired::{Container, Unlisted},
     diff::{Action, Step},
     kind::{Created, Place, Removal},
     kinds::{constraints, settings},
-    plan::{Approved, Settings, takes_access},
+    plan::{Approved, Grantee, Settings, loses_access, named},
+    steps,
 };
 
 impl Apply<'_> {
@@ -28,10 +29,7 @@ impl Apply<'_> {
     ) -> Vec<Mismatch> {
         let done = applied.steps.iter().filter(|step| step.outcome == Outcome::Done);
         let done: HashSet<_> = done.map(|step| &step.address).collect();
-        let mut deciding: BTreeMap<String, Vec<&Step>> = BTreeMap::new();
-        for step in plan.steps().filter(|step| done.contains(&step.address)) {
-            deciding.entry(step.address.path.to_lowercase()).or_default().push(step);
-        }
+        let deciding = deciding(plan.steps().filter(|step| done.contains(&step.address)));
         let settings = Settings { created, resend: Vec::new(), ..self.settings.clone() };
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers(&container.path) && !container.is_watched;
@@ -94,26 +92,70 @@ impl Apply<'_> {
     }
 }
 
+/// What a step may undo in its container and below it.
+#[derive(PartialEq, Eq, Hash)]
+enum Undoes<'s> {
+    /// What the service put into a new container.
+    New,
+    /// What rules grant to someone whose access ends.
+    Grants(Grantee),
+    /// Fields below a group about which this field of a section decides.
+    Decided(&'s str, &'s str),
+    /// Entries below a group: the service also removes a member of a group from what is below it.
+    Entry(&'s str, &'s str),
+}
+
+/// The first step that may undo each of these, by the path of its container in lower case.
+type Deciding<'s> = HashMap<String, HashMap<Undoes<'s>, &'s Step>>;
+
+fn deciding<'s>(steps: impl Iterator<Item = &'s Step>) -> Deciding<'s> {
+    let mut deciding = Deciding::new();
+    for step in steps {
+        let of = deciding.entry(step.address.path.to_lowercase()).or_default();
+        let section = step.address.section.unwrap_or(settings::KIND.section);
+        let mut undoes = vec![];
+        if is_creation(step) {
+            undoes.push(Undoes::New);
+        } else {
+            undoes.extend(step.changes.iter().map(|c| Undoes::Decided(section, &c.field)));
+        }
+        let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
+        undoes.extend(removed.map(|entry| Undoes::Entry(section, entry)));
+        undoes.extend(loses_access(step).map(Undoes::Grants));
+        for undone in undoes {
+            of.entry(undone).or_insert(step);
+        }
+    }
+    deciding
+}
+
 /// The sections of `container` that a step of it, or of a group above, may have undone, each with the
 /// first such step.
-fn touched<'s>(
-    container: &Container,
-    deciding: &BTreeMap<String, Vec<&'s Step>>,
-) -> BTreeMap<&'static str, &'s Step> {
+fn touched<'s>(container: &Container, deciding: &Deciding<'s>) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
-    let above = path.rmatch_indices('/').map(|(at, _)| &path[..at]);
-    let steps = std::iter::once(&*path).chain(above).filter_map(|path| deciding.get(path));
+    let paths = std::iter::once(&*path).chain(groups_above(&path));
+    let found: Vec<_> = paths.filter_map(|at| Some((at != path, deciding.get(at)?))).collect();
     let mut touched = BTreeMap::new();
-    for step in steps.flatten() {
-        let is_above = step.address.path != container.path;
-        for section in container.sections.iter().filter(|_| !is_above || !is_creation(step)) {
-            if (is_above && (decides(step, section) || takes_along(step, section)))
-                || takes_access(step, section)
-                || (is_creation(step) && section.unlisted.value == Unlisted::Delete)
-            {
-                touched.entry(section.of.section).or_insert(*step);
-            }
-        }
+    for section in container.sections.iter().filter(|_| !found.is_empty()) {
+        let of = section.of.section;
+        let new = (section.unlisted.value == Unlisted::Delete).then_some(Undoes::New);
+        let own: Vec<_> =
+            new.into_iter().chain(named(section).map(|it| Undoes::Grants(it.0))).collect();
+        let declares = |name: &String| section.names().any(|declared| declared == name);
+        let rows = constraints::all().filter(|row| {
+            *row.over.section == *of && row.over.field.as_ref().is_some_and(declares)
+        });
+        let decided = rows.map(|row| Undoes::Decided(&row.by.section, &row.by.field));
+        let is_access = section.of.removal == Removal::Access;
+        let entries = section.entries.iter().filter(|_| is_access);
+        let entries = entries.map(|entry| Undoes::Entry(of, &entry.key));
+        let below: Vec<_> = decided.chain(entries).collect();
+        let step = found.iter().find_map(|(is_above, by)| {
+            let below = below.iter().filter(|_| *is_above);
+            let own = own.iter().filter(|undone| !is_above || **undone != Undoes::New);
+            below.chain(own).inspect(|_| steps::step()).find_map(|undone| by.get(undone))
+        });
+        touched.extend(step.map(|step| (of, *step)));
     }
     touched
 }
@@ -123,23 +165,39 @@ fn is_creation(step: &Step) -> bool {
     step.address.section.is_none() && step.action == Action::Create
 }
 
-/// Whether `step` removes a member of a group whom `section` declares: the service also removes
-/// members below it.
-fn takes_along(step: &Step, section: &DeclaredSection) -> bool {
-    step.action == Action::Delete
-        && step.address.section == Some(section.of.section)
-        && section.of.removal == Removal::Access
-        && section.entries.iter().any(|entry| step.address.entry.as_ref() == Some(&entry.key))
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-/// Whether `step` changes a setting that decides about a declared field of `section`.
-fn decides(step: &Step, section: &DeclaredSection) -> bool {
-    let of = step.address.section.unwrap_or(settings::KIND.section);
-    constraints::all().any(|row| {
-        let declares = |name: &String| section.names().any(|declared| declared == name);
-        *row.over.section == *section.of.section
-            && row.over.field.as_ref().is_some_and(declares)
-            && *row.by.section == *of
-            && step.changes.iter().any(|change| *change.field == *row.by.field)
-    })
+    use super::*;
+    use crate::{
+        desired::testing::{origin, shop},
+        field::Scope,
+        kind::Effect,
+        steps::grow_in_proportion,
+    };
+
+    #[test]
+    fn what_many_removals_undo_is_looked_up() {
+        grow_in_proportion("members and rules below removals", |n| {
+            let removal = |at: usize, path: &str| {
+                let entry = format!("gone{at}");
+                let address = Address::container(path.into()).section("members").entry(entry);
+                let gone = Effect::Access { user: None, before: 30, after: 0, ends: false };
+                let (action, sends) = (Action::Delete, Vec::new());
+                let step = Step::new(Scope::Group, address, action, origin(1), Vec::new(), sends);
+                Step { effects: vec![gone], ..step }
+            };
+            let above = (0..n).map(|at| removal(at, "acme"));
+            let steps: Vec<_> = above.chain((0..n).map(|at| removal(at, "acme/shop"))).collect();
+            let members: Vec<_> = (0..n)
+                .map(|at| json!({"username": format!("m{at}"), "access_level": 30}))
+                .collect();
+            let users: Vec<_> = (0..n).map(|at| json!({"user": format!("m{at}")})).collect();
+            let rule = json!({"name": "main", "allowed_to_push": users});
+            let sections = json!({"members": members, "protected_branches": [rule]});
+            let container = shop(&sections, Unlisted::Ignore);
+            assert!(touched(&container, &deciding(steps.iter())).is_empty());
+        });
+    }
 }

@@ -68,6 +68,8 @@ pub(super) struct Args {
 /// The result of reading and planning.
 #[derive(Default)]
 struct Found {
+    /// Whether nothing is selected.
+    is_empty: bool,
     goals: Vec<Goal>,
     refused: Vec<Refusal>,
     /// The selected entries that no manifest lists and that are not taken.
@@ -106,8 +108,12 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
     cx.output.tell_each(&named, "group or project", |_| (), [&line, &|(path, _)| path.clone()]);
     if found.goals.is_empty() {
-        let rest = if named.is_empty() { "the selection" } else { "the rest" };
-        cx.output.tell(&format!("nothing to absorb: {rest} matches its manifest\n"));
+        let why = match (found.is_empty, named.is_empty()) {
+            (true, _) => "`--exclude` excludes everything that is selected",
+            (_, true) => "the selection matches its manifest",
+            (_, false) => "the rest matches its manifest",
+        };
+        cx.output.tell(&format!("nothing to absorb: {why}\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
@@ -173,7 +179,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
     let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
-    let mut found = Found::default();
+    let mut found = Found { is_empty: containers.is_empty(), ..Found::default() };
     let each = |seen: &Compared<'_>| {
         let (goals, refused) = absorb::drift(seen, &selection);
         let (path, own) = (&seen.container.path, seen.container.address());
@@ -190,7 +196,9 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         let unlisted = seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
         found.unlisted.extend(unlisted.cloned());
-        found.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
+        // What is no secret here may be one elsewhere.
+        let words = seen.words.filter(|_| !goals.is_empty());
+        found.plain.extend(words.into_iter().flat_map(Excerpt::texts));
         found.addresses.extend(absorb::addresses(seen));
         found.goals.extend(goals);
         found.refused.extend(refused);

@@ -42,7 +42,9 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let used = Use { drift: Drift::Show, only_changed: args.changed };
+    // `apply` writes all of a saved plan, so drift in it counts.
+    let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
+    let used = Use { drift, only_changed: args.changed };
     let base = args.base.named_or_of_job(&cx.env);
     if args.changed && base.is_none() {
         return Err(Failure::usage("`--changed` needs a base to compare with")
@@ -63,7 +65,9 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         if let Some(target) = target {
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;
         }
-        Ok(session.report(&plan, (Sort::Plan, Title::Plan), exit(&args, &plan), reports, cx))
+        let is_written = args.output.is_some() && plan.base.is_some();
+        let title = if is_written { Title::Approval } else { Title::Plan };
+        Ok(session.report(&plan, (Sort::Plan, title), exit(&args, &plan), reports, cx))
     });
     session.close().await;
     planned
@@ -72,8 +76,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
 fn exit(args: &Args, plan: &Plan) -> Exit {
     // With a base, earlier differences are not the branch's.
     let differs = match plan.base {
-        Some(_) => plan.own().next().is_some(),
-        None => plan.differs(Strictness::Declared),
+        Some(_) if args.output.is_none() => plan.own().next().is_some(),
+        _ => plan.differs(Strictness::Declared),
     };
     Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)])
 }

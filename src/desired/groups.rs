@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::Container;
 use crate::{
+    address::groups_above,
     field::Scope,
     kinds::constraints::{self, Setting},
     value::Json,
@@ -36,10 +37,10 @@ impl Groups {
     /// The nearest group above `path` that declares `setting`, with the value if it is plain.
     pub fn above(&self, path: &str, setting: &Setting) -> Option<(String, Option<&Json>)> {
         let path = path.to_lowercase();
-        path.rmatch_indices('/').find_map(|(at, _)| {
-            let declared = self.0.get(&path[..at])?;
+        groups_above(&path).find_map(|group| {
+            let declared = self.0.get(group)?;
             let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
-            Some((path[..at].to_owned(), value.as_ref()))
+            Some((group.to_owned(), value.as_ref()))
         })
     }
 }

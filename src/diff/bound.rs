@@ -2,6 +2,7 @@
 
 use super::{Context, Findings};
 use crate::{
+    address::group_of,
     field::Scope,
     kind::{Id, Namespace, NamespaceOwner, Section},
     kinds::{
@@ -107,7 +108,7 @@ fn above(
         findings.ask(Question::GroupAbove);
         return None;
     };
-    let path = context.target.path.rsplit_once('/').map_or("", |(group, _)| group);
+    let path = group_of(&context.target.path).unwrap_or_default();
     Some((path.to_owned(), group.get(&row.by.field)?.clone()))
 }
 

@@ -16,7 +16,7 @@ use super::{
     document::{Document, Entry, Part},
 };
 use crate::{
-    address::is_literal,
+    address::{group_of, is_literal},
     field::Scope,
     kind::{Section, Shape},
     kinds::preset,
@@ -159,7 +159,7 @@ fn share_empty(defaults: &mut Defaults, documents: &mut [Document]) {
 
 /// The groups with members of `scope`, outer ones first.
 fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
-    let parent = |path: &str| path.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
+    let parent = |path: &str| group_of(path).unwrap_or_default().to_owned();
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
         let path = match document.scope {

@@ -1,7 +1,7 @@
 //! The file of a group or project: one file per group with its projects, beside a folder for its
 //! subgroups.
 
-use crate::field::Scope;
+use crate::{address::group_of, field::Scope};
 
 /// Names of files at the root that are not manifests.
 const RESERVED: [&str; 2] = ["undrift", "sandbox"];
@@ -15,7 +15,7 @@ const LONGEST: usize = 200;
 pub fn stem(scope: Scope, path: &str) -> String {
     let group = match scope {
         Scope::Group => path,
-        Scope::Project => path.rsplit_once('/').map_or(path, |(group, _)| group),
+        Scope::Project => group_of(path).unwrap_or(path),
     };
     let name = |(at, segment): (usize, &str)| file_name(segment, at == 0);
     group.split('/').enumerate().map(name).collect::<Vec<_>>().join("/")

@@ -43,7 +43,8 @@ impl Section {
             if written {
                 expressions(spec, value, &mut |within, text, message, severity| {
                     let negative = field.replace("_regex", "_negative_regex");
-                    let help = if is_delimited(within.unwrap_or(field), text) {
+                    let is_delimited = is_delimited(within.unwrap_or(field), text);
+                    let help = if is_delimited && severity == Severity::Warning {
                         "take the slashes away: they are part of the expression; `(?i)` at its start ignores case"
                             .to_owned()
                     } else if text.starts_with('*') || text.contains("|*") {
@@ -331,14 +332,13 @@ fn expressions(
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the
 /// same: a fault that RE2 may accept is a warning.
 fn fault(name: &str, text: &str) -> Option<(String, Severity)> {
-    if is_delimited(name, text) {
-        return Some((
-            format!("`{name}` has a `/` at both ends, which must match, too"),
-            Severity::Warning,
-        ));
+    let error = Parser::new().parse(text).err();
+    let is_certain = error.as_ref().is_some_and(|error| is_certain(error) && !text.contains("\\Q"));
+    if !is_certain && is_delimited(name, text) {
+        let message = format!("`{name}` has a `/` at both ends, which must match, too");
+        return Some((message, Severity::Warning));
     }
-    let error = Parser::new().parse(text).err()?;
-    let is_certain = is_certain(&error) && !text.contains("\\Q");
+    let error = error?;
     let severity = if is_certain { Severity::Error } else { Severity::Warning };
     let message = format!("`{name}` is not a valid regular expression: {}", error.kind());
     Some(match error.span().start.column {
@@ -433,6 +433,20 @@ mod tests {
         assert!(!is_delimited("file_name_regex", "/secrets/"));
         assert!(is_delimited("file_name_regex", "/^secrets/"));
         assert!(is_delimited("commit_message_regex", "/SHOP/") && !is_delimited("", "/a/b"));
+    }
+
+    /// The service refuses such an expression, whatever its slashes mean.
+    #[test]
+    fn a_broken_expression_between_slashes_is_an_error() {
+        for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
+            let (message, found) = fault("file_name_regex", text).unwrap();
+            assert_eq!(found, severity, "{message}");
+            assert_eq!(
+                message.contains("unclosed group"),
+                severity == Severity::Error,
+                "{message}"
+            );
+        }
     }
 
     #[test]

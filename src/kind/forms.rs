@@ -56,6 +56,21 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
     names
 }
 
+/// The entries of another section that the rows in `declared` name.
+pub fn entries_named_by(section: Section, declared: &Fields, other: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for spec in section.table().specs().iter().filter(|spec| spec.has_rows()) {
+        let rows = declared.get(&spec.name).and_then(Value::plain).and_then(Json::as_array);
+        for (part, _) in
+            spec.parts.iter().filter(|(_, part)| part.names_entries.as_deref() == Some(other))
+        {
+            let named = rows.into_iter().flatten().filter_map(|row| row.get(part)?.as_str());
+            names.extend(named.map(str::to_owned));
+        }
+    }
+    names
+}
+
 /// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
 /// [`shown`] needs their names.
 pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {

@@ -2,6 +2,7 @@
 //! (reference 2, 4.3 and 4.4) or a repository on another host (reference 1, 4.2).
 
 use crate::{
+    address::group_of,
     kind::{Id, Namespace},
     operation::Place,
 };
@@ -73,7 +74,7 @@ fn import(
     op: Op<Write>,
     declared: &Fields,
 ) -> Result<Vec<Call>, Unable> {
-    let parent = job.target.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let parent = group_of(&job.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
         Id::OfStep(group) => op.request().after(group),

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{Observer, ends_everything, keys};
 use crate::{
+    address::group_of,
     api::ApiError,
     desired::Container,
     field::Scope,
@@ -406,7 +407,7 @@ impl Observer {
     /// A container that was not found at `at` is missing only if the caller sees the namespace.
     async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence, ApiError> {
         let target = Target::new(container.scope, container.path.clone());
-        let Some((parent, _)) = at.rsplit_once('/') else {
+        let Some(parent) = group_of(at) else {
             return Ok(Presence::Missing(target));
         };
         let namespace = self.namespace_at_live(parent).await?;

@@ -18,6 +18,7 @@ use super::{
     lookups, or_cause,
 };
 use crate::{
+    address::group_of,
     api::ApiError,
     cause::Cause,
     desired::{Container, DeclaredSection, Move, State, renamed},
@@ -171,7 +172,7 @@ impl Observer {
         let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
         let mut paths = std::iter::once(&container.path).chain(former);
         paths.any(|path| {
-            let was_above = parent(path).is_some_and(|group| self.moves.now(group).is_some());
+            let was_above = group_of(path).is_some_and(|group| self.moves.now(group).is_some());
             was_above || self.moves.above(path).is_some()
         })
     }
@@ -206,7 +207,7 @@ impl Observer {
                 other @ Found::Not(_) => return Ok(other),
             }
         }
-        Ok(Found::Not(match (at_home, parent(&container.path)) {
+        Ok(Found::Not(match (at_home, group_of(&container.path)) {
             (Presence::Missing(target), _) => Presence::Missing(Target { follows, ..target }),
             (Presence::NoNamespace(_), Some(group)) => Presence::NoNamespace(group.to_owned()),
             (other, _) => other,
@@ -363,7 +364,7 @@ impl Observer {
         follows: Vec<Arc<str>>,
     ) -> Result<Parsed, ApiError> {
         let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
-        let transfers = parent(&at) != parent(&home);
+        let transfers = group_of(&at) != group_of(&home);
         seen.target.former = Some(Former {
             path: seen.at.as_str().into(),
             renames: name(&at) != name(&home),
@@ -371,7 +372,7 @@ impl Observer {
             name: None,
         });
         seen.target.follows = follows;
-        if transfers && let Some(namespace) = parent(&container.path) {
+        if transfers && let Some(namespace) = group_of(&container.path) {
             seen.target.namespace = self.namespace(namespace).await?;
         }
         Ok(seen)
@@ -438,10 +439,6 @@ impl Observer {
 /// The paths between `former` and `home` if both the name and the namespace change.
 fn halfway(former: &str, home: &str) -> Vec<String> {
     renamed(former, home).into_iter().chain(renamed(home, former)).collect()
-}
-
-fn parent(path: &str) -> Option<&str> {
-    path.rsplit_once('/').map(|(parent, _)| parent)
 }
 
 fn name(path: &str) -> &str {

@@ -7,6 +7,7 @@ use std::{
 
 use super::{Observer, or_cause};
 use crate::{
+    address::group_of,
     api::ApiError,
     cause::Cause,
     desired::{Container, DeclaredSection},
@@ -131,14 +132,14 @@ impl Observer {
 
     /// The access levels in the group above the container at `path`.
     async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
-        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
+        let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
     /// The object of the group above the container at `path`, read once for each group. If it
     /// cannot be read it is empty: its fields count as unknown.
     async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
-        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
+        let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let look_up = async || Ok(Arc::new(self.object(Scope::Group, group, None).await?));
         let found = self.memory.groups.of(&group.to_lowercase(), look_up).await;
         Ok(or_cause(found)?.unwrap_or_default())
@@ -187,8 +188,8 @@ impl Observer {
                 own(self.levels_in(operation::GROUP_MEMBER_LIST.request().arg("id", &path)).await)?
             }
         };
-        let inherited = match path.rsplit_once('/') {
-            Some((group, _)) => all(self.levels(group).await)?,
+        let inherited = match group_of(&path) {
+            Some(group) => all(self.levels(group).await)?,
             None => Ok(0),
         };
         let otherwise = match (direct, inherited) {

@@ -16,10 +16,15 @@
 //! An edge leads to the nearest container above with such a step, which has its own edge to the
 //! next. So the number of edges does not grow with the depth.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod graph;
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use crate::{
-    address::Address,
+    address::{Address, group_of, groups_above},
     diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
@@ -31,6 +36,7 @@ use crate::{
     text,
     value::Json,
 };
+use graph::Graph;
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
@@ -46,15 +52,19 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     people(steps, &granted);
     taken_along(steps);
     problems.extend(refuse_lower_levels(steps, &granted));
+    for step in &mut *steps {
+        let mut seen = HashSet::new();
+        step.after.retain(|edge| seen.insert(edge.address.clone()));
+    }
     problems.extend(circular(steps));
     problems
 }
 
-/// The paths of the groups above `path`, nearest first, in lower case.
-fn groups_above(path: &str) -> impl Iterator<Item = String> {
+/// What `by_path`, with paths in lower case, has for the groups above `path`, nearest first.
+fn above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<Item = &'m T> {
     let path = path.to_lowercase();
-    let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
-    ends.into_iter().rev().map(move |end| path[..end].to_owned())
+    let found: Vec<_> = groups_above(&path).filter_map(|group| by_path.get(group)).collect();
+    found.into_iter()
 }
 
 /// A step that names a group or project of the run comes after its creation.
@@ -89,8 +99,7 @@ fn handed_down(steps: &mut [Step]) {
     }
     let reason = "a new group or project starts with the settings of the group above";
     for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
-        let earlier =
-            groups_above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();
+        let earlier = above(&by_group, &step.address.path).flatten();
         step.after.extend(earlier.cloned().map(|address| Edge { address, reason }));
     }
 }
@@ -147,7 +156,7 @@ fn moved(steps: &mut [Step]) {
     }
     let reason = Capability::InPlace.reason(Scope::Group);
     for step in steps.iter_mut().filter(|_| !groups.is_empty()) {
-        let nearest = groups_above(&step.address.path).find_map(|group| groups.get(&group));
+        let nearest = above(&groups, &step.address.path).next();
         if let Some(address) = nearest.filter(|_| !super::order::narrows(step)) {
             step.after.push(Edge { address: address.clone(), reason });
         }
@@ -188,54 +197,8 @@ fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
 /// Steps that wait for each other would never start, such as those of two projects that are created
 /// from each other.
 fn circular(steps: &[Step]) -> Vec<Problem> {
-    let positions: HashMap<_, _> =
-        steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
-    // As when they are carried out: an edge to a section stands for its earlier steps.
-    let earlier = |at: usize, edge: &Edge| -> Vec<usize> {
-        let path = &steps[at].address.path;
-        match positions.get(&edge.address) {
-            Some(one) => vec![*one],
-            None if edge.address.path != *path || edge.address.entry.is_some() => Vec::new(),
-            None => {
-                let before = (0..at).rev().take_while(|other| steps[*other].address.path == *path);
-                let section = edge.address.section;
-                before.filter(|other| steps[*other].address.section == section).collect()
-            }
-        }
-    };
-    let mut open: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let mut later: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (at, step) in steps.iter().enumerate() {
-        let before: BTreeSet<_> = step.after.iter().flat_map(|edge| earlier(at, edge)).collect();
-        before.iter().for_each(|other| later.entry(*other).or_default().push(at));
-        open.insert(at, before);
-    }
-    let mut ready: Vec<_> =
-        open.iter().filter(|(_, before)| before.is_empty()).map(|(at, _)| *at).collect();
-    while let Some(done) = ready.pop() {
-        open.remove(&done);
-        for at in later.remove(&done).unwrap_or_default() {
-            let before = open.get_mut(&at);
-            if before.is_some_and(|before| before.remove(&done) && before.is_empty()) {
-                ready.push(at);
-            }
-        }
-    }
-    // What is left is in a circle, or after one.
-    let next_in_circle = |at: usize| {
-        open[&at].iter().copied().find(|next| {
-            let (mut seen, mut reached) = (BTreeSet::new(), vec![*next]);
-            while let Some(other) = reached.pop() {
-                if other == at {
-                    return true;
-                }
-                reached.extend(open[&other].iter().filter(|before| seen.insert(**before)));
-            }
-            false
-        })
-    };
-    let circular = open.keys().filter_map(|at| Some((&steps[*at], &steps[next_in_circle(*at)?])));
-    circular.map(|(step, next)| waits_for_itself(step, next)).collect()
+    let circles = Graph::of(steps).circles().into_iter();
+    circles.map(|(at, other)| waits_for_itself(&steps[at], &steps[other])).collect()
 }
 
 fn waits_for_itself(step: &Step, next: &Step) -> Problem {
@@ -278,9 +241,8 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         .collect();
     let mut problems = Vec::new();
     for step in steps.iter().filter(|_| !groups.is_empty()) {
-        let nearest = || groups_above(&step.address.path).find_map(|group| groups.get(&group));
         if let Some(own) = seen(step)
-            && let Some((group, most)) = nearest()
+            && let Some((group, most)) = above(&groups, &step.address.path).next()
             && own > *most
         {
             problems.push(more_visible_than(step, own, group, *most));
@@ -319,22 +281,19 @@ fn visible(steps: &mut [Step]) {
     }
     let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
     for (path, at) in &widened {
-        if let Some(group) = groups_above(path).find_map(|group| widened.get(&group)) {
+        if let Some(group) = above(&widened, path).next() {
             edges.push((*at, *group, "nothing is more visible than the group that it is in"));
         }
     }
     for (path, at) in &narrowed {
-        if let Some(group) = groups_above(path).find_map(|group| narrowed.get(&group)) {
+        if let Some(group) = above(&narrowed, path).next() {
             edges.push((*group, *at, "what is in a group is never more visible than it"));
         }
     }
     edges.sort_unstable();
     for (later, earlier, reason) in edges {
         let address = steps[earlier].address.clone();
-        let after = &mut steps[later].after;
-        if !after.iter().any(|edge| edge.address == address) {
-            after.push(Edge { address, reason });
-        }
+        steps[later].after.push(Edge { address, reason });
     }
 }
 
@@ -363,12 +322,15 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             steps.iter().enumerate().filter(|(_, step)| decision(step, &row.by).is_some());
         let deciding: HashMap<_, _> =
             deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
-        let mut edges = Vec::new();
+        let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
         for (at, step) in steps.iter().enumerate().filter(|_| !deciding.is_empty()) {
             // A level counts only for what is directly in its group.
-            let reach = if row.over.section == "create" { 1 } else { usize::MAX };
-            let mut above = groups_above(&step.address.path).take(reach);
-            let nearest = above.find_map(|path| deciding.get(&path));
+            let own_group = group_of(&step.address.path);
+            let reaches = |at: &&usize| {
+                row.over.section != "create"
+                    || own_group.is_some_and(|own| own.len() == steps[**at].address.path.len())
+            };
+            let nearest = above(&deciding, &step.address.path).find(reaches);
             let Some((group, first)) = nearest.map(|first| (&steps[*first], *first)) else {
                 continue;
             };
@@ -392,7 +354,8 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             let needs_other = if is_its_creation {
                 follows(step) && group.changes.len() > 1
             } else {
-                depends_on(steps, at, &group.address)
+                let graph = graph.get_or_init(|| Graph::of(steps));
+                followers.entry(first).or_insert_with(|| graph.followers(first)).contains(&at)
             };
             if group.address.section.is_none() || needs_other {
                 problems.push(forbidden(row, step, group, change));
@@ -404,33 +367,10 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
             let after = steps[later].address.clone();
             steps[earlier].after.retain(|edge| edge.address != after);
             let address = steps[earlier].address.clone();
-            if !steps[later].after.iter().any(|edge| edge.address == address) {
-                steps[later].after.push(Edge { address, reason });
-            }
+            steps[later].after.push(Edge { address, reason });
         }
     }
     problems
-}
-
-/// Whether the step at `from` comes after the one at `address`, by edges of any number of steps.
-fn depends_on(steps: &[Step], from: usize, address: &Address) -> bool {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
-    while let Some(at) = open.pop() {
-        for edge in &steps[at].after {
-            if edge.address == *address {
-                return true;
-            }
-            let is_it = |step: &Step| {
-                let Address { path, section, entry } = &edge.address;
-                step.address.path == *path
-                    && step.address.section == *section
-                    && (entry.is_none() || step.address.entry == *entry)
-            };
-            let earlier = steps.iter().enumerate().filter(|(_, step)| is_it(step));
-            open.extend(earlier.map(|(at, _)| at).filter(|at| seen.insert(*at)));
-        }
-    }
-    false
 }
 
 /// Whether `step` changes or creates what `row` is about.
@@ -465,7 +405,7 @@ struct Grant {
 }
 
 /// The grants to each user, by the path of their container in lower case.
-type Grants = HashMap<u64, BTreeMap<String, Grant>>;
+type Grants = HashMap<u64, HashMap<String, Grant>>;
 
 fn granted(steps: &[Step]) -> Grants {
     let mut grants = Grants::new();
@@ -493,7 +433,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
         });
         let path = &step.address.path;
         let edges: Vec<_> = named
-            .flat_map(|grants| groups_above(path).filter_map(|group| grants.get(&group)))
+            .flat_map(|grants| above(grants, path))
             .filter(|grant| grant.before == 0)
             .map(|grant| Edge { address: grant.address.clone(), reason })
             .collect();
@@ -511,15 +451,16 @@ fn taken_along(steps: &mut [Step]) {
             _ => None,
         })
     };
-    let removed = steps.iter().filter(|step| step.scope == Scope::Group);
-    let removed: HashMap<_, _> = removed
-        .filter_map(|step| {
-            Some(((access(step, true)?, step.address.path.to_lowercase()), step.address.clone()))
-        })
-        .collect();
+    let mut removed: HashMap<_, HashMap<_, _>> = HashMap::new();
+    for step in steps.iter().filter(|step| step.scope == Scope::Group) {
+        if let Some(user) = access(step, true) {
+            let of_user = removed.entry(user).or_default();
+            of_user.insert(step.address.path.to_lowercase(), step.address.clone());
+        }
+    }
     for step in steps.iter_mut().filter(|_| !removed.is_empty()) {
         let Some(user) = access(step, false) else { continue };
-        let nearest = groups_above(&step.address.path).find_map(|path| removed.get(&(user, path)));
+        let nearest = removed.get(&user).and_then(|of| above(of, &step.address.path).next());
         let reason = "the service removes members of a group from what is below it too";
         step.after.extend(nearest.map(|address| Edge { address: address.clone(), reason }));
     }
@@ -534,9 +475,7 @@ fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
                 continue;
             };
             let Some(grants) = grants.get(user) else { continue };
-            let higher = groups_above(&step.address.path)
-                .filter_map(|group| grants.get(&group))
-                .find(|grant| grant.after > *after);
+            let higher = above(grants, &step.address.path).find(|grant| grant.after > *after);
             if let Some(grant) = higher {
                 problems.push(below_granted(step, *after, grant));
             }

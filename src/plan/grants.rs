@@ -1,7 +1,7 @@
 //! Grants that depend on a share: rules that must be repaired after a share is replaced, and grants
 //! that are lost with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::civil::Date;
 
@@ -11,12 +11,11 @@ use crate::{
     desired::{DeclaredSection, Entry, State, Unlisted},
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Codec, Compare, Named},
-    kind::{Capability, Effect, LiveEntry, Section},
+    kind::{Capability, Effect, LiveEntry, Section, forms},
     kinds,
     level::{DEVELOPER, Level},
     live::{Collection, Question},
     text::escape,
-    value::Json,
 };
 
 impl Planning<'_> {
@@ -98,34 +97,38 @@ impl Planning<'_> {
     /// out of the rule.
     pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
         let removes = |step: &&Step| step.action == Action::Delete && !step.is_copy;
+        let mut rules: HashMap<_, Vec<_>> = HashMap::new();
+        for (_, section) in self.in_order() {
+            for (who, rule) in named(section) {
+                rules.entry(who).or_default().push((section, rule));
+            }
+        }
         let (mut found, mut asks) = (Vec::new(), false);
         for step in plan.findings.steps.iter().filter(removes) {
+            let Some(rules) = loses_access(step).and_then(|who| rules.get(&who)) else { continue };
             let user = step.effects.iter().find_map(|effect| match effect {
-                Effect::Access { user: Some(user), .. } => Some(user),
+                Effect::Access { user, .. } => Some(*user),
                 _ => None,
             });
-            for (_, section) in self.in_order().filter(|(_, section)| takes_access(step, section)) {
-                let above = self.context.inherited.filter(|_| user.is_some());
-                if user.is_some() && above.is_none() && self.address.path.contains('/') {
-                    asks = true;
-                }
-                // An empty list may be one that could not be read.
-                let has_access =
-                    |user| above.is_some_and(|above| above.is_empty() || above.contains_key(user));
-                if user.is_some_and(has_access) {
-                    continue;
-                }
-                let who = escape(step.address.entry.as_deref().unwrap_or_default());
-                let message = format!(
-                    "it names `{who}`, whose access this run takes away: the service then takes that out of the rule"
-                );
-                let help = "take it out of the rule, or leave the access";
-                let entries = section.entries.iter().filter(|entry| names(entry, step));
-                found.extend(entries.map(|entry| {
-                    let address = section.address_of(entry, self.address);
-                    Problem::new(&address, "low-share", message.clone(), help, &entry.origin)
-                }));
+            let above = self.context.inherited.filter(|_| user.is_some());
+            asks |= user.is_some() && above.is_none() && self.address.path.contains('/');
+            // An empty list may be one that could not be read.
+            let has = |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
+            let has_access = |user: Option<u64>| {
+                above.is_some_and(|above| user.is_none_or(|user| has(above, user)))
+            };
+            if user.is_some_and(has_access) {
+                continue;
             }
+            let who = escape(step.address.entry.as_deref().unwrap_or_default());
+            let message = format!(
+                "it names `{who}`, whose access this run takes away: the service then takes that out of the rule"
+            );
+            let help = "take it out of the rule, or leave the access";
+            found.extend(rules.iter().map(|(section, rule)| {
+                let address = section.address_of(rule, self.address);
+                Problem::new(&address, "low-share", message.clone(), help, &rule.origin)
+            }));
         }
         if asks {
             plan.findings.ask(Question::Inherited);
@@ -235,41 +238,40 @@ impl Planning<'_> {
     }
 }
 
-/// Whether `step` takes access from someone that a rule in `section` names.
-pub fn takes_access(step: &Step, section: &DeclaredSection) -> bool {
+/// A user or group, or a deploy key, by its name in lower case.
+pub type Grantee = (Option<Named>, String);
+
+/// The one whose access `step` takes away or reduces, or the deploy key that it changes.
+pub fn loses_access(step: &Step) -> Option<Grantee> {
+    if step.address.section == Some("deploy_keys") && step.action != Action::Create {
+        let title = step.found()?.fields.raw().get("title")?.as_str()?;
+        return Some((None, title.to_lowercase()));
+    }
     let loses = |effect: &Effect| match effect {
         Effect::Access { before, after, .. } | Effect::Share { before, after, .. } => {
             after < before
         }
         _ => false,
     };
-    let takes = is_key(step) || step.effects.iter().any(loses);
-    takes
-        && section.of.home.needs.contains(&Capability::People)
-        && section.entries.iter().any(|entry| names(entry, step))
+    let of = kinds::section(step.scope, step.address.section?)?;
+    let named = of.identity.iter().find_map(|name| of.field(name).names)?;
+    let name = step.address.entry.as_ref().filter(|_| step.effects.iter().any(loses))?;
+    Some((Some(named), name.to_lowercase()))
 }
 
-/// Whether `step` changes or removes a deploy key.
-fn is_key(step: &Step) -> bool {
-    step.address.section == Some("deploy_keys") && step.action != Action::Create
-}
-
-/// Whether a rule names the user, group or deploy key of `step`.
-fn names(rule: &Entry, step: &Step) -> bool {
-    let title = step.found().and_then(|live| live.fields.raw().get("title")).and_then(Json::as_str);
-    let name = if is_key(step) { title } else { step.address.entry.as_deref() };
-    let is_it = |value: &Json| {
-        value.as_str().zip(name).is_some_and(|(text, name)| text.eq_ignore_ascii_case(name))
-    };
-    let is_named = |value: &Json| match value {
-        Json::Object(row) => row.values().any(is_it),
-        value => is_it(value),
-    };
-    rule.state == State::Present
-        && rule
-            .values()
-            .values()
-            .any(|value| value.plain().and_then(Json::as_array).into_iter().flatten().any(is_named))
+/// The users, groups and deploy keys that rules in `section` name, each with its rule.
+pub fn named(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry)> {
+    let names_people = section.of.home.needs.contains(&Capability::People);
+    let rules =
+        section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
+    rules.flat_map(|rule| {
+        let people = forms::named_by(section.of, &rule.values()).into_iter();
+        let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));
+        let keys = forms::entries_named_by(section.of, &rule.values(), "deploy_keys").into_iter();
+        let keys = keys.map(|title| (None, title.to_lowercase()));
+        let named: BTreeSet<_> = people.chain(keys).collect();
+        named.into_iter().map(move |who| (who, rule))
+    })
 }
 
 /// Adds a step that is needed if replacing a share removes grants, as far as it does more than the

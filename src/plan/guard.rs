@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approve::EVERYTHING;
 use crate::{
-    address::Address,
+    address::{Address, group_of},
     cause::Cause,
     desired::{Container, Guard},
     diff::{Action, Context, Findings, Incomplete, Refusal, Step},
@@ -354,7 +354,7 @@ fn transfer(steps: &[Step], live: &Live) -> Findings {
         one.iter().filter(|(user, own)| **own > level(user)).count()
     };
     let (more, less) = (more(after, before), more(before, after));
-    let group = |path: &str| path.rsplit_once('/').map_or("the top", |(group, _)| group).to_owned();
+    let group = |path: &str| group_of(path).unwrap_or("the top").to_owned();
     let reason = format!(
         "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
         escape(&group(from)),

@@ -9,7 +9,7 @@ use super::{
     guard,
 };
 use crate::{
-    address::Address,
+    address::{Address, group_of},
     cause::Cause,
     desired::{Container, PROJECTS, Unlisted},
     diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Shown, Step},
@@ -27,7 +27,7 @@ impl Planning<'_> {
     /// Moves the container to its declared path.
     pub(super) fn relocation(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
-        if let Some((group, _)) = target.path.rsplit_once('/')
+        if let Some(group) = group_of(&target.path)
             && former.transfers
             && target.namespace.is_none()
         {

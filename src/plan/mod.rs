@@ -36,7 +36,7 @@ pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
-pub use grants::takes_access;
+pub use grants::{Grantee, loses_access, named};
 pub use guard::Limits;
 pub use hold::Holds;
 pub use reach::{Extent, Limited};

@@ -19,6 +19,7 @@ use super::{
     question::Parsed,
 };
 use crate::{
+    address::group_of,
     api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
     desired::Desired,
     digest::Key,
@@ -487,7 +488,7 @@ fn container_of(asked: &Parsed) -> Option<Scope> {
 fn managed(desired: &Desired) -> BTreeSet<String> {
     let groups = desired.containers.iter().filter_map(|container| match container.scope {
         Scope::Group => Some(container.path.to_lowercase()),
-        Scope::Project => container.path.rsplit_once('/').map(|(group, _)| group.to_lowercase()),
+        Scope::Project => group_of(&container.path).map(str::to_lowercase),
     });
     groups.collect()
 }

@@ -180,7 +180,7 @@ fn what_is_excluded_is_not_absorbed() {
         ("**#settings", "-  - {key: LEVEL", "Shoes"),
         ("**#settings/description", "merge_method: merge", "Shoes"),
         ("**#variables/*", "Shoes", "LEVEL, state: absent"),
-        ("acme/shop", "nothing to absorb", "Shoes"),
+        ("acme/shop", "nothing to absorb: `--exclude` excludes everything that is", "Shoes"),
     ] {
         let absorb = "absorb acme/shop --at-source -d m --sandbox=s.db";
         let said = place.run(&format!("{absorb} --exclude {excluded}"));

@@ -116,6 +116,26 @@ fn a_branch_writes_its_changes_and_no_drift() {
     assert!(std::fs::read_dir(place.path().join(".git")).is_ok(), "the repository is as it was");
 }
 
+/// `apply` of a saved plan writes drift too, so its plan counts it.
+#[test]
+fn a_saved_plan_counts_drift_as_its_apply_does() {
+    let Some(place) = applied() else { return };
+    drift(&place);
+    place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
+    let [plan, apply] = ["plan --sandbox --base HEAD -o p.json", "apply p.json --sandbox --yes"];
+    let said = [plan, apply].map(|arguments| place.run(arguments));
+    for text in &said {
+        assert!(text.contains("plan: 3 to change, 1 to remove in 2 of 2 projects"), "{text}");
+        assert!(text.contains("- variables/MORE@*"), "{text}");
+    }
+    for key in ["MORE", "MANY", "OTHER", "LAST"] {
+        let call = format!("call variable-create id=acme/shop key={key} value=9 --sandbox --yes");
+        assert_eq!(place.exit_code(&call), 0);
+    }
+    assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 0);
+    assert_eq!([plan, apply].map(|arguments| place.exit_code(arguments)), [4, 4]);
+}
+
 #[test]
 fn a_report_labels_each_difference() {
     let Some(place) = applied() else { return };

@@ -122,6 +122,8 @@ fn keys_of_the_configuration_guards_and_exit_codes_are_explained() {
         ("last-owner", "last-owner, a guard: "),
         ("last-owner", "loses its last owner"),
         ("4", "  4  blocked by a guard\n"),
+        ("exit-code-4", "  4  blocked by a guard\n"),
+        ("Exit4", "  4  blocked by a guard\n"),
         ("143", "  130, 143  interrupted"),
     ] {
         let said = place.run(&format!("explain {what}"));

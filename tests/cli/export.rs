@@ -200,6 +200,23 @@ fn an_update_adds_what_is_new_and_writes_over_nothing() {
     assert!(!plan.contains("not in any manifest"), "{plan}");
 }
 
+/// Two documents for one project would contradict each other.
+#[test]
+fn an_update_does_not_declare_a_renamed_project_again() {
+    let place = edited();
+    let before = files(&place.path().join("out"));
+    let rename = "call project-edit id=acme/web path=page --sandbox=s.db --yes";
+    assert_eq!(place.exit_code(rename), 0);
+    let export = "export -d out --sandbox=s.db --update --sections settings,members";
+    let said = "warning: not added: acme/page: it is `acme/web`, renamed by hand: write \
+                `path: acme/page` in out/acme.yaml:";
+    for paths in ["acme", "acme/page"] {
+        let run = place.run(&format!("{export} {paths} --exclude acme/cart"));
+        assert!(run.contains(said) && run.contains("exit code 10\n"), "{run}");
+        assert_eq!(files(&place.path().join("out")), before, "{run}");
+    }
+}
+
 #[test]
 fn an_update_adds_only_what_is_selected() {
     let place = edited();

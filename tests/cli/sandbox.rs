@@ -339,6 +339,26 @@ fn a_new_sandbox_without_a_seed_names_its_file() {
     assert!(!place.run("plan m --sandbox=new.db").contains(note));
 }
 
+/// As in manifests, in any case, and as the service shows them.
+#[test]
+fn levels_of_members_in_a_seed_may_be_words() {
+    let check = |level: &str| {
+        let member = format!("{{user: alice, access_level: {level}}}");
+        let seed = format!(
+            "users: [{{username: alice}}]\ngroups: [{{path: acme, members: [{member}]}}]\n"
+        );
+        let group = "kind: Group\npath: acme\n";
+        let place = Place::new().file("sandbox.yaml", &seed).file("acme.yaml", group);
+        place.run("check .") + &place.run("call group-get id=acme --sandbox=s.db")
+    };
+    for level in ["Owner", "OWNER", "minimal_access", "Minimal Access", "50"] {
+        let said = check(level);
+        assert_eq!(said.matches("exit code 0").count(), 2, "{said}");
+    }
+    let said = check("boss");
+    assert!(said.contains("must be `minimal_access`") && !said.contains("exit code 0"), "{said}");
+}
+
 #[test]
 fn levels_of_protected_branches_in_a_seed_may_be_words() {
     let seed = |level: &str| {

@@ -44,6 +44,13 @@ pub(crate) const LEVELS: [(i64, &str); 7] = [
 /// What only rules name in place of a role.
 pub(crate) const LEVELS_OF_RULES: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
+/// The number of the role or of what a rule names in its place, as a word in any case.
+pub(crate) fn level_called(word: &str) -> Option<i64> {
+    let word = word.replace('_', " ");
+    let mut levels = LEVELS.iter().chain(&LEVELS_OF_RULES);
+    levels.find(|(_, name)| name.eq_ignore_ascii_case(&word)).map(|(level, _)| *level)
+}
+
 /// The role's name.
 pub(crate) fn level_name(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)

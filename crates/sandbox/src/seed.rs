@@ -140,12 +140,9 @@ pub struct SeedLevel(pub(super) i64);
 impl<'de> Deserialize<'de> for SeedLevel {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let known = access::LEVELS.iter().find(|(level, name)| match &value {
-            Value::Number(number) => number.as_i64() == Some(*level),
-            Value::String(word) => name.eq_ignore_ascii_case(word),
-            _ => false,
-        });
-        known.map(|(level, _)| Self(*level)).ok_or_else(|| {
+        let level = value.as_str().map_or_else(|| value.as_i64(), access::level_called);
+        let is_role = |level: &i64| access::LEVELS.iter().any(|(role, _)| role == level);
+        level.filter(is_role).map(Self).ok_or_else(|| {
             let text = format!(
                 "`access_level` is {value}, but has to be a role ({}) or its number",
                 role_words().join(", ")
@@ -161,14 +158,29 @@ impl JsonSchema for SeedLevel {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let numbers = access::LEVELS.iter().map(|(level, _)| Value::from(*level));
-        let words = role_words().into_iter().map(Value::from);
-        schemars::json_schema!({ "enum": words.chain(numbers).collect::<Vec<_>>() })
+        let words = role_words();
+        let numbers: Vec<_> = access::LEVELS.iter().map(|(level, _)| *level).collect();
+        // JSON schema patterns cannot ignore case.
+        let either_case = |c: char| match c {
+            '_' => "[_ ]".to_owned(),
+            c => format!("[{}{c}]", c.to_ascii_uppercase()),
+        };
+        let patterns: Vec<String> =
+            words.iter().map(|word| word.chars().map(either_case).collect()).collect();
+        schemars::json_schema!({
+            "anyOf": [
+                { "type": "string", "enum": words },
+                { "type": "integer", "enum": numbers },
+                { "type": "string", "pattern": format!("^({})$", patterns.join("|")) },
+            ],
+        })
     }
 }
 
+/// The words for roles, as in manifests.
 fn role_words() -> Vec<String> {
-    access::LEVELS.iter().map(|(_, name)| name.to_lowercase()).collect()
+    let words = access::LEVELS.iter();
+    words.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
 }
 
 /// Only the attributes that the service knows: it ignores others silently.
@@ -344,7 +356,7 @@ mod tests {
     #[test]
     fn roles_are_words_or_numbers() {
         for (written, level) in
-            [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal access".into(), 5)]
+            [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal_access".into(), 5)]
         {
             assert_eq!(serde_json::from_value(written).ok(), Some(SeedLevel(level)));
         }

@@ -376,10 +376,7 @@ fn parameters(fields: &Map<String, Value>) -> Result<Params> {
 fn with_numbers(name: &str, value: &Value) -> Value {
     match value {
         Value::String(word) if name.ends_with("access_level") => {
-            let word = word.replace('_', " ");
-            let mut levels = access::LEVELS.iter().chain(&access::LEVELS_OF_RULES);
-            let level = levels.find(|(_, role)| role.eq_ignore_ascii_case(&word));
-            level.map_or_else(|| value.clone(), |(level, _)| (*level).into())
+            access::level_called(word).map_or_else(|| value.clone(), Value::from)
         }
         Value::Array(items) => items.iter().map(|item| with_numbers(name, item)).collect(),
         Value::Object(fields) => {

@@ -164,13 +164,6 @@ impl<F: FnMut(Event)> Run<'_, F> {
         if let Some(since) = since.filter(|since| !known.live.release.has(*since)) {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
-        let mut decides = constraints::over(section.of.section, Some(name));
-        if let Some(row) = decides.find(|_| self.container.path.contains('/')) {
-            let (by, of) = (&row.by.field, &row.by.section);
-            return Some(format!(
-                "`{by}` in the `{of}` of a group above may decide about `{name}`"
-            ));
-        }
         if spec.field.tier > has {
             return Some(format!("`{name}` needs the {} tier", spec.field.tier));
         }
@@ -180,6 +173,13 @@ impl<F: FnMut(Event)> Run<'_, F> {
         let rows = rows.map(|rows| spec.tiers_of_rows(&rows.value)).unwrap_or_default();
         if let Some((part, tier)) = rows.into_iter().find(|(_, tier)| *tier > has) {
             return Some(format!("`{part}` in `{name}` needs the {tier} tier"));
+        }
+        let mut decides = constraints::over(section.of.section, Some(name));
+        if let Some(row) = decides.find(|_| self.container.path.contains('/')) {
+            let (by, of) = (&row.by.field, &row.by.section);
+            return Some(format!(
+                "`{by}` in the `{of}` of a group above may decide about `{name}`"
+            ));
         }
         let is_unset =
             |change: &Change| *change.field == *name && *change.before == Shown::Value(Json::Null);

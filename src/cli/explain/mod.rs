@@ -49,7 +49,10 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let code = explain::code(what, style);
     let field = (!known.is_empty()).then(|| explain::fields(&known, style));
     // Some words are both a code and a field.
-    let exit = what.parse().ok().and_then(Exit::of_code).map(|_| HELP.to_owned());
+    // `exit code 4`, `exit 4` or `4`.
+    let number = what.to_lowercase().replace([' ', '-'], "");
+    let number = number.trim_start_matches("exit").trim_start_matches("code");
+    let exit = number.parse().ok().and_then(Exit::of_code).map(|_| HELP.to_owned());
     let texts: Vec<_> = code.into_iter().chain(guard(what)).chain(field).chain(exit).collect();
     if !texts.is_empty() {
         cx.output.print(&texts.join("\n"))?;

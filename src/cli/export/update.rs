@@ -7,12 +7,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use super::{Args, folder, found, nothing_written, tell_unread};
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
+    api::ApiError,
     cli::{
         Context,
         absorb::{compare, reload, shown},
@@ -25,6 +27,7 @@ use crate::{
     diagnostic::FileName,
     export::{self, Estate, Excerpt, Settings},
     field::Scope,
+    live::{Live, Presence},
     manifest::{self, Manages, Surroundings},
     report::terminal::SCREEN,
     selection::Selection,
@@ -183,13 +186,16 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let selected = existing.containers.iter();
     let selected: BTreeMap<&str, &(Scope, _)> =
         selected.map(|(lower, found)| (lower.as_str(), found)).collect();
-    let new: BTreeSet<&str> =
+    let mut new: BTreeSet<&str> =
         selected.keys().copied().filter(|lower| !known.contains(*lower)).collect();
+    let lower = |container: &Container| container.path.to_lowercase();
+    let elsewhere = |own: &&Container| !new.is_empty() && !selected.contains_key(&*lower(own));
+    let renamed = renamed(desired.containers.iter().filter(elsewhere), session).await?;
+    new.retain(|lower| !renamed.contains_key(*lower));
     new.iter().map(|lower| selected[lower]).for_each(|(scope, path)| texts.begin(*scope, path));
     if !new.is_empty() {
         desired = texts.desired()?;
     }
-    let lower = |container: &Container| container.path.to_lowercase();
     let containers = desired.containers.iter();
     let containers = containers.filter(|own| selected.contains_key(lower(own).as_str()));
     let containers: Vec<&Container> = containers.collect();
@@ -197,6 +203,8 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
     let Sorted { additions, changes, mut refused, plain } =
         sort(&containers, is_new, &settings, &mut estate, session, cx).await?;
+    refused
+        .extend(renamed.into_iter().filter(|(at, _)| selected.contains_key(&**at)).map(|it| it.1));
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.take(added);
@@ -215,6 +223,34 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     texts.write()?;
     cx.output.tell(&summary(args, new.len(), &additions, &changes, texts.new.len()));
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
+}
+
+/// Why those of `declared` that were renamed by hand are not added, by their present path in lower
+/// case.
+async fn renamed(
+    declared: impl Iterator<Item = &Container>,
+    session: &Session,
+) -> Result<BTreeMap<String, Refusal>, ApiError> {
+    let bare = |own: &Container| {
+        let mut own = Container { sections: Vec::new(), ..own.clone() };
+        own.life.unlisted_projects = None;
+        own
+    };
+    let declared: Vec<_> = declared.map(bare).collect();
+    let renamed = Mutex::new(BTreeMap::new());
+    let look = async |own: &Container, live: Live| {
+        if let Presence::Moved { to: Some(to) } = live.presence {
+            let (path, new, origin) = (escape(&own.path), escape(&to), &own.origin);
+            let why = format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
+            let refusal = Refusal::new(&Address::container(to.as_str().into()), why);
+            let mut renamed = renamed.lock().unwrap_or_else(PoisonError::into_inner);
+            renamed.insert(to.to_lowercase(), refusal);
+        }
+        Ok(())
+    };
+    let declared: Vec<_> = declared.iter().collect();
+    session.observer.all(&declared, session.ahead, look).await?;
+    Ok(renamed.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Reads `containers`, and sorts their differences from the manifests.
@@ -237,9 +273,13 @@ async fn sort(
         let (found, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
         estate.add(container.scope, &container.path, live, names);
-        sorted.plain.extend(seen.words.into_iter().flat_map(Excerpt::texts));
+        let before = sorted.additions.len();
         sorted.additions.extend(absorb::lacking(seen, is_new(container)));
         sorted.additions.extend(found);
+        // What is no secret here may be one elsewhere.
+        let is_edited = sorted.additions.len() > before || !changes.is_empty();
+        let words = seen.words.filter(|_| is_edited).into_iter();
+        sorted.plain.extend(words.flat_map(Excerpt::texts));
         sorted.changes.extend(changes);
         // The estate reports sections that were not read.
         let refused = refused.into_iter().filter(|it| !it.is_unread && is_meant(&it.address));

@@ -20,7 +20,7 @@ pub use rest::{Rest, left};
 
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     desired::{Container, DeclaredSection, Moves, meaning},
     diff::{Label, Problem, Refusal, Step},
     kind::forms,
@@ -156,8 +156,7 @@ impl Base {
         let mut around_changes = BTreeSet::new();
         for changed in here.iter().filter(|own| differs(&all, own)) {
             let path = changed.path.to_lowercase();
-            let above = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
-            around_changes.extend(above);
+            around_changes.extend(groups_above(&path).map(str::to_owned));
         }
         Self::Known(Revision { all, around_changes })
     }
@@ -191,8 +190,10 @@ impl Base {
                 (problem.address.clone(), problem.code, problem.message.clone())
             };
             let known: BTreeSet<_> = would.problems.iter().map(about).collect();
-            let is_known = |problem: &&Problem| known.contains(&about(problem));
-            against.problems = plan.problems.iter().filter(is_known).cloned().collect();
+            let is_drift = |problem: &&Problem| {
+                known.contains(&about(problem)) && are_alike(before, declared, &problem.address)
+            };
+            against.problems = plan.problems.iter().filter(is_drift).cloned().collect();
         }
         against
     }
@@ -253,6 +254,20 @@ impl Base {
 fn differs(base: &BTreeMap<String, Container>, own: &Container) -> bool {
     let before = base.get(&own.path.to_lowercase());
     before.is_none_or(|before| meaning(before) != meaning(own))
+}
+
+/// Whether both declare the same at `address`, and in it. A problem there hides what differs.
+fn are_alike(before: &Container, own: &Container, address: &Address) -> bool {
+    let Address { section, entry, .. } = address;
+    let is_there = |(of, key, _): &(&str, String, String)| {
+        section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)
+    };
+    let [before, own] = [before, own].map(|declared| {
+        let mut values = meaning(declared);
+        values.retain(|slot, _| is_there(slot));
+        values
+    });
+    before == own
 }
 
 /// The declaration of the same group or project in `base`, also at a former path.

@@ -343,6 +343,36 @@ fn only_containers_declared_differently_at_the_base_are_selected() {
     assert_eq!(looked(vec![named("acme/a", "y"), named("acme/neo", "x")]), ["acme/a", "acme/neo"]);
 }
 
+/// Otherwise what the branch changes there would be neither planned nor reported.
+#[test]
+fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
+    let project = |text: &str, user: &str| {
+        let rule = json!({"name": "main", "allowed_to_push": [{"user": user}]});
+        let sections = json!({"settings": {"description": text}, "protected_branches": [rule]});
+        shop(&sections, Unlisted::Report)
+    };
+    let base = project("a", "nobody");
+    let mut moved = here(&base, &json!({"settings": {"description": "a"}}));
+    moved.presence = Presence::Moved { to: Some("acme/store".into()) };
+    let sections = json!({"settings": {"description": "a"}, "protected_branches": []});
+    let mut there = here(&base, &sections);
+    there.names.insert(crate::field::Named::User, "nobody", None);
+    there.names.insert(crate::field::Named::User, "no-one", None);
+    for (live, head, is_drift) in [
+        (&moved, base.clone(), true),
+        (&moved, project("b", "nobody"), false),
+        (&there, base.clone(), true),
+        (&there, project("b", "nobody"), true),
+        (&there, project("a", "no-one"), false),
+    ] {
+        let settings = settings(&[]);
+        let mut plan = container(&head, live, &settings);
+        assert_eq!(plan.problems.len(), 1, "{plan:#?}");
+        let against = Base::of([base.clone()], &[]).label(&mut plan, &head, live, &settings);
+        assert_eq!(!against.problems.is_empty(), is_drift, "{:?}", plan.problems);
+    }
+}
+
 /// The steps of `head` against a base, each with its label, in the order of their addresses.
 fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
     let settings = settings(&[]);

@@ -183,6 +183,48 @@ fn steps_that_wait_for_each_other_are_a_problem() {
     );
 }
 
+#[test]
+fn the_order_of_many_steps_is_found_in_proportion() {
+    let [members, variables] = ["members", "variables"];
+    crate::steps::grow_in_proportion("steps that follow a section", |n| {
+        let section = |name| Address::container("acme/shop".into()).section(name);
+        let own = |at: usize, name: &'static str, after: Option<&'static str>| {
+            let edge = |name| Edge { address: section(name), reason: "of a rule" };
+            let address = section(name).entry(format!("{at}"));
+            let step =
+                Step::new(Scope::Project, address, Action::Create, origin(1), vec![], vec![]);
+            Step { after: after.into_iter().map(edge).collect(), ..step }
+        };
+        let first = (0..n).map(|at| own(at, members, None));
+        let mut steps: Vec<_> =
+            first.chain((0..n).map(|at| own(at, variables, Some(members)))).collect();
+        assert!(connect(&mut steps).is_empty());
+    });
+    crate::steps::grow_in_proportion("steps that a group forbids", |n| {
+        let mut group = Step { scope: Scope::Group, ..at("acme", "settings", Vec::new()) };
+        let [before, after] = [false, true].map(|on| Shown::Value(on.into()));
+        group.changes.push(Change::new("membership_lock", before, after, None));
+        let member = |at: usize| {
+            let address =
+                Address::container("acme/shop".into()).section(members).entry(format!("{at}"));
+            let step =
+                Step::new(Scope::Project, address, Action::Create, origin(1), vec![], vec![]);
+            let label = Address::container("acme/shop".into()).section("labels");
+            Step { after: vec![Edge { address: label, reason: "of a rule" }], ..step }
+        };
+        let labels = (0..n).map(|it| Step {
+            address: Address::container("acme/shop".into())
+                .section("labels")
+                .entry(format!("{it}")),
+            ..at("acme/shop", "labels", Vec::new())
+        });
+        let mut steps: Vec<_> =
+            std::iter::once(group).chain(labels).chain((0..n).map(member)).collect();
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(steps[0].after.len(), n);
+    });
+}
+
 /// A step that changes the visibility of the container at `path`; `before` is empty for a creation.
 fn seen(path: &str, before: &str, after: &str) -> Step {
     let is_new = before.is_empty();

@@ -1101,3 +1101,26 @@ fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
         assert_eq!(plan.steps.len(), if is_low { 1 } else { 2 }, "{plan:?}");
     }
 }
+
+/// A level, or a field that names something else, is no user, even if a user is called like it.
+#[test]
+fn only_fields_that_name_users_make_a_removed_member_a_problem() {
+    for (row, is_named) in [
+        (json!({"user": "Maintainer"}), true),
+        (json!({"access_level": "maintainer"}), false),
+        (json!({"group": "maintainer"}), false),
+        (json!({"deploy_key": "maintainer"}), false),
+    ] {
+        let rule = json!({"name": "main", "allowed_to_push": [row]});
+        let sections = json!({"members": [], "protected_branches": [rule]});
+        let declared = shop(&sections, Unlisted::Delete);
+        let members = json!([{"id": 3, "username": "maintainer", "access_level": 30}]);
+        let mut live = here(&declared, &json!({"members": members, "protected_branches": []}));
+        live.names.insert(Named::User, "maintainer", Some(3));
+        live.names.insert(Named::Group, "maintainer", Some(4));
+        live.inherited = Some(std::sync::Arc::new([(1, 50)].into()));
+        let plan = container(&declared, &live, &settings(&[]));
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes.contains(&"low-share"), is_named, "{row}: {plan:?}");
+    }
+}

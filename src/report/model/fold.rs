@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    address::group_of,
     diff::{Action, Change, Shown, Step},
     digest,
     text::count,
@@ -203,7 +204,7 @@ fn key_of((step, outcome): (&Step, Option<&str>), fields: impl Iterator<Item = S
     let fields = fields.collect::<Vec<_>>().join("\n");
     let about = (step.scope, tail(&step.address), step.action, step.label, outcome);
     // The group that an object is in has the same part in each.
-    let above = step.address.path.rsplit_once('/').map_or("", |(above, _)| above);
+    let above = group_of(&step.address.path).unwrap_or_default();
     let first = |first: String| match first.strip_prefix(above) {
         Some(part) if part.is_empty() || part.starts_with('#') => part.to_owned(),
         _ => first,

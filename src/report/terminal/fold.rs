@@ -10,7 +10,7 @@ use crate::{
         canvas::{Canvas, Line, Paint},
         model::{
             fold::{Fold, Folded, Piece, by_container, same},
-            step::whole,
+            step::{object, whole},
         },
     },
     secret::Secrets,
@@ -38,8 +38,9 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         let head = Line::default().put(Paint::Bold, &*steps[0].step.address.path);
         canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
         let noun = format!("more {}", steps[0].step.scope.noun());
-        for Piece { step, changes, .. } in steps {
-            if canvas.room() == 0 {
+        for (at, Piece { step, changes, .. }) in steps.into_iter().enumerate() {
+            // A head is never alone.
+            if canvas.room() == 0 && at > 0 {
                 more.push((step, others.clone()));
                 continue;
             }
@@ -52,22 +53,36 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
     left_out(canvas, &more);
 }
 
-/// What there was no room for: steps, each with the paths of others that have it too.
+/// What there was no room for: steps, each with the paths of others that have it too. Removals are
+/// named. A step counts once, also if its fields are in several pieces.
 fn left_out(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
-    let each = more.iter().flat_map(|(step, others)| {
-        let paths = others.iter().copied().chain([&*step.address.path]);
-        paths.map(|path| (path, step.action == Action::Delete))
-    });
-    let removals = match each.clone().filter(|(_, is_removal)| *is_removal).count() {
+    let changes: BTreeSet<_> = more
+        .iter()
+        .flat_map(|(step, others)| {
+            let (what, is_removal) =
+                (object(step.scope, &step.address), step.action == Action::Delete);
+            let paths = others.iter().copied().chain([&*step.address.path]);
+            paths.map(move |path| (what.clone(), path, is_removal))
+        })
+        .collect();
+    if changes.is_empty() {
+        return;
+    }
+    let removals = changes.iter().filter(|(.., is_removal)| *is_removal);
+    let with = match removals.clone().count() {
         0 => String::new(),
-        removals => format!(", with {}", count(removals, "removal")),
+        removals => format!(", with {}:", count(removals, "removal")),
     };
-    let paths: BTreeSet<_> = each.clone().map(|(path, _)| path).collect();
-    let (changes, of) = (each.count(), count(paths.len(), "group or project"));
-    if changes > 0 {
-        let changes = count(changes, "more change");
-        let text = format!("… and {changes} in {of}{removals} (--full lists them)");
-        canvas.paragraph([Line::default().put(Paint::Dim, text)]);
+    let paths: BTreeSet<_> = changes.iter().map(|(_, path, _)| path).collect();
+    let (changes, of) =
+        (count(changes.len(), "more change"), count(paths.len(), "group or project"));
+    let text = format!("… and {changes} in {of} (--full lists them){with}");
+    canvas.paragraph([Line::default().put(Paint::Dim, text)]);
+    let removals: Vec<_> = removals.collect();
+    for alike in removals.chunk_by(|(what, ..), (other, ..)| what == other) {
+        let paths: Vec<_> = alike.iter().map(|(_, path, _)| *path).collect();
+        let line = Line::indented(2).put(Paint::Remove, format!("- {}", alike[0].0));
+        canvas.line(&line.text("  ").hang_here().text(paths.join(", ")));
     }
 }
 

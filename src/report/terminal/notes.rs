@@ -128,7 +128,15 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
         let (message, help) = match others.len() {
             0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
             more => (
-                format!("{guard} in {}, the first: {address}: {reason}", count(more + 1, "object")),
+                format!(
+                    "{guard} in {}, the first: {address}: {reason}; the others: {}",
+                    count(more + 1, "object"),
+                    others
+                        .iter()
+                        .map(|other| other.address.to_string())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
                 format!("if all are intended, pass `--ack {ack}`; `--full` lists each"),
             ),
         };

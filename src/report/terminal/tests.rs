@@ -407,6 +407,45 @@ fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
     assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
 }
 
+/// What is left out is counted once, and removals are named in any width.
+#[test]
+fn a_long_plan_names_each_removal_and_refusal() {
+    let count = 40;
+    let manifests: String = (0..count)
+        .map(|i| format!("---\nkind: Project\npath: acme/p{i:02}\nsettings: {{description: own {i}, ci_default_git_depth: 20}}\nvariables: []\nunlisted: {{variables: delete}}\n"))
+        .collect();
+    let mut planned = planned(&desired(&manifests), |project| {
+        let key = format!("OLD_{}", &project.path[5..]);
+        let variable =
+            json!({"key": key, "environment_scope": "*", "value": "x", "variable_type": "env_var"});
+        let settings = json!({"description": "", "ci_default_git_depth": 50});
+        live(project, &json!({"settings": settings, "variables": [variable]}))
+    });
+    let refused = |i: usize| {
+        let address = Address::container(format!("acme/p{i:02}").into()).section("variables");
+        Refusal::new(Guard::Removals, &address, "would remove all entries".into(), 1, &origin(1))
+    };
+    planned.refusals = (0..count).map(refused).collect();
+    for width in [None, Some(60), Some(80), Some(120)] {
+        let text = plan(&planned, &run(), Title::Plan, Style { width, ..Style::default() });
+        let lines: Vec<_> = text.lines().collect();
+        let more = lines.iter().position(|line| line.starts_with('…')).unwrap();
+        let shown = lines[..more]
+            .iter()
+            .filter(|line| line.starts_with("  - ") || line.starts_with("  ~ "));
+        let number: usize = lines[more].split_whitespace().nth(2).unwrap().parse().unwrap();
+        // The settings of the first project are in two pieces.
+        assert_eq!(number + shown.count() - 1, 2 * count, "{text}");
+        for i in 0..count {
+            assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i} {width:?}: {text}");
+            assert!(text.contains(&format!("acme/p{i:02}#variables")), "{i} {width:?}: {text}");
+        }
+        for pair in lines.windows(2).filter(|pair| pair[0].starts_with("acme/")) {
+            assert!(pair[1].starts_with("  "), "a bare head: {text}");
+        }
+    }
+}
+
 /// The rule decides, so its line is never left out; the place of the project decides nothing.
 #[test]
 fn a_narrow_plan_has_the_line_of_the_rule() {

@@ -241,6 +241,27 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     assert_eq!(found, None);
 }
 
+/// The tier is known; what a group decides is a guess.
+#[test]
+fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
+    let field = "merge_requests_author_approval";
+    let sections = json!({"approvals": {field: true}});
+    let container = crate::desired::testing::shop(&sections, crate::desired::Unlisted::Report);
+    let live = here(&container, &json!({"approvals": {field: false}}));
+    let steps = look(&container, &live, &[]).plan.findings.steps;
+    for (tier, expected) in
+        [(Tier::Free, "needs the premium tier"), (Tier::Ultimate, "group above")]
+    {
+        let mut live = live.clone();
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.tier = tier;
+        }
+        let names = [field.to_owned()];
+        let found = with_run(&container, steps.clone(), &live, |run| run.late(&steps[0], &names));
+        assert!(found.as_deref().unwrap_or_default().contains(expected), "{found:?}");
+    }
+}
+
 /// Where nothing can be read any more, only the answers to the writes count.
 #[test]
 fn answers_show_unsaved_fields_without_a_read() {
