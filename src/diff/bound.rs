@@ -112,7 +112,7 @@ fn above(
 }
 
 /// Whether the container is in a group.
-pub(super) fn has_group_above(context: Context<'_>) -> bool {
+pub(crate) fn has_group_above(context: Context<'_>) -> bool {
     let of_user = context
         .target
         .namespace

@@ -104,6 +104,13 @@ pub enum Effect {
     /// It refers to the group with this id. The container must be shared with it as developer or
     /// higher.
     NeedsShare(u64),
+    /// It refers to this user, who has no access that this container or the live state shows.
+    Outsider {
+        /// The user.
+        user: u64,
+        /// The username.
+        name: String,
+    },
     /// A protection becomes weaker. The text ends a sentence that starts with "would".
     Weakens(String),
     /// Something outside gets a way in. The text ends a sentence that starts with "would".

@@ -44,6 +44,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(constrained(steps));
     let granted = granted(steps);
     people(steps, &granted);
+    problems.extend(refuse_outsiders(steps, &granted));
     taken_along(steps);
     problems.extend(refuse_lower_levels(steps, &granted));
     problems.extend(circular(steps));
@@ -499,6 +500,38 @@ fn people(steps: &mut [Step], grants: &Grants) {
             .collect();
         step.after.extend(edges);
     }
+}
+
+/// Rules may name only users who have access, or get it from a group above.
+fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
+    let lets_others_in = |step: &&Step| {
+        step.effects.iter().any(|effect| match effect {
+            Effect::Share { before, after, .. } => before < after,
+            effect => *effect == Effect::Provides(Capability::InPlace),
+        })
+    };
+    let open: BTreeSet<_> =
+        steps.iter().filter(lets_others_in).map(|step| step.address.path.to_lowercase()).collect();
+    let mut problems = Vec::new();
+    for step in steps {
+        for effect in &step.effects {
+            let Effect::Outsider { user, name } = effect else { continue };
+            let gets = |group: &String| {
+                open.contains(group) || grants.get(user).is_some_and(|all| all.contains_key(group))
+            };
+            let path = &step.address.path;
+            if groups_above(path).any(|group| gets(&group)) {
+                continue;
+            }
+            let name = text::escape(name);
+            let message = format!(
+                "it names `{name}`, who has no access to `{path}`, and the service refuses that"
+            );
+            let help = format!("add `{name}` to the members, or take the user out of the rule");
+            problems.push(Problem::new(&step.address, "low-share", message, help, &step.origin));
+        }
+    }
+    problems
 }
 
 /// The service also removes a member of a group from what is below it, so new members there come later.

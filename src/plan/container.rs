@@ -412,6 +412,7 @@ impl Planning<'_> {
         self.refuse_low_shares(plan);
         self.after_replacements(plan);
         self.refuse_removed(plan);
+        self.mark_outsiders(plan);
         self.note_lost_grants(plan);
         self.say_besides(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);

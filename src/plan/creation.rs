@@ -65,6 +65,7 @@ impl Planning<'_> {
             }
         }
         self.refuse_low_shares(plan);
+        self.mark_outsiders(plan);
         self.say_besides(plan);
         let refused: Vec<_> = guard::openings(&plan.findings.steps).collect();
         plan.findings.refusals.extend(refused);

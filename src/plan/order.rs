@@ -130,6 +130,7 @@ impl Placed {
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess(_)
                 | Effect::NeedsShare(_)
+                | Effect::Outsider { .. }
                 | Effect::Weakens(_)
                 | Effect::Opens(_)
                 | Effect::Rule { .. }
