@@ -239,3 +239,62 @@ async fn a_feature_that_is_off_closes_its_sections() {
     let closed = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Closed { .. }));
     assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
 }
+
+/// Entries go before their feature, and come after it.
+#[tokio::test]
+async fn entries_are_removed_before_their_feature_is_switched_off() {
+    let mut world = world().await;
+    world.acknowledged.push("removals:**");
+    let mut there = json!({
+        "labels": [{"name": "bug", "color": "#ff0000"}],
+        "milestones": [{"title": "one"}],
+        "environments": [{"name": "prod"}],
+        "variables": [{"key": "A", "value": "x"}],
+    });
+    world.declare(&[project("acme/shop", there.clone())]);
+    world.converge("with entries").await;
+    for (_, entries) in there.as_object_mut().unwrap() {
+        *entries = json!([]);
+    }
+    let policy = json!({"labels": "delete", "milestones": "delete", "environments": "delete", "variables": "delete"});
+    there["unlisted"] = policy;
+    there["settings"] = json!({
+        "merge_requests_access_level": "disabled", "issues_access_level": "disabled",
+        "builds_access_level": "disabled", "environments_access_level": "disabled",
+    });
+    world.declare(&[project("acme/shop", there)]);
+    let plan = world.converge("removed, then off").await;
+    assert_eq!(plan.steps.last().unwrap().address.to_string(), "acme/shop#settings");
+    // One request closes CI/CD again and opens the wiki and issues.
+    let open = json!({
+        "settings": {"issues_access_level": "enabled", "wiki_access_level": "disabled"},
+        "labels": [{"name": "bug", "color": "#ff0000"}],
+    });
+    world.declare(&[project("acme/shop", open)]);
+    world.converge("one on, another one off").await;
+}
+
+/// A new project has no section of a feature that it does not have.
+#[tokio::test]
+async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
+    let world = world().await;
+    let mut new = project(
+        "acme/fresh",
+        json!({
+            "settings": {
+                "repository_access_level": "disabled", "merge_requests_access_level": "disabled",
+                "builds_access_level": "disabled", "issues_access_level": "disabled",
+            },
+            "labels": [{"name": "bug", "color": "#ff0000"}],
+            "environments": [{"name": "prod"}],
+            "variables": [{"key": "A", "value": "x"}],
+            "protected_branches": [{"name": "main"}],
+            "approval_rules": [{"name": "L", "approvals_required": 1, "protected_branches": ["main"]}],
+        }),
+    );
+    new["create"] = true.into();
+    world.declare(&[new]);
+    let plan = world.converge("new").await;
+    let closed = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Closed { .. }));
+    assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
+}
