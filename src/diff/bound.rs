@@ -34,7 +34,7 @@ pub fn bound(
 ) -> Option<Limit> {
     let own = value.plain()?;
     constraints::over(section.section, Some(name)).find_map(|row| {
-        let (group, by, is_declared) = decided(row, context, findings)?;
+        let (group, by, is_declared) = decided(row, own, context, findings)?;
         if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
             return None;
         }
@@ -60,7 +60,8 @@ pub(super) fn forbidden(
 ) -> Option<Limit> {
     let rows = constraints::over(section.section, None);
     rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
-        let declared = decided(row, context, findings).filter(|(.., is_declared)| *is_declared);
+        let declared =
+            decided(row, &Json::Null, context, findings).filter(|(.., is_declared)| *is_declared);
         let (group, by) = match declared {
             // It counts only if it is live, too: otherwise the run changes it after the creation.
             Some((_, by, _)) if !row.forbids(&by, context.target.scope) => return None,
@@ -77,9 +78,11 @@ pub(super) fn forbidden(
     })
 }
 
-/// The value of the setting that decides, with its group, and whether it is declared.
+/// The value of the setting that decides about the value `own`, with its group, and whether it is
+/// declared. A group between the declared one and this container may not allow what that one allows.
 fn decided(
     row: &Constraint,
+    own: &Json,
     context: Context<'_>,
     findings: &mut Findings,
 ) -> Option<(String, Json, bool)> {
@@ -87,7 +90,11 @@ fn decided(
         return None;
     }
     if let Some((group, by)) = context.groups.above(&context.target.path, &row.by) {
-        return Some((group, by?.clone(), true));
+        let by = by?;
+        let is_direct = context.target.path.rfind('/') == Some(group.len());
+        if is_direct || row.contradicts(by, own) || row.hands_down.contains(by) {
+            return Some((group, by.clone(), true));
+        }
     }
     let (group, by) = above(row, context, findings)?;
     Some((group, by, false))

@@ -23,6 +23,9 @@ pub struct Constraint {
     /// The values that contradict each other.
     #[serde(default)]
     when: Vec<Case>,
+    /// Values that the groups below get too if the group changes to them.
+    #[serde(default)]
+    pub hands_down: Vec<Json>,
     /// What it does, after the name of the setting.
     #[serde(default)]
     pub text: String,

@@ -298,3 +298,47 @@ async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
     let closed = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Closed { .. }));
     assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
 }
+
+/// A group above takes away what it does not allow; the group that it leaves that to decides then.
+#[tokio::test]
+async fn runners_that_no_group_above_allows_are_a_problem() {
+    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let of = |path: &str| {
+        group(path, json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}))
+    };
+    let app = project("acme/team/app", json!({"settings": {"shared_runners_enabled": true}}));
+    world.declare(&[of("acme"), app.clone()]);
+    let applied = world.apply().await.applied.unwrap();
+    assert!(matches!(applied.mismatches[0].reason, MismatchReason::Undone(_)), "{applied:#?}");
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which is `disabled_and_unoverridable`";
+    assert_eq!(found, [message]);
+    world.declare(&[of("acme"), of("acme/team"), app]);
+    world.converge("the group in between allows it").await;
+}
+
+/// A group without a value of its own shows the one above.
+#[tokio::test]
+async fn a_value_that_the_group_above_hands_down_is_read_again() {
+    let mut seeds = seed(&[]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let world = World::new(Profile::default().at(LATER), seeds).await;
+    let math = |path: &str, settings: Json| group(path, json!({"settings": settings}));
+    let on = || math("acme/team", json!({"math_rendering_limits_enabled": true}));
+    let off = json!({"math_rendering_limits_enabled": false});
+    world.declare(&[math("acme", off.clone()), on()]);
+    let applied = world.apply().await.applied.unwrap();
+    assert!(matches!(applied.mismatches[0].reason, MismatchReason::Undone(_)), "{applied:#?}");
+    world.converge("in the next run").await;
+    let mut locked = off;
+    locked["lock_math_rendering_limits_enabled"] = true.into();
+    world.declare(&[math("acme", locked), on()]);
+    world.converge("locked").await;
+    let codes: Vec<_> =
+        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["no-effect"]);
+}
