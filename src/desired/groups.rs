@@ -33,10 +33,15 @@ impl Groups {
         Self(Arc::new(settings.filter(|(_, declared)| !declared.is_empty()).collect()))
     }
 
-    /// The nearest group above `path` that declares `setting`, with the value if it is plain.
-    pub fn above(&self, path: &str, setting: &Setting) -> Option<(String, Option<&Json>)> {
+    /// The groups above `path` that declare `setting`, nearest first, with the value if it is plain.
+    pub fn above<'g>(
+        &'g self,
+        path: &str,
+        setting: &'g Setting,
+    ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
         let path = path.to_lowercase();
-        path.rmatch_indices('/').find_map(|(at, _)| {
+        let ends: Vec<_> = path.rmatch_indices('/').map(|(at, _)| at).collect();
+        ends.into_iter().filter_map(move |at| {
             let declared = self.0.get(&path[..at])?;
             let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
             Some((path[..at].to_owned(), value.as_ref()))

@@ -67,8 +67,12 @@ pub(super) fn forbidden(
             Some((_, by, _)) if !row.forbids(&by, context.target.scope) => return None,
             _ => above(row, context, findings)?,
         };
-        let (setting, text) = (&row.by.field, &row.text);
-        row.forbids(&by, context.target.scope).then(|| {
+        let (setting, text, scope) = (&row.by.field, &row.text, context.target.scope);
+        let mut declared = context.groups.above(&context.target.path, &row.by);
+        let is_lifted = declared.any(|(path, by)| {
+            path.eq_ignore_ascii_case(&group) && by.is_some_and(|by| !row.forbids(by, scope))
+        });
+        (row.forbids(&by, scope) && !is_lifted).then(|| {
             Limit::Refused(
                 &row.code,
                 format!("`{setting}` of `{group}` {text}"),
@@ -89,7 +93,11 @@ fn decided(
     if !has_group_above(context) {
         return None;
     }
-    if let Some((group, by)) = context.groups.above(&context.target.path, &row.by) {
+    let mut declared = context.groups.above(&context.target.path, &row.by);
+    let nearest = declared.next();
+    let contradicts = |(_, by): &(_, Option<&Json>)| by.is_some_and(|by| row.contradicts(by, own));
+    let deciding = nearest.iter().cloned().chain(declared.filter(|_| row.every)).find(contradicts);
+    if let Some((group, by)) = deciding.or(nearest) {
         let by = by?;
         let is_direct = context.target.path.rfind('/') == Some(group.len());
         if is_direct || row.contradicts(by, own) || row.hands_down.contains(by) {
@@ -115,6 +123,7 @@ fn above(
         return None;
     };
     let path = context.target.path.rsplit_once('/').map_or("", |(group, _)| group);
+    let path = group.get(&row.decided_by()).and_then(Json::as_str).unwrap_or(path);
     Some((path.to_owned(), group.get(&row.by.field)?.clone()))
 }
 

@@ -12,7 +12,7 @@ use crate::{
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
     kind::{Entries, Facts, Removal, Section, Target, forms},
-    kinds,
+    kinds::{self, constraints},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
     operation::{self, Read, Request},
@@ -175,7 +175,20 @@ impl Observer {
     /// cannot be read it is empty: its fields count as unknown.
     async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
-        let look_up = async || Ok(Arc::new(self.object(Scope::Group, group, None).await?));
+        let look_up = async || {
+            let mut object = self.object(Scope::Group, group, None).await?;
+            // Some settings count in each group above: the outermost one decides.
+            let outer = Box::pin(self.group_above(group)).await?;
+            for row in constraints::all().filter(|row| row.every) {
+                let name = &row.by.field;
+                if outer.get(name) == Some(&Json::Bool(true)) {
+                    let path = group.rsplit_once('/').map(|(outer, _)| outer.into());
+                    let path = outer.get(&row.decided_by()).cloned().or(path).unwrap_or_default();
+                    object.extend([(name.clone(), true.into()), (row.decided_by(), path)]);
+                }
+            }
+            Ok(Arc::new(object))
+        };
         let found = self.memory.groups.of(&group.to_lowercase(), look_up).await;
         Ok(or_cause(found)?.unwrap_or_default())
     }

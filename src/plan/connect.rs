@@ -365,18 +365,18 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
         let deciding: HashMap<_, _> =
             deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
         let mut edges = Vec::new();
-        for (at, step) in steps.iter().enumerate().filter(|_| !deciding.is_empty()) {
-            // A level counts only for what is directly in its group.
-            let reach = if row.over.section == "create" { 1 } else { usize::MAX };
-            let mut above = groups_above(&step.address.path).take(reach);
-            let nearest = above.find_map(|path| deciding.get(&path));
-            let Some((group, first)) = nearest.map(|first| (&steps[*first], *first)) else {
-                continue;
-            };
+        // A level counts only for what is directly in its group.
+        let reach = if row.over.section == "create" { 1 } else { usize::MAX };
+        let most = if row.every { usize::MAX } else { 1 };
+        let decided = steps.iter().enumerate().filter(|(_, step)| is_over(row, step));
+        let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
+            let above = groups_above(&step.address.path).take(reach);
+            let above = above.filter_map(|path| deciding.get(&path).copied()).take(most);
+            above.map(move |first| (at, step, first))
+        });
+        for (at, step, first) in decided {
+            let group = &steps[first];
             let Some((change, before, after)) = decision(group, &row.by) else { continue };
-            if !is_over(row, step) {
-                continue;
-            }
             let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
             if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
                 if !super::order::narrows(step) {

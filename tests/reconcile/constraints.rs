@@ -342,3 +342,27 @@ async fn a_value_that_the_group_above_hands_down_is_read_again() {
         world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
     assert_eq!(codes, ["no-effect"]);
 }
+
+/// A lock of members counts in everything below, whatever the groups in between declare.
+#[tokio::test]
+async fn a_lock_of_members_further_above_is_foreseen() {
+    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let lock = |path: &str, on: bool| group(path, json!({"settings": {"membership_lock": on}}));
+    let with = |user: &str| {
+        let member = json!([{"user": user, "access_level": "developer"}]);
+        project("acme/team/app", json!({"members": member}))
+    };
+    world.declare(&[lock("acme", true), lock("acme/team", true), with("alice")]);
+    world.converge("locked after she was added").await;
+    world.declare(&[with("bob")]);
+    assert_eq!(world.plan().await.problems.len(), 1, "nothing of the groups is declared");
+    world.declare(&[lock("acme", true), lock("acme/team", false), with("bob")]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    assert_eq!(found, ["`membership_lock` of `acme` lets nobody be added to a project"]);
+    world.declare(&[lock("acme", false), lock("acme/team", false), with("bob")]);
+    world.converge("both unlock first").await;
+}
