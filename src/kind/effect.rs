@@ -100,17 +100,15 @@ pub enum Effect {
         after: String,
     },
     /// It refers to the user with this id, who must have access to the container.
-    NeedsAccess(u64),
+    NeedsAccess {
+        /// The user.
+        user: u64,
+        /// The username, if neither the live state nor this container gives the user access.
+        outsider: Option<String>,
+    },
     /// It refers to the group with this id. The container must be shared with it as developer or
     /// higher.
     NeedsShare(u64),
-    /// It refers to this user, who has no access that this container or the live state shows.
-    Outsider {
-        /// The user.
-        user: u64,
-        /// The username.
-        name: String,
-    },
     /// A protection becomes weaker. The text ends a sentence that starts with "would".
     Weakens(String),
     /// Something outside gets a way in. The text ends a sentence that starts with "would".
@@ -144,4 +142,11 @@ pub enum Effect {
         /// The full path before.
         from: Arc<str>,
     },
+}
+
+impl Effect {
+    /// It refers to this user.
+    pub const fn needs_access(user: u64) -> Self {
+        Self::NeedsAccess { user, outsider: None }
+    }
 }

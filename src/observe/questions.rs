@@ -39,8 +39,8 @@ impl Observer {
                     live.inherited = Some(self.above(&home).await?);
                 }
                 Question::People => {
-                    let people = self.people(container, &live.presence).await;
-                    live.people = Some(or_cause(people)?.map(Arc::new).unwrap_or_default());
+                    let people = or_cause(self.people(container, &live.presence).await)?;
+                    live.people = Some(Arc::new(people.unwrap_or_default()));
                 }
                 Question::InheritedBefore => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {

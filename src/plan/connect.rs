@@ -489,7 +489,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
     let reason = Capability::People.reason(Scope::Project);
     for step in steps.iter_mut().filter(|_| !grants.is_empty()) {
         let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess(user) => grants.get(user),
+            Effect::NeedsAccess { user, .. } => grants.get(user),
             _ => None,
         });
         let path = &step.address.path;
@@ -504,34 +504,30 @@ fn people(steps: &mut [Step], grants: &Grants) {
 
 /// Rules may name only users who have access, or get it from a group above.
 fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let lets_others_in = |step: &&Step| {
-        step.effects.iter().any(|effect| match effect {
-            Effect::Share { before, after, .. } => before < after,
-            effect => *effect == Effect::Provides(Capability::InPlace),
-        })
+    let brings_others = |effect: &Effect| match effect {
+        Effect::Share { before, after, .. } => before < after,
+        effect => *effect == Effect::Provides(Capability::InPlace),
     };
-    let open: BTreeSet<_> =
-        steps.iter().filter(lets_others_in).map(|step| step.address.path.to_lowercase()).collect();
-    let mut problems = Vec::new();
-    for step in steps {
-        for effect in &step.effects {
-            let Effect::Outsider { user, name } = effect else { continue };
-            let gets = |group: &String| {
-                open.contains(group) || grants.get(user).is_some_and(|all| all.contains_key(group))
+    let open = steps.iter().filter(|step| step.effects.iter().any(brings_others));
+    let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
+    let outsider = |step: &Step| {
+        let path = &step.address.path;
+        let name = step.effects.iter().find_map(|effect| {
+            let Effect::NeedsAccess { user, outsider } = effect else { return None };
+            let grants = grants.get(user);
+            let gets = |group: String| {
+                open.contains(&group) || grants.is_some_and(|all| all.contains_key(&group))
             };
-            let path = &step.address.path;
-            if groups_above(path).any(|group| gets(&group)) {
-                continue;
-            }
-            let name = text::escape(name);
-            let message = format!(
-                "it names `{name}`, who has no access to `{path}`, and the service refuses that"
-            );
-            let help = format!("add `{name}` to the members, or take the user out of the rule");
-            problems.push(Problem::new(&step.address, "low-share", message, help, &step.origin));
-        }
-    }
-    problems
+            outsider.as_deref().filter(|_| !groups_above(path).any(gets))
+        })?;
+        let name = text::escape(name);
+        let message = format!(
+            "it names `{name}`, who has no access to `{path}`, and the service refuses that"
+        );
+        let help = format!("add `{name}` to the members, or take the user out of the rule");
+        Some(Problem::new(&step.address, "low-share", message, help, &step.origin))
+    };
+    steps.iter().filter_map(outsider).collect()
 }
 
 /// The service also removes a member of a group from what is below it, so new members there come later.

@@ -51,7 +51,7 @@ impl Planning<'_> {
                 plan.steps.iter().any(|step| step.effects.contains(&takes))
             };
             let mut sets = section.of.home.closed_by.iter();
-            if let Some(set) = sets.find(|set| set.iter().all(|feature| is_off(feature))) {
+            if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
                 self.close(name, section, Capability::Feature(set[0]), plan);
                 continue;
             }

@@ -120,7 +120,6 @@ impl Planning<'_> {
     /// Marks steps that name users who have no access here, as far as this project decides.
     /// `connect` refuses them unless a step elsewhere gives that access.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
-        let is_new = !matches!(self.live.presence, Presence::Here(..));
         let effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let brings_others = |effect: &Effect| {
             matches!(effect, Effect::Fills | Effect::Provides(Capability::InPlace))
@@ -129,31 +128,31 @@ impl Planning<'_> {
         if self.declared.scope == Scope::Group || !in_group || effects.clone().any(brings_others) {
             return;
         }
-        let given = effects.filter_map(|effect| match effect {
-            Effect::Access { user, after: 1.., .. } => *user,
-            _ => None,
-        });
-        let given: BTreeSet<_> = given.chain(is_new.then_some(self.context.caller.id)).collect();
-        let named = |step: &Step| -> BTreeSet<_> {
-            let named = step.effects.iter().filter_map(|effect| match effect {
-                Effect::NeedsAccess(user) if !given.contains(user) => Some(*user),
+        let mut inside: BTreeSet<_> = effects
+            .filter_map(|effect| match effect {
+                Effect::Access { user, after: 1.., .. } => *user,
                 _ => None,
-            });
-            named.filter(|_| step.possible.is_none()).collect()
-        };
-        let Some(there) = &self.live.people else {
-            if plan.findings.steps.iter().any(|step| !named(step).is_empty()) {
-                plan.findings.ask(Question::People);
+            })
+            .chain(self.live.people.iter().flat_map(|people| people.keys().copied()))
+            .collect();
+        if !matches!(self.live.presence, Presence::Here(..)) {
+            inside.insert(self.context.caller.id);
+        }
+        let mut asks = false;
+        let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
+        for effect in steps.flat_map(|step| &mut step.effects) {
+            match (effect, &self.live.people) {
+                (Effect::NeedsAccess { user, .. }, _) if inside.contains(user) => {}
+                (Effect::NeedsAccess { .. }, None) => asks = true,
+                // An empty list may be one that could not be read.
+                (Effect::NeedsAccess { user, outsider }, Some(people)) if !people.is_empty() => {
+                    *outsider = self.context.names.name(Named::User, *user).map(str::to_owned);
+                }
+                _ => {}
             }
-            return;
-        };
-        // An empty list may be one that could not be read.
-        for step in plan.findings.steps.iter_mut().filter(|_| !there.is_empty()) {
-            let outside = named(step).into_iter().filter(|user| !there.contains_key(user));
-            step.effects.extend(outside.map(|user| {
-                let name = self.context.names.name(Named::User, user).unwrap_or_default();
-                Effect::Outsider { user, name: name.to_owned() }
-            }));
+        }
+        if asks {
+            plan.findings.ask(Question::People);
         }
     }
 

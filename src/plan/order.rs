@@ -140,9 +140,8 @@ impl Placed {
                 | Effect::Visibility { .. }
                 | Effect::Follows(_)
                 | Effect::Transfers { .. }
-                | Effect::NeedsAccess(_)
+                | Effect::NeedsAccess { .. }
                 | Effect::NeedsShare(_)
-                | Effect::Outsider { .. }
                 | Effect::Weakens(_)
                 | Effect::Opens(_)
                 | Effect::Rule { .. }
