@@ -47,6 +47,8 @@ pub struct Live {
     pub names: Names,
     /// The answer to [`Question::Inherited`], once asked.
     pub inherited: Option<Inherited>,
+    /// The answer to [`Question::People`], once asked.
+    pub people: Option<Inherited>,
     /// The answer to [`Question::InheritedBefore`], once asked.
     pub inherited_before: Option<Inherited>,
     /// The answer to [`Question::GroupAbove`], once asked.
@@ -99,6 +101,7 @@ impl Live {
             sections: BTreeMap::new(),
             names: Names::default(),
             inherited: None,
+            people: None,
             inherited_before: None,
             group_above: None,
             own: None,
@@ -123,6 +126,9 @@ pub struct Project {
 pub enum Question {
     /// The levels of access that users have from the group above, at the declared path.
     Inherited,
+    /// The levels of access that users have to the project, from anywhere, with its declared
+    /// shares.
+    People,
     /// The levels of access that users have from the group above, at the former path.
     InheritedBefore,
     /// The object of the group above, at the declared path.

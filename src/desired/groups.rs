@@ -34,13 +34,17 @@ impl Groups {
         Self(Arc::new(settings.filter(|(_, declared)| !declared.is_empty()).collect()))
     }
 
-    /// The nearest group above `path` that declares `setting`, with the value if it is plain.
-    pub fn above(&self, path: &str, setting: &Setting) -> Option<(String, Option<&Json>)> {
-        let path = path.to_lowercase();
-        groups_above(&path).find_map(|group| {
-            let declared = self.0.get(group)?;
+    /// The groups above `path` that declare `setting`, nearest first, with the value if it is plain.
+    pub fn above<'g>(
+        &'g self,
+        path: &str,
+        setting: &'g Setting,
+    ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
+        let groups: Vec<_> = groups_above(&path.to_lowercase()).map(str::to_owned).collect();
+        groups.into_iter().filter_map(move |group| {
+            let declared = self.0.get(&group)?;
             let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
-            Some((group.to_owned(), value.as_ref()))
+            Some((group, value.as_ref()))
         })
     }
 }

@@ -35,7 +35,7 @@ pub fn bound(
 ) -> Option<Limit> {
     let own = value.plain()?;
     constraints::over(section.section, Some(name)).find_map(|row| {
-        let (group, by, is_declared) = decided(row, context, findings)?;
+        let (group, by, is_declared) = decided(row, own, context, findings)?;
         if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
             return None;
         }
@@ -61,14 +61,19 @@ pub(super) fn forbidden(
 ) -> Option<Limit> {
     let rows = constraints::over(section.section, None);
     rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
-        let declared = decided(row, context, findings).filter(|(.., is_declared)| *is_declared);
+        let declared =
+            decided(row, &Json::Null, context, findings).filter(|(.., is_declared)| *is_declared);
         let (group, by) = match declared {
             // It counts only if it is live, too: otherwise the run changes it after the creation.
             Some((_, by, _)) if !row.forbids(&by, context.target.scope) => return None,
             _ => above(row, context, findings)?,
         };
-        let (setting, text) = (&row.by.field, &row.text);
-        row.forbids(&by, context.target.scope).then(|| {
+        let (setting, text, scope) = (&row.by.field, &row.text, context.target.scope);
+        let mut declared = context.groups.above(&context.target.path, &row.by);
+        let is_lifted = declared.any(|(path, by)| {
+            path.eq_ignore_ascii_case(&group) && by.is_some_and(|by| !row.forbids(by, scope))
+        });
+        (row.forbids(&by, scope) && !is_lifted).then(|| {
             Limit::Refused(
                 &row.code,
                 format!("`{setting}` of `{group}` {text}"),
@@ -78,17 +83,27 @@ pub(super) fn forbidden(
     })
 }
 
-/// The value of the setting that decides, with its group, and whether it is declared.
+/// The value of the setting that decides about the value `own`, with its group, and whether it is
+/// declared. A group between the declared one and this container may not allow what that one allows.
 fn decided(
     row: &Constraint,
+    own: &Json,
     context: Context<'_>,
     findings: &mut Findings,
 ) -> Option<(String, Json, bool)> {
     if !has_group_above(context) {
         return None;
     }
-    if let Some((group, by)) = context.groups.above(&context.target.path, &row.by) {
-        return Some((group, by?.clone(), true));
+    let mut declared = context.groups.above(&context.target.path, &row.by);
+    let nearest = declared.next();
+    let contradicts = |(_, by): &(_, Option<&Json>)| by.is_some_and(|by| row.contradicts(by, own));
+    let deciding = nearest.iter().cloned().chain(declared.filter(|_| row.every)).find(contradicts);
+    if let Some((group, by)) = deciding.or(nearest) {
+        let by = by?;
+        let is_direct = context.target.path.rfind('/') == Some(group.len());
+        if is_direct || row.contradicts(by, own) || row.hands_down.contains(by) {
+            return Some((group, by.clone(), true));
+        }
     }
     let (group, by) = above(row, context, findings)?;
     Some((group, by, false))
@@ -109,11 +124,12 @@ fn above(
         return None;
     };
     let path = group_of(&context.target.path).unwrap_or_default();
+    let path = group.get(&row.decided_by()).and_then(Json::as_str).unwrap_or(path);
     Some((path.to_owned(), group.get(&row.by.field)?.clone()))
 }
 
 /// Whether the container is in a group.
-pub(super) fn has_group_above(context: Context<'_>) -> bool {
+pub(crate) fn has_group_above(context: Context<'_>) -> bool {
     let of_user = context
         .target
         .namespace

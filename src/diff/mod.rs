@@ -16,6 +16,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bound::has_group_above;
 pub use bound::{Limit, bound};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
 pub use label::Label;

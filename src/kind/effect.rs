@@ -100,7 +100,12 @@ pub enum Effect {
         after: String,
     },
     /// It refers to the user with this id, who must have access to the container.
-    NeedsAccess(u64),
+    NeedsAccess {
+        /// The user.
+        user: u64,
+        /// The username, if neither the live state nor this container gives the user access.
+        outsider: Option<String>,
+    },
     /// It refers to the group with this id. The container must be shared with it as developer or
     /// higher.
     NeedsShare(u64),
@@ -137,4 +142,11 @@ pub enum Effect {
         /// The full path before.
         from: Arc<str>,
     },
+}
+
+impl Effect {
+    /// It refers to this user.
+    pub const fn needs_access(user: u64) -> Self {
+        Self::NeedsAccess { user, outsider: None }
+    }
 }

@@ -240,7 +240,7 @@ impl Names {
     }
 
     /// The name of the thing with `id`, if it was looked up either way.
-    pub(super) fn name(&self, named: Named, id: u64) -> Option<&str> {
+    pub fn name(&self, named: Named, id: u64) -> Option<&str> {
         let key = (named, id);
         self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
     }

@@ -97,7 +97,7 @@ impl Rules for ApprovalRules {
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
-        let users = users.filter_map(Json::as_u64).map(Effect::NeedsAccess);
+        let users = users.filter_map(Json::as_u64).map(Effect::needs_access);
         let weaker = weaknesses(before, after).into_iter();
         weaker.map(|how| Effect::Weakens(how.to_owned())).chain(users).collect()
     }

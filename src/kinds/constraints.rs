@@ -23,6 +23,12 @@ pub struct Constraint {
     /// The values that contradict each other.
     #[serde(default)]
     when: Vec<Case>,
+    /// Values that the groups below get too if the group changes to them.
+    #[serde(default)]
+    pub hands_down: Vec<Json>,
+    /// Whether it counts in each group above, not only in the nearest one that decides.
+    #[serde(default)]
+    pub every: bool,
     /// What it does, after the name of the setting.
     #[serde(default)]
     pub text: String,
@@ -92,6 +98,11 @@ pub fn over<'n>(
 }
 
 impl Constraint {
+    /// The key of the path of the group that decides, in the object of a group below it.
+    pub fn decided_by(&self) -> String {
+        format!("{} decided by", self.by.field)
+    }
+
     /// Whether the group's value `by` contradicts the value `over`.
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
         let has = |case: &&Case| case.over.is_empty() || case.over.contains(over);

@@ -153,7 +153,7 @@ pub(super) fn effects(
     let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     let rows = || lists.iter().filter_map(|list| after.get(*list)?.as_array()).flatten();
     let named = |key: &'static str| rows().filter_map(move |row| row.get(key)?.as_u64());
-    let people = named("user_id").map(Effect::NeedsAccess);
+    let people = named("user_id").map(Effect::needs_access);
     let groups = named("group_id").map(Effect::NeedsShare);
     std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
 }

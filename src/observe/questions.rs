@@ -10,11 +10,11 @@ use crate::{
     address::group_of,
     api::ApiError,
     cause::Cause,
-    desired::{Container, DeclaredSection},
+    desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
     kind::{Entries, Facts, Removal, Section, Target, forms},
-    kinds,
-    level::MAINTAINER,
+    kinds::{self, constraints},
+    level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
     operation::{self, Read, Request},
     page::Rows,
@@ -38,6 +38,10 @@ impl Observer {
                 Question::Inherited => {
                     let home = self.live_path(&container.path).await?;
                     live.inherited = Some(self.above(&home).await?);
+                }
+                Question::People => {
+                    let people = or_cause(self.people(container, &live.presence).await)?;
+                    live.people = Some(Arc::new(people.unwrap_or_default()));
                 }
                 Question::InheritedBefore => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
@@ -136,11 +140,56 @@ impl Observer {
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
+    /// The access levels in a project once its declared shares exist, from anywhere.
+    async fn people(
+        &self,
+        project: &Container,
+        presence: &Presence,
+    ) -> Result<BTreeMap<u64, u8>, ApiError> {
+        let path = self.live_path(&project.path).await?;
+        let mut people = match presence {
+            Presence::Here(..) => {
+                self.levels_in(operation::MEMBER_LIST_ALL.request().arg("id", path)).await?
+            }
+            _ => self.above_new(&path).await?,
+        };
+        let shares = project.section("shares").into_iter().flat_map(|shares| &shares.entries);
+        for share in shares.filter(|share| share.state == State::Present) {
+            people.extend(&*self.levels(&share.key).await?);
+        }
+        Ok(people)
+    }
+
+    /// The access levels that a new project at `path` inherits, also if its group does not exist
+    /// yet. Who creates a top-level group owns it.
+    async fn above_new(&self, path: &str) -> Result<BTreeMap<u64, u8>, ApiError> {
+        for (at, _) in path.rmatch_indices('/') {
+            match self.levels(&path[..at]).await {
+                Err(error) if error.is_not_found() => {}
+                found => return Ok(BTreeMap::clone(&*found?)),
+            }
+        }
+        Ok(BTreeMap::from([(self.caller.id, OWNER)]))
+    }
+
     /// The object of the group above the container at `path`, read once for each group. If it
     /// cannot be read it is empty: its fields count as unknown.
     async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
-        let look_up = async || Ok(Arc::new(self.object(Scope::Group, group, None).await?));
+        let look_up = async || {
+            let mut object = self.object(Scope::Group, group, None).await?;
+            // Some settings count in each group above: the outermost one decides.
+            let outer = Box::pin(self.group_above(group)).await?;
+            for row in constraints::all().filter(|row| row.every) {
+                let name = &row.by.field;
+                if outer.get(name) == Some(&Json::Bool(true)) {
+                    let path = group_of(group).map(Json::from);
+                    let path = outer.get(&row.decided_by()).cloned().or(path).unwrap_or_default();
+                    object.extend([(name.clone(), true.into()), (row.decided_by(), path)]);
+                }
+            }
+            Ok(Arc::new(object))
+        };
         let found = self.memory.groups.of(&group.to_lowercase(), look_up).await;
         Ok(or_cause(found)?.unwrap_or_default())
     }
@@ -157,11 +206,11 @@ impl Observer {
     async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>, ApiError> {
         let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
-        let is_active =
-            |member: &&Object| member.get("state").is_none_or(|state| state == "active");
-        for member in members.iter().filter(is_active) {
+        for member in members.iter() {
             let number = |name: &str| member.get(name)?.as_u64();
             let level = number("access_level").and_then(|level| u8::try_from(level).ok());
+            let is_active = member.get("state").is_none_or(|state| state == "active");
+            let level = if is_active { level } else { Some(0) };
             if let Some((id, level)) = number("id").zip(level) {
                 let known = levels.entry(id).or_insert(level);
                 *known = level.max(*known);

@@ -24,7 +24,7 @@ use std::{
 };
 
 use crate::{
-    address::{Address, group_of, groups_above},
+    address::{Address, groups_above},
     diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
@@ -50,6 +50,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(constrained(steps));
     let granted = granted(steps);
     people(steps, &granted);
+    problems.extend(refuse_outsiders(steps, &granted));
     taken_along(steps);
     problems.extend(refuse_lower_levels(steps, &granted));
     for step in &mut *steps {
@@ -323,21 +324,19 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
         let deciding: HashMap<_, _> =
             deciding.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect();
         let (mut edges, graph, mut followers) = (Vec::new(), OnceCell::new(), HashMap::new());
-        for (at, step) in steps.iter().enumerate().filter(|_| !deciding.is_empty()) {
-            // A level counts only for what is directly in its group.
-            let own_group = group_of(&step.address.path);
-            let reaches = |at: &&usize| {
-                row.over.section != "create"
-                    || own_group.is_some_and(|own| own.len() == steps[**at].address.path.len())
-            };
-            let nearest = above(&deciding, &step.address.path).find(reaches);
-            let Some((group, first)) = nearest.map(|first| (&steps[*first], *first)) else {
-                continue;
-            };
+        // A level counts only for what is directly in its group.
+        let reach = if row.over.section == "create" { 1 } else { usize::MAX };
+        let most = if row.every { usize::MAX } else { 1 };
+        let decided = steps.iter().enumerate().filter(|(_, step)| is_over(row, step));
+        let decided = decided.filter(|_| !deciding.is_empty()).flat_map(|(at, step)| {
+            let path = step.address.path.to_lowercase();
+            let above = groups_above(&path).take(reach);
+            let above = above.filter_map(|group| deciding.get(group)).take(most);
+            above.map(|first| (at, step, *first)).collect::<Vec<_>>()
+        });
+        for (at, step, first) in decided {
+            let group = &steps[first];
             let Some((change, before, after)) = decision(group, &row.by) else { continue };
-            if !is_over(row, step) {
-                continue;
-            }
             let forbids = |by: Option<&Json>| by.is_some_and(|by| row.forbids(by, step.scope));
             if row.how != How::Forbids || (forbids(before) && !forbids(after)) {
                 if !super::order::narrows(step) {
@@ -428,7 +427,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
     let reason = Capability::People.reason(Scope::Project);
     for step in steps.iter_mut().filter(|_| !grants.is_empty()) {
         let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess(user) => grants.get(user),
+            Effect::NeedsAccess { user, .. } => grants.get(user),
             _ => None,
         });
         let path = &step.address.path;
@@ -439,6 +438,34 @@ fn people(steps: &mut [Step], grants: &Grants) {
             .collect();
         step.after.extend(edges);
     }
+}
+
+/// Rules may name only users who have access, or get it from a group above.
+fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
+    let brings_others = |effect: &Effect| match effect {
+        Effect::Share { before, after, .. } => before < after,
+        effect => *effect == Effect::Provides(Capability::InPlace),
+    };
+    let open = steps.iter().filter(|step| step.effects.iter().any(brings_others));
+    let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
+    let outsider = |step: &Step| {
+        let path = step.address.path.to_lowercase();
+        let name = step.effects.iter().find_map(|effect| {
+            let Effect::NeedsAccess { user, outsider } = effect else { return None };
+            let grants = grants.get(user);
+            let gets = |group: &str| {
+                open.contains(group) || grants.is_some_and(|all| all.contains_key(group))
+            };
+            outsider.as_deref().filter(|_| !groups_above(&path).any(gets))
+        })?;
+        let (name, path) = (text::escape(name), &step.address.path);
+        let message = format!(
+            "it names `{name}`, who has no access to `{path}`, and the service refuses that"
+        );
+        let help = format!("add `{name}` to the members, or take the user out of the rule");
+        Some(Problem::new(&step.address, "low-share", message, help, &step.origin))
+    };
+    steps.iter().filter_map(outsider).collect()
 }
 
 /// The service also removes a member of a group from what is below it, so new members there come later.

@@ -367,10 +367,7 @@ impl Planning<'_> {
                 plan.findings.extend(self.possible(section, condition));
             }
             Some((needed, Switch::Closed)) => {
-                let why = needed.reason(self.declared.scope).to_owned();
-                let note = self.note(Reason::Closed { why }, &section.origin);
-                plan.findings.notes.push(Note { address, ..note });
-                plan.shut.insert(name);
+                self.close(name, section, *needed, plan);
             }
             None if self.has_copied_parents(section, &plan.findings.steps) => {
                 let why =
@@ -382,6 +379,20 @@ impl Planning<'_> {
             }
             None => plan.findings.incomplete.push(Incomplete { address, reason }),
         }
+    }
+
+    /// Leaves out a section that lacks what it needs, as declared.
+    pub(super) fn close(
+        &self,
+        name: &'static str,
+        section: &DeclaredSection,
+        needed: Capability,
+        plan: &mut ContainerPlan,
+    ) {
+        let why = needed.reason(self.declared.scope).to_owned();
+        let note = self.note(Reason::Closed { why }, &section.origin);
+        plan.findings.notes.push(Note { address: self.address.section(name), ..note });
+        plan.shut.insert(name);
     }
 
     /// Turns what could not be compared into notes if it names entries of a section that a declared
@@ -412,6 +423,7 @@ impl Planning<'_> {
         self.refuse_low_shares(plan);
         self.after_replacements(plan);
         self.refuse_removed(plan);
+        self.mark_outsiders(plan);
         self.note_lost_grants(plan);
         self.say_besides(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);

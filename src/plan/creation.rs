@@ -46,6 +46,15 @@ impl Planning<'_> {
         let is_empty = !plan.steps.iter().any(|step| step.effects.contains(&branch));
         let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
         for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
+            let is_off = |feature: &&'static str| {
+                let takes = Effect::Takes(Capability::Feature(feature));
+                plan.steps.iter().any(|step| step.effects.contains(&takes))
+            };
+            let mut sets = section.of.home.closed_by.iter();
+            if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
+                self.close(name, section, Capability::Feature(set[0]), plan);
+                continue;
+            }
             // The section is empty, but ids of the users that it names may be unknown.
             let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
             let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
@@ -64,7 +73,18 @@ impl Planning<'_> {
                 }
             }
         }
+        // Nor can anything name an entry of a section that is closed.
+        let shut = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
+        let shut: Vec<_> = shut.collect();
+        let names_one = |named: &str| shut.iter().any(|section| named.starts_with(section));
+        let is_over = |step: &mut Step| step.waits_for().any(names_one);
+        let left: Vec<_> = plan.findings.steps.extract_if(.., is_over).collect();
+        plan.findings.notes.extend(left.into_iter().map(|step| {
+            let why = "what it names needs a feature that is off".to_owned();
+            Note { address: step.address, ..self.note(Reason::Closed { why }, &step.origin) }
+        }));
         self.refuse_low_shares(plan);
+        self.mark_outsiders(plan);
         self.say_besides(plan);
         let refused: Vec<_> = guard::openings(&plan.findings.steps).collect();
         plan.findings.refusals.extend(refused);
@@ -115,7 +135,10 @@ impl Planning<'_> {
         let of = |section: Section| section.rules.effects(None, &Object::new(), &after);
         let along = self.sections_in_create().flat_map(|section| of(section.of));
         let effects = std::iter::once(Effect::Provides(Capability::Exists))
-            .chain(along.filter(|effect| matches!(effect, Effect::Visibility { .. })))
+            .chain(along.filter(|effect| match effect {
+                Effect::Takes(taken) => matches!(taken, Capability::Feature(_)),
+                effect => matches!(effect, Effect::Visibility { .. }),
+            }))
             .chain(self.follows())
             .chain(of(own));
         Ok(Step { effects: effects.collect(), ..step })

@@ -10,13 +10,16 @@ use crate::{
     address::Address,
     desired::{DeclaredSection, Entry, State, Unlisted},
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
-    field::{Codec, Compare, Named},
-    kind::{Capability, Effect, LiveEntry, Section, forms},
+    field::{Codec, Compare, Named, Scope},
+    kind::{Capability, Effect, Id, LiveEntry, Section, forms},
     kinds,
     level::{DEVELOPER, Level},
-    live::{Collection, Question},
+    live::{Collection, Presence, Question},
     text::escape,
 };
+
+/// The section with the groups that a project is shared with.
+const SHARES: &str = "shares";
 
 impl Planning<'_> {
     /// The service may remove a group's grants in rules when its share is replaced. Plans the
@@ -65,31 +68,90 @@ impl Planning<'_> {
         diff::section(section, &Collection::Written(supposed), self.context).ok()
     }
 
-    /// Refuses steps that name a group whose share, declared or live, is below developer, because
-    /// the service does.
+    /// Refuses steps that name a group whose share, declared or live, is missing or below developer,
+    /// because the service does.
     pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
         let levels = self.levels_of_shares();
-        let low = |step: &Step| {
-            let groups = step.effects.iter().filter_map(|effect| match effect {
-                Effect::NeedsShare(group) => levels.get(group),
-                _ => None,
-            });
-            groups.copied().find(|level| level.number < DEVELOPER)
-        };
         let steps = std::mem::take(&mut plan.findings.steps);
         for step in steps {
-            let Some(level) = low(&step) else {
+            let mut groups = step.effects.iter().filter_map(|effect| match effect {
+                Effect::NeedsShare(group) => Some(*group),
+                _ => None,
+            });
+            let low = groups.find_map(|group| match levels.get(&group) {
+                Some(level) if level.number < DEVELOPER => {
+                    Some((group, format!("shared as {} only", level.word)))
+                }
+                None if step.possible.is_none() && self.is_unshared(group, &mut plan.findings) => {
+                    Some((group, "not shared".to_owned()))
+                }
+                _ => None,
+            });
+            let Some((group, shared)) = low else {
                 plan.findings.steps.push(step);
                 continue;
             };
             let message = format!(
-                "it names a group with which the {} is shared as {} only, and the service refuses that",
-                self.declared.scope.noun(),
-                level.word
+                "it names `{}`, a group with which the {} is {shared}, and the service refuses that",
+                escape(self.context.names.name(Named::Group, group).unwrap_or_default()),
+                self.declared.scope.noun()
             );
             let help = "share it as developer or more, or take the group out of the rule";
             let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
             plan.findings.problems.push(problem);
+        }
+    }
+
+    /// Whether the project is not shared with a group with which it is not declared to be shared.
+    fn is_unshared(&self, group: u64, findings: &mut Findings) -> bool {
+        match self.context.names.entries(SHARES) {
+            _ if self.declared.scope == Scope::Group => false,
+            _ if !matches!(self.live.presence, Presence::Here(..)) => true,
+            Some(Ok(shares)) => !shares.values().any(|id| *id == Some(Id::Known(group))),
+            Some(Err(_)) => false,
+            None => {
+                findings.ask(Question::Entries(SHARES));
+                false
+            }
+        }
+    }
+
+    /// Marks steps that name users who have no access here, as far as this project decides.
+    /// `connect` refuses them unless a step elsewhere gives that access.
+    pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
+        let effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
+        let brings_others = |effect: &Effect| {
+            matches!(effect, Effect::Fills | Effect::Provides(Capability::InPlace))
+        };
+        let in_group = diff::has_group_above(self.context);
+        if self.declared.scope == Scope::Group || !in_group || effects.clone().any(brings_others) {
+            return;
+        }
+        let mut inside: BTreeSet<_> = effects
+            .filter_map(|effect| match effect {
+                Effect::Access { user, after: 1.., .. } => *user,
+                _ => None,
+            })
+            .chain(self.live.people.iter().flat_map(|people| people.keys().copied()))
+            .collect();
+        if !matches!(self.live.presence, Presence::Here(..)) {
+            inside.insert(self.context.caller.id);
+        }
+        let mut asks = false;
+        let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
+        for effect in steps.flat_map(|step| &mut step.effects) {
+            match (effect, &self.live.people) {
+                (Effect::NeedsAccess { user, .. }, _) if inside.contains(user) => {}
+                (Effect::NeedsAccess { .. }, None) => asks = true,
+                // An empty list may be one that could not be read.
+                (Effect::NeedsAccess { user, outsider }, Some(people)) if !people.is_empty() => {
+                    *outsider = self.context.names.name(Named::User, *user).map(str::to_owned);
+                }
+                _ => {}
+            }
+        }
+        if asks {
+            plan.findings.ask(Question::People);
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::{
     cell::OnceCell,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
 
 use crate::{
@@ -32,8 +32,9 @@ const PROVIDERS: u8 = 5;
 const ENTRIES: u8 = 6;
 const TAKERS: u8 = 7;
 const REMOVALS: u8 = 8;
-const OWN_ACCESS: u8 = 9;
-const ARCHIVE: u8 = 10;
+const CLOSERS: u8 = 9;
+const OWN_ACCESS: u8 = 10;
+const ARCHIVE: u8 = 11;
 
 /// A step with what decides its position.
 struct Placed {
@@ -48,8 +49,7 @@ struct Placed {
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
-    let mut placed: Vec<_> =
-        std::mem::take(steps).into_iter().map(|step| Placed::new(scope, step, caller)).collect();
+    let mut placed = place(scope, caller, std::mem::take(steps));
     // A container that moves must not be more visible than its new group.
     if placed.iter().any(|placed| placed.rank == MOVE) {
         for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
@@ -70,8 +70,7 @@ pub(super) fn needs(
     caller: &Caller,
     steps: &[Step],
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
-    let placed: Vec<_> =
-        steps.iter().map(|step| Placed::new(scope, step.clone(), caller)).collect();
+    let placed = place(scope, caller, steps.to_vec());
     let all = steps.iter().enumerate().rev();
     let addresses: HashMap<_, _> = all.map(|(at, s)| (s.address.to_string(), at)).collect();
     let of = |own: &Placed| {
@@ -88,6 +87,19 @@ pub(super) fn needs(
         needed.collect()
     };
     placed.iter().map(of).collect()
+}
+
+fn place(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<Placed> {
+    let mut placed: Vec<_> =
+        steps.into_iter().map(|step| Placed::new(scope, step, caller)).collect();
+    // If one request opens a feature and closes another one, entries of the new one need it.
+    let needed: BTreeSet<_> = placed.iter().flat_map(Placed::needed).collect();
+    for closer in placed.iter_mut().filter(|placed| placed.rank == CLOSERS) {
+        if closer.provides.iter().any(|capability| needed.contains(capability)) {
+            closer.rank = PROVIDERS;
+        }
+    }
+    placed
 }
 
 /// Whether a step narrows the visibility of its container.
@@ -128,7 +140,7 @@ impl Placed {
                 | Effect::Visibility { .. }
                 | Effect::Follows(_)
                 | Effect::Transfers { .. }
-                | Effect::NeedsAccess(_)
+                | Effect::NeedsAccess { .. }
                 | Effect::NeedsShare(_)
                 | Effect::Weakens(_)
                 | Effect::Opens(_)
@@ -177,6 +189,8 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
         OWN_ACCESS
     } else if step.action == Action::Delete {
         REMOVALS
+    } else if takes.iter().any(|taken| matches!(taken, Capability::Feature(_))) {
+        CLOSERS
     } else if !takes.is_empty() {
         TAKERS
     } else if !provides.is_empty() {

@@ -41,6 +41,7 @@ const OTHERS: &[(Op<Read>, &[&str])] = &[
     (operation::MEMBER_ROLE_LIST, &["id", "name"]),
     (operation::GROUP_MEMBER_ROLE_LIST, &["id", "name"]),
     (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
+    (operation::MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];
 /// Fields that, in addition to declared ones, distinguish copies of one object from similar

@@ -390,3 +390,86 @@ fn a_plan_has_at_most_sixty_lines_unless_all_are_asked_for() {
     assert!(place.run("plan --sandbox").contains("--full lists them"));
     assert!(lines("plan --sandbox --full") > 200);
 }
+
+/// Rules may name only who has access; a plan reports who has none and gets none.
+#[test]
+fn outsider_in_rule_not_foreseen() {
+    let seed = "tier: premium\nrelease: '18.2'\nusers: [{username: alice}, {username: bob}, {username: carol}]\ngroups:\n  - {path: acme, members: [{user: root, access_level: owner}, {user: alice, access_level: developer}]}\n  - {path: other, members: [{user: bob, access_level: developer}]}\nprojects:\n  - {path: acme/shop, branches: [main]}\n  - {path: acme/open, branches: [main]}\n";
+    let rules = |user: &str, group: &str| {
+        format!(
+            "protected_branches:\n  - {{name: main, allowed_to_push: [{{user: {user}}}], allowed_to_merge: [{{group: {group}}}]}}\napproval_rules:\n  - {{name: Leads, approvals_required: 1, users: [{user}]}}\n"
+        )
+    };
+    let new = "kind: Project\npath: acme/fresh\ncreate: {initialize_with_readme: true}\nsettings: {default_branch: main}\n";
+    let share = "shares: [{group: other, group_access: developer}]\n";
+    let group = "---\nkind: Group\npath: acme\nmembers: [{user: carol, access_level: developer}]\n";
+    let below = "kind: Group\npath: acme/sub\ncreate: true\n---\nkind: Project\npath: acme/sub/fresh\ncreate: true\n";
+    let wrong = |place: String| {
+        let shared = format!("kind: Project\npath: acme/shop\n{share}");
+        let there = Place::new().file("m.yaml", &shared).file("sandbox.yaml", seed);
+        let run = there.run("apply --sandbox --yes");
+        assert!(run.ends_with("---- exit code 0\n"), "{run}");
+        let place = there.file("m.yaml", &place);
+        let plan = place.run("plan --sandbox");
+        let names: Vec<_> =
+            plan.lines().filter(|line| line.contains("it names")).map(str::to_owned).collect();
+        if names.is_empty() {
+            let apply = place.run("apply --sandbox --yes --ack protection:**");
+            assert!(apply.ends_with("---- exit code 0\n"), "{plan}{apply}");
+            let again = place.run("plan --sandbox");
+            assert!(again.contains("no changes"), "{again}");
+        }
+        names.join("\n")
+    };
+    let tags = |user: &str| {
+        format!("protected_tags: [{{name: v*, allowed_to_create: [{{user: {user}}}]}}]\n")
+    };
+    insta::assert_snapshot!(
+        [
+            wrong(format!("{new}{}", rules("carol", "other"))),
+            wrong(format!("{new}{share}{}", rules("carol", "other"))),
+            wrong(format!("kind: Project\npath: acme/shop\n{}", rules("carol", "other"))),
+            wrong(format!("kind: Project\npath: acme/open\n{}", rules("bob", "other"))),
+            wrong(format!("{below}{}", tags("carol"))),
+        ]
+        .join("\n\n")
+    );
+    for right in [
+        // A member of the group, of a group with a share, or of both by this run.
+        format!("{new}{share}{}", rules("alice", "other")),
+        format!("{new}{share}{}", rules("bob", "other")),
+        format!("{new}{share}{}{group}", rules("carol", "other")),
+        format!("kind: Project\npath: acme/shop\n{}", rules("bob", "other")),
+        format!("kind: Project\npath: acme/shop\n{}{group}", rules("carol", "other")),
+        format!(
+            "{new}{share}members: [{{user: carol, access_level: guest}}]\n{}",
+            rules("carol", "other")
+        ),
+        format!("{below}{}{group}", tags("carol")),
+    ] {
+        assert_eq!(wrong(right.clone()), "", "{right}");
+    }
+}
+
+/// A rule for what exists that matches nothing is reported, so that a typo does not pass.
+#[test]
+fn rule_matches_nothing_live() {
+    let glob = "it is a glob, not a regular expression";
+    for (path, exit, help) in [
+        ("acme/web-*", 0, "correct `match`"),
+        ("*/shop2", 0, "correct `match`"),
+        // The group does not exist either.
+        ("^acme/.*$", 10, glob),
+    ] {
+        let rule = format!(
+            "kind: Defaults\nmatch: {{path: '{path}'}}\nundeclared: include\nsettings: {{merge_method: ff}}\n"
+        );
+        let place = Place::new().file("rule.yaml", &rule).file("sandbox.yaml", SEED);
+        for command in ["plan", "drift"] {
+            let run = place.run(&format!("{command} --sandbox"));
+            let warning = "warning[idle-rule]: this matches no declared or existing project";
+            assert!(run.contains(warning) && run.contains(help), "{run}");
+            assert!(run.ends_with(&format!("---- exit code {exit}\n")), "{run}");
+        }
+    }
+}

@@ -239,3 +239,130 @@ async fn a_feature_that_is_off_closes_its_sections() {
     let closed = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Closed { .. }));
     assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
 }
+
+/// Entries go before their feature, and come after it.
+#[tokio::test]
+async fn entries_are_removed_before_their_feature_is_switched_off() {
+    let mut world = world().await;
+    world.acknowledged.push("removals:**");
+    let mut there = json!({
+        "labels": [{"name": "bug", "color": "#ff0000"}],
+        "milestones": [{"title": "one"}],
+        "environments": [{"name": "prod"}],
+        "variables": [{"key": "A", "value": "x"}],
+    });
+    world.declare(&[project("acme/shop", there.clone())]);
+    world.converge("with entries").await;
+    for (_, entries) in there.as_object_mut().unwrap() {
+        *entries = json!([]);
+    }
+    let policy = json!({"labels": "delete", "milestones": "delete", "environments": "delete", "variables": "delete"});
+    there["unlisted"] = policy;
+    there["settings"] = json!({
+        "merge_requests_access_level": "disabled", "issues_access_level": "disabled",
+        "builds_access_level": "disabled", "environments_access_level": "disabled",
+    });
+    world.declare(&[project("acme/shop", there)]);
+    let plan = world.converge("removed, then off").await;
+    assert_eq!(plan.steps.last().unwrap().address.to_string(), "acme/shop#settings");
+    // One request closes CI/CD again and opens the wiki and issues.
+    let open = json!({
+        "settings": {"issues_access_level": "enabled", "wiki_access_level": "disabled"},
+        "labels": [{"name": "bug", "color": "#ff0000"}],
+    });
+    world.declare(&[project("acme/shop", open)]);
+    world.converge("one on, another one off").await;
+}
+
+/// A new project has no section of a feature that it does not have.
+#[tokio::test]
+async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
+    let world = world().await;
+    let mut new = project(
+        "acme/fresh",
+        json!({
+            "settings": {
+                "repository_access_level": "disabled", "merge_requests_access_level": "disabled",
+                "builds_access_level": "disabled", "issues_access_level": "disabled",
+            },
+            "labels": [{"name": "bug", "color": "#ff0000"}],
+            "environments": [{"name": "prod"}],
+            "variables": [{"key": "A", "value": "x"}],
+            "protected_branches": [{"name": "main"}],
+            "approval_rules": [{"name": "L", "approvals_required": 1, "protected_branches": ["main"]}],
+        }),
+    );
+    new["create"] = true.into();
+    world.declare(&[new]);
+    let plan = world.converge("new").await;
+    let closed = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Closed { .. }));
+    assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
+}
+
+/// A group above takes away what it does not allow; the group that it leaves that to decides then.
+#[tokio::test]
+async fn runners_that_no_group_above_allows_are_a_problem() {
+    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let of = |path: &str| {
+        group(path, json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}))
+    };
+    let app = project("acme/team/app", json!({"settings": {"shared_runners_enabled": true}}));
+    world.declare(&[of("acme"), app.clone()]);
+    let applied = world.apply().await.applied.unwrap();
+    assert!(matches!(applied.mismatches[0].reason, MismatchReason::Undone(_)), "{applied:#?}");
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which is `disabled_and_unoverridable`";
+    assert_eq!(found, [message]);
+    world.declare(&[of("acme"), of("acme/team"), app]);
+    world.converge("the group in between allows it").await;
+}
+
+/// A group without a value of its own shows the one above.
+#[tokio::test]
+async fn a_value_that_the_group_above_hands_down_is_read_again() {
+    let mut seeds = seed(&[]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let world = World::new(Profile::default().at(LATER), seeds).await;
+    let math = |path: &str, settings: Json| group(path, json!({"settings": settings}));
+    let on = || math("acme/team", json!({"math_rendering_limits_enabled": true}));
+    let off = json!({"math_rendering_limits_enabled": false});
+    world.declare(&[math("acme", off.clone()), on()]);
+    let applied = world.apply().await.applied.unwrap();
+    assert!(matches!(applied.mismatches[0].reason, MismatchReason::Undone(_)), "{applied:#?}");
+    world.converge("in the next run").await;
+    let mut locked = off;
+    locked["lock_math_rendering_limits_enabled"] = true.into();
+    world.declare(&[math("acme", locked), on()]);
+    world.converge("locked").await;
+    let codes: Vec<_> =
+        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["no-effect"]);
+}
+
+/// A lock of members counts in everything below, whatever the groups in between declare.
+#[tokio::test]
+async fn a_lock_of_members_further_above_is_foreseen() {
+    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
+    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let lock = |path: &str, on: bool| group(path, json!({"settings": {"membership_lock": on}}));
+    let with = |user: &str| {
+        let member = json!([{"user": user, "access_level": "developer"}]);
+        project("acme/team/app", json!({"members": member}))
+    };
+    world.declare(&[lock("acme", true), lock("acme/team", true), with("alice")]);
+    world.converge("locked after she was added").await;
+    world.declare(&[with("bob")]);
+    assert_eq!(world.plan().await.problems.len(), 1, "nothing of the groups is declared");
+    world.declare(&[lock("acme", true), lock("acme/team", false), with("bob")]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    assert_eq!(found, ["`membership_lock` of `acme` lets nobody be added to a project"]);
+    world.declare(&[lock("acme", false), lock("acme/team", false), with("bob")]);
+    world.converge("both unlock first").await;
+}

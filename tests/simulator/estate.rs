@@ -114,6 +114,18 @@ fn group(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
         ("show_diff_preview_in_email", &FLAGS),
     ]);
     parts.add("settings", settings);
+    // A new group gets these only by an edit.
+    let late = parts.some(&[
+        ("math_rendering_limits_enabled", &FLAGS),
+        ("lock_math_rendering_limits_enabled", &FLAGS),
+        ("lfs_enabled", &FLAGS),
+        ("auto_devops_enabled", &FLAGS),
+        ("emails_enabled", &FLAGS),
+    ]);
+    if let Some(late) = late.as_object().filter(|late| !late.is_empty()) {
+        let settings = parts.parts.entry("settings").or_insert_with(|| json!({}));
+        settings.as_object_mut().unwrap().extend(late.clone());
+    }
     if is_new {
         parts.add("create", true.into());
     } else {

@@ -29,7 +29,7 @@ impl std::fmt::Display for Reach {
 }
 
 /// Operations that find containers, and the users and objects that they name.
-const LOOKED_UP: [Op<Read>; 15] = [
+const LOOKED_UP: [Op<Read>; 16] = [
     operation::CURRENT_USER,
     operation::VERSION_GET,
     operation::USER_FIND,
@@ -42,6 +42,7 @@ const LOOKED_UP: [Op<Read>; 15] = [
     operation::GROUP_PROJECTS,
     operation::GROUP_MEMBER_GET_ALL,
     operation::GROUP_MEMBER_LIST_ALL,
+    operation::MEMBER_LIST_ALL,
     operation::PROJECT_GET,
     operation::PROJECT_LIST,
     operation::USER_PROJECTS,

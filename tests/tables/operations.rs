@@ -75,7 +75,7 @@ fn every_operation_of_the_reference_is_reached() {
     let of_reference = || rows().filter(|row| row.source != "supporting").map(reach);
     let declaring = of_reference().filter(|reach| matches!(reach, Reach::Declaring(..))).count();
     let reading = of_reference().filter(|reach| *reach == Reach::Reading).count();
-    assert_eq!((declaring, reading, of_reference().count()), (40, 5, 68));
+    assert_eq!((declaring, reading, of_reference().count()), (40, 6, 68));
     assert_eq!(reach(find("project-fork")), Reach::Declaring(Scope::Project, "create"));
     assert_eq!(reach(find("fork-relation-delete")), Reach::Declaring(Scope::Project, "fork_of"));
     assert_eq!(reach(find("project-archive")), Reach::Declaring(Scope::Project, "archived"));

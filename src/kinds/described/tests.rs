@@ -280,7 +280,7 @@ fn grants_change_row_by_row_and_are_guarded() {
     else {
         panic!("{effects:?}")
     };
-    assert_eq!(rest, [Effect::NeedsAccess(5), Effect::NeedsShare(6)]);
+    assert_eq!(rest, [Effect::needs_access(5), Effect::NeedsShare(6)]);
     let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
     let how: Vec<_> = found.iter().map(|weaker| &*weaker.how).collect();
     assert_eq!(how, ["let more people deploy"]);

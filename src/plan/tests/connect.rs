@@ -362,7 +362,7 @@ fn a_rule_waits_for_access_from_a_group_above() {
         }
     };
     let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
-    let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::NeedsAccess(3)]);
+    let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::needs_access(3)]);
     let edges = |givers: &[&str]| -> Vec<String> {
         let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
         steps.push(needs.clone());
