@@ -15,7 +15,7 @@ use crate::{
 /// How long to wait for contents. Larger imports should be done before the run.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// The first pause.
-const FIRST: Duration = Duration::from_secs(2);
+const FIRST: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -90,9 +90,9 @@ mod tests {
             let Verdict::Look(next) = then(Ok(&running), passed) else { panic!("{passed:?}") };
             assert!(next > passed && next <= PATIENCE);
             passed = next;
-            looks.push(next.as_secs());
+            looks.push(next.as_millis());
         }
-        assert_eq!(looks[..6], [2, 4, 6, 9, 13, 20]);
+        assert_eq!(looks[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(looks.len() < 35, "{looks:?}");
         let end = then(Ok(&here(Some(Arrival::Running))), PATIENCE);
         let Verdict::Unknown(cause) = end else { panic!("{end:?}") };

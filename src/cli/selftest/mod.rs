@@ -52,9 +52,10 @@ use sample::{Phase, Setup};
 const PREFIX: &str = "undrift-selftest-";
 /// How many containers are changed at once.
 const AHEAD: usize = 4;
-/// How often, and at which interval, to look whether the group is gone.
-const LOOKS: usize = 15;
-const PAUSE: Duration = Duration::from_secs(2);
+/// How often to look whether the group is gone, and by how much each pause is longer than the one before:
+/// 30 seconds in all.
+const LOOKS: u32 = 15;
+const LONGER: Duration = Duration::from_millis(250);
 
 /// The options of `selftest`.
 #[derive(Clone, Debug, clap::Args)]
@@ -434,7 +435,7 @@ async fn remove(observer: &Observer, path: &str) -> Result<Remains, ApiError> {
     writer.send(delete()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
     let look = || async { group(client, &id.to_string(), path).await };
-    for _ in 0..LOOKS {
+    for looks in 1..=LOOKS {
         match look().await? {
             None => return Ok(Remains::Nothing),
             Some(own) if own.is_marked => {
@@ -446,7 +447,7 @@ async fn remove(observer: &Observer, path: &str) -> Result<Remains, ApiError> {
             }
             Some(_) => {}
         }
-        client.clock().sleep(PAUSE).await;
+        client.clock().sleep(LONGER * looks).await;
     }
     Ok(match look().await? {
         None => Remains::Nothing,

@@ -456,7 +456,6 @@ pub struct Field {
     #[schemars(skip)]
     pub min_length: Option<u32>,
     /// The maximum number of characters of a text, or of each text of a list.
-    #[schemars(skip)]
     pub max_length: Option<u32>,
     /// The minimum number of items of a list.
     #[schemars(skip)]

@@ -411,6 +411,7 @@ mod tests {
             DESCRIPTION.validator.is_valid(&Node::from(description))
         };
         assert!(is_valid("words", json!([{"word": "a", "about": "A."}])));
+        assert!(is_valid("max_length", json!(1)));
         for (key, value) in [
             ("words", json!([{"word": "a", "about": "A.", "since": "16.2"}])),
             ("words", json!([{"word": "a", "about": "A.", "until": "16.2"}])),
@@ -418,7 +419,6 @@ mod tests {
             ("keys", json!({"fields": []})),
             ("spread", json!(true)),
             ("min_length", json!(1)),
-            ("max_length", json!(1)),
             ("min_items", json!(1)),
             ("max_items", json!(1)),
             ("numbers", json!([1])),

@@ -439,7 +439,8 @@ fn settings_limited_by_a_group_are_changed_after_it() {
     for (above, own, waits) in [
         ("shared_runners_setting", "shared_runners_enabled", true),
         ("show_diff_preview_in_email", "show_diff_preview_in_email", true),
-        ("lfs_enabled", "lfs_enabled", false),
+        ("lfs_enabled", "lfs_enabled", true),
+        ("request_access_enabled", "request_access_enabled", false),
         ("shared_runners_setting", "show_diff_preview_in_email", false),
     ] {
         let mut steps = [group(above), change("acme/web/shop", Scope::Project, own)];
