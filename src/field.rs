@@ -445,6 +445,14 @@ impl std::fmt::Display for Tier {
     }
 }
 
+impl Secrecy {
+    /// The secrecy of the field that the schema `property` is of. Much cheaper than all of [`Field::of`].
+    pub fn of(property: &Json) -> Self {
+        let secrecy = property.get(KEYWORD).and_then(|field| field.get("secrecy"));
+        secrecy.and_then(|secrecy| Self::deserialize(secrecy).ok()).unwrap_or_default()
+    }
+}
+
 impl Field {
     /// Whether the order of its items does not matter.
     pub fn is_without_order(&self) -> bool {

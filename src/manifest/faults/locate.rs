@@ -51,7 +51,7 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
                 spot.at(key, value, &token)
             }
         };
-        if Field::of(spot.schema).secrecy != Secrecy::Open {
+        if Secrecy::of(spot.schema) != Secrecy::Open {
             break;
         }
     }

@@ -191,7 +191,7 @@ fn manifests_are_read_or_refused() {
     let all = [Glob::over_paths("**").unwrap()];
     let options = Options { traced: &all, ..Options::default() };
     let (mut accepted, mut written) = (0, 0);
-    let is_usual = each("manifests", 750, |chance| {
+    let is_usual = each("manifests", 375, |chance| {
         let files = corpus.files(chance);
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
@@ -220,7 +220,7 @@ fn manifests_are_read_or_refused() {
         let back = loaded.desired.unwrap_or_else(|| panic!("{text}\n{report}"));
         assert_eq!(meanings(&back), meanings(desired), "{text}");
     });
-    assert!(!is_usual || (accepted > 30 && written > 20), "{accepted} accepted, {written} written");
+    assert!(!is_usual || (accepted > 12 && written > 8), "{accepted} accepted, {written} written");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn seeds_are_read_or_refused() {
     good["users"][0]["token"] = CANARY.into();
     let schema = schema::of::<Seed>().to_value();
     let (mut accepted, mut planted) = (0, 0);
-    let is_usual = each("seeds", 750, |chance| {
+    let is_usual = each("seeds", 375, |chance| {
         let (text, seed) = if chance.once_in(3) {
             let text = chance.text(&sample);
             let parsed = yaml::parse(&text);
@@ -267,7 +267,7 @@ fn seeds_are_read_or_refused() {
             }
         }
     });
-    assert!(!is_usual || (accepted > 100 && planted > 5), "{accepted} accepted, {planted} planted");
+    assert!(!is_usual || (accepted > 50 && planted > 2), "{accepted} accepted, {planted} planted");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
     let documents: Vec<_> =
         samples.iter().map(|sample| yaml::parse(sample).documents[0].to_json()).collect();
     let mut accepted = 0;
-    let is_usual = each("descriptions", 300, |chance| {
+    let is_usual = each("descriptions", 150, |chance| {
         let sample = chance.pick(&samples);
         let text = match chance.below(4) {
             0 => chance.bytes(sample.as_bytes()),
@@ -305,5 +305,5 @@ fn descriptions_of_kinds_are_read_or_refused() {
         have_places(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });
-    assert!(!is_usual || accepted > 6, "{accepted} accepted");
+    assert!(!is_usual || accepted > 3, "{accepted} accepted");
 }

@@ -408,7 +408,7 @@ impl<'l, 'd: 'l> Mistake<'l, 'd> {
         let at = self.at.at(key, node, field);
         let kind = at.schema["type"].as_str()?;
         let is_other = matches!(node.data, Data::List(_)) && kind != "array";
-        let is_open = Field::of(at.schema).secrecy == Secrecy::Open;
+        let is_open = Secrecy::of(at.schema) == Secrecy::Open;
         at.instead(&[kind]).1.filter(|_| is_other && is_open)
     }
 }
