@@ -63,17 +63,19 @@ pub(super) fn forbidden(
     rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
         let declared =
             decided(row, &Json::Null, context, findings).filter(|(.., is_declared)| *is_declared);
-        let (group, by) = match declared {
+        let (groups, by) = match declared {
             // It counts only if it is live, too: otherwise the run changes it after the creation.
             Some((_, by, _)) if !row.forbids(&by, context.target.scope) => return None,
             _ => above(row, context, findings)?,
         };
         let (setting, text, scope) = (&row.by.field, &row.text, context.target.scope);
-        let mut declared = context.groups.above(&context.target.path, &row.by);
-        let is_lifted = declared.any(|(path, by)| {
-            path.eq_ignore_ascii_case(&group) && by.is_some_and(|by| !row.forbids(by, scope))
-        });
-        (row.forbids(&by, scope) && !is_lifted).then(|| {
+        // This run lifts it in a group that declares another value.
+        let lifted = context.groups.above(&context.target.path, &row.by);
+        let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
+        let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
+        let is_lifted = |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
+        let group = groups.iter().find(|group| !is_lifted(group))?;
+        row.forbids(&by, scope).then(|| {
             Limit::Refused(
                 &row.code,
                 format!("`{setting}` of `{group}` {text}"),
@@ -84,7 +86,7 @@ pub(super) fn forbidden(
 }
 
 /// The value of the setting that decides about the value `own`, with its group, and whether it is
-/// declared. A group between the declared one and this container may not allow what that one allows.
+/// declared. A group in between may be stricter, so a declared value that allows is not enough.
 fn decided(
     row: &Constraint,
     own: &Json,
@@ -105,16 +107,16 @@ fn decided(
             return Some((group, by.clone(), true));
         }
     }
-    let (group, by) = above(row, context, findings)?;
-    Some((group, by, false))
+    let (groups, by) = above(row, context, findings)?;
+    Some((groups.into_iter().next_back()?, by, false))
 }
 
-/// The live value of the setting in the group above.
+/// The live value of the setting in the group above, and the groups that have it, from the nearest on.
 fn above(
     row: &Constraint,
     context: Context<'_>,
     findings: &mut Findings,
-) -> Option<(String, Json)> {
+) -> Option<(Vec<String>, Json)> {
     let is_new = matches!(context.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
     if row.by.section != settings::KIND.section || !has_group_above(context) || is_new {
         return None;
@@ -124,8 +126,10 @@ fn above(
         return None;
     };
     let path = group_of(&context.target.path).unwrap_or_default();
-    let path = group.get(&row.decided_by()).and_then(Json::as_str).unwrap_or(path);
-    Some((path.to_owned(), group.get(&row.by.field)?.clone()))
+    let named = group.get(&row.decided_by()).and_then(Json::as_array).into_iter().flatten();
+    let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
+    let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
+    Some((groups, group.get(&row.by.field)?.clone()))
 }
 
 /// Whether the container is in a group.

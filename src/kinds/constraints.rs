@@ -98,7 +98,8 @@ pub fn over<'n>(
 }
 
 impl Constraint {
-    /// The key of the path of the group that decides, in the object of a group below it.
+    /// The key of the paths of the groups that have the setting, from the nearest on, in the object of a
+    /// group. No field of a response has blanks in its name.
     pub fn decided_by(&self) -> String {
         format!("{} decided by", self.by.field)
     }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{Observer, or_cause};
 use crate::{
-    address::group_of,
+    address::{group_of, groups_above},
     api::ApiError,
     cause::Cause,
     desired::{Container, DeclaredSection, State},
@@ -163,8 +163,8 @@ impl Observer {
     /// The access levels that a new project at `path` inherits, also if its group does not exist
     /// yet. Who creates a top-level group owns it.
     async fn above_new(&self, path: &str) -> Result<BTreeMap<u64, u8>, ApiError> {
-        for (at, _) in path.rmatch_indices('/') {
-            match self.levels(&path[..at]).await {
+        for group in groups_above(path) {
+            match self.levels(group).await {
                 Err(error) if error.is_not_found() => {}
                 found => return Ok(BTreeMap::clone(&*found?)),
             }
@@ -178,14 +178,19 @@ impl Observer {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let look_up = async || {
             let mut object = self.object(Scope::Group, group, None).await?;
-            // Some settings count in each group above: the outermost one decides.
+            // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
+            let is_unread = outer.is_empty() && group_of(group).is_some();
             for row in constraints::all().filter(|row| row.every) {
-                let name = &row.by.field;
-                if outer.get(name) == Some(&Json::Bool(true)) {
-                    let path = group_of(group).map(Json::from);
-                    let path = outer.get(&row.decided_by()).cloned().or(path).unwrap_or_default();
-                    object.extend([(name.clone(), true.into()), (row.decided_by(), path)]);
+                let (name, key) = (&row.by.field, row.decided_by());
+                let is_here = object.get(name) == Some(&Json::Bool(true));
+                let above = outer.get(&key).and_then(Json::as_array).into_iter().flatten();
+                let here = is_here.then(|| group.into());
+                let groups: Vec<Json> = here.into_iter().chain(above.cloned()).collect();
+                if groups.is_empty() && is_unread {
+                    object.remove(name);
+                } else if !groups.is_empty() {
+                    object.extend([(name.clone(), true.into()), (key, groups.into())]);
                 }
             }
             Ok(Arc::new(object))

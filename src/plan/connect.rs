@@ -399,6 +399,7 @@ fn forbidden(row: &'static Constraint, step: &Step, group: &Step, change: &Chang
 /// A step that gives a user access to a container.
 struct Grant {
     address: Address,
+    scope: Scope,
     before: u8,
     after: u8,
 }
@@ -413,7 +414,8 @@ fn granted(steps: &[Step]) -> Grants {
             if let Effect::Access { user: Some(user), before, after, .. } = effect
                 && before < after
             {
-                let grant = Grant { address: step.address.clone(), before: *before, after: *after };
+                let (address, scope) = (step.address.clone(), step.scope);
+                let grant = Grant { address, scope, before: *before, after: *after };
                 let path = step.address.path.to_lowercase();
                 grants.entry(*user).or_default().insert(path, grant);
             }
@@ -422,17 +424,34 @@ fn granted(steps: &[Step]) -> Grants {
     grants
 }
 
+/// The grants to one user that give access at `path`: in a group above, and to an outsider in any group, with
+/// which the project may be shared.
+fn reaching<'g>(
+    grants: &'g HashMap<String, Grant>,
+    path: &str,
+    is_outsider: bool,
+) -> Vec<&'g Grant> {
+    if !is_outsider {
+        return above(grants, path).collect();
+    }
+    let mut all: Vec<_> = grants.values().filter(|grant| grant.scope == Scope::Group).collect();
+    all.sort_by_key(|grant| &grant.address.path);
+    all
+}
+
 /// Users named in a rule get access first.
 fn people(steps: &mut [Step], grants: &Grants) {
     let reason = Capability::People.reason(Scope::Project);
     for step in steps.iter_mut().filter(|_| !grants.is_empty()) {
+        let path = &step.address.path;
         let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { user, .. } => grants.get(user),
+            Effect::NeedsAccess { user, outsider } => {
+                Some(reaching(grants.get(user)?, path, outsider.is_some()))
+            }
             _ => None,
         });
-        let path = &step.address.path;
         let edges: Vec<_> = named
-            .flat_map(|grants| above(grants, path))
+            .flatten()
             .filter(|grant| grant.before == 0)
             .map(|grant| Edge { address: grant.address.clone(), reason })
             .collect();
@@ -440,7 +459,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
     }
 }
 
-/// Rules may name only users who have access, or get it from a group above.
+/// Rules may name only users who have access, or get it in a group.
 fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     let brings_others = |effect: &Effect| match effect {
         Effect::Share { before, after, .. } => before < after,
@@ -452,11 +471,9 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
         let path = step.address.path.to_lowercase();
         let name = step.effects.iter().find_map(|effect| {
             let Effect::NeedsAccess { user, outsider } = effect else { return None };
-            let grants = grants.get(user);
-            let gets = |group: &str| {
-                open.contains(group) || grants.is_some_and(|all| all.contains_key(group))
-            };
-            outsider.as_deref().filter(|_| !groups_above(&path).any(gets))
+            let gets = grants.get(user).is_some_and(|all| !reaching(all, &path, true).is_empty());
+            let is_open = groups_above(&path).any(|group| open.contains(group));
+            outsider.as_deref().filter(|_| !gets && !is_open)
         })?;
         let (name, path) = (text::escape(name), &step.address.path);
         let message = format!(

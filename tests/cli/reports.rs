@@ -403,6 +403,7 @@ fn outsider_in_rule_not_foreseen() {
     let new = "kind: Project\npath: acme/fresh\ncreate: {initialize_with_readme: true}\nsettings: {default_branch: main}\n";
     let share = "shares: [{group: other, group_access: developer}]\n";
     let group = "---\nkind: Group\npath: acme\nmembers: [{user: carol, access_level: developer}]\n";
+    let other = group.replace("path: acme", "path: other");
     let below = "kind: Group\npath: acme/sub\ncreate: true\n---\nkind: Project\npath: acme/sub/fresh\ncreate: true\n";
     let wrong = |place: String| {
         let shared = format!("kind: Project\npath: acme/shop\n{share}");
@@ -446,6 +447,7 @@ fn outsider_in_rule_not_foreseen() {
             rules("carol", "other")
         ),
         format!("{below}{}{group}", tags("carol")),
+        format!("{new}{share}{}{other}", rules("carol", "other")),
     ] {
         assert_eq!(wrong(right.clone()), "", "{right}");
     }

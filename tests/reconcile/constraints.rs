@@ -363,6 +363,10 @@ async fn a_lock_of_members_further_above_is_foreseen() {
     let plan = world.plan().await;
     let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
     assert_eq!(found, ["`membership_lock` of `acme` lets nobody be added to a project"]);
+    world.declare(&[lock("acme", false), with("bob")]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    assert_eq!(found, ["`membership_lock` of `acme/team` lets nobody be added to a project"]);
     world.declare(&[lock("acme", false), lock("acme/team", false), with("bob")]);
     world.converge("both unlock first").await;
 }

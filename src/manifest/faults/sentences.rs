@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     desired::PROJECTS,
-    field::{Field, Scope, Secrecy},
+    field::{Scope, Secrecy},
     kind::{Section, Shape},
     kinds::{
         self,
