@@ -74,7 +74,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {
-    // With a base, earlier differences are not the branch's.
+    // With a base, earlier differences are not the branch's; but a saved plan writes them, too.
     let differs = match plan.base {
         Some(_) if args.output.is_none() => plan.own().next().is_some(),
         _ => plan.differs(Strictness::Declared),
