@@ -117,14 +117,19 @@ impl Planning<'_> {
     }
 
     /// Marks steps that name users who have no access here, as far as this project decides.
-    /// `connect` refuses them unless a step elsewhere gives that access.
+    /// `connect` refuses them unless a step elsewhere gives that access. Only an administrator sees all who have
+    /// access: a private group that a project or a group above is shared with is hidden from others.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let brings_others = |effect: &Effect| {
             matches!(effect, Effect::Fills | Effect::Provides(Capability::InPlace))
         };
         let in_group = diff::has_group_above(self.context);
-        if self.declared.scope == Scope::Group || !in_group || effects.clone().any(brings_others) {
+        let sees_all = self.context.caller.administrator;
+        if self.declared.scope == Scope::Group || effects.clone().any(brings_others) {
+            return;
+        }
+        if !in_group || !sees_all {
             return;
         }
         let mut inside: BTreeSet<_> = effects

@@ -370,3 +370,24 @@ async fn a_lock_of_members_further_above_is_foreseen() {
     world.declare(&[lock("acme", false), lock("acme/team", false), with("bob")]);
     world.converge("both unlock first").await;
 }
+
+/// Who has access by a private group is hidden from all but its members and administrators.
+#[tokio::test]
+async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
+    const BOBS: &str = "a-token-of-bob";
+    let mut seeds = seed(&[json!({"path": "acme/app", "branches": ["main"]})]);
+    seeds["users"][1]["token"] = BOBS.into();
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups[0]["members"].as_array_mut().unwrap().push(json!({"user": "bob", "access_level": 50}));
+    let member = json!([{"user": "carol", "access_level": 30}]);
+    groups.push(json!({"path": "secret", "visibility": "private", "members": member}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let shares = json!([{"group": "secret", "group_access": "developer"}]);
+    world.declare(&[project("acme/app", json!({"shares": shares}))]);
+    world.converge("shared").await;
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
+    world.declare(&[project("acme/app", json!({"protected_branches": rule}))]);
+    assert_eq!(world.try_plan_as(BOBS).await.unwrap().problems, []);
+    world.converge("by the administrator").await;
+}
