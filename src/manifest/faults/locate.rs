@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    field::{Field, Secrecy},
+    field::Secrecy,
     value::Json,
     yaml::{Data, Key, Node},
 };

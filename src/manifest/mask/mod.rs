@@ -11,7 +11,7 @@ use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 use super::read::templates;
 use crate::{
     diagnostic::Source,
-    field::{Field, Secrecy},
+    field::Secrecy,
     secret::judge::{self, Credential},
     text::{self, is_name},
     value::Json,
