@@ -421,8 +421,8 @@ const PEER: &str = "peer";
 /// The group with a group or project for each field.
 const ATTRIBUTES: &str = "attributes";
 
-/// Every kind in every scope, except the containers themselves, and what only top-level groups have:
-/// the groups of the test are below another one.
+/// Every kind in every scope, except the containers themselves, and what only top-level groups
+/// have: the groups of the test are below another one.
 fn tried() -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(|section| section.shape != Shape::Container && !section.is_of_top())
 }

@@ -1,4 +1,5 @@
-//! Descriptions in YAML: whole kinds (plain collections), and the fields of kinds with rules in Rust.
+//! Descriptions in YAML: whole kinds (plain collections), and the fields of kinds with rules in
+//! Rust.
 //!
 //! A [`Description`] contains the path of a collection, its identity, and how the service treats
 //! each field. It becomes an ordinary [`Kind`]: checks, plan, guards, apply, export, schemas and
