@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Checks, request bodies, diff, guards, the published schema and the reference page use it. The
-//! default is the common case: accepted on create and edit, shown under its own name, in every tier,
-//! not nullable. A description has no default for the effect of a change: see [`Stake`].
+//! default is the common case: accepted on create and edit, shown under its own name, in every
+//! tier, not nullable. A description has no default for the effect of a change: see [`Stake`].
 
 use std::{borrow::Cow, ops::Not, sync::LazyLock};
 
@@ -135,8 +135,8 @@ pub struct Word {
     pub until: Option<Release>,
 }
 
-/// What guards check when a field changes. Each description of a field has it, as `weakens`, so every
-/// new field needs a decision.
+/// What guards check when a field changes. Each description of a field has it, as `weakens`, so
+/// every new field needs a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stake {
@@ -306,8 +306,8 @@ pub enum Codec {
     Same,
     /// The word of a [`Level`](crate::level::Level). Requests and responses contain its number.
     Level,
-    /// Responses contain an object with the value in `value`. If its `locked` is true, the value comes
-    /// from above and cannot be changed.
+    /// Responses contain an object with the value in `value`. If its `locked` is true, the value
+    /// comes from above and cannot be changed.
     Nested,
     /// Text. The service makes text of numbers and booleans, but keeps lists.
     Text,
@@ -446,7 +446,8 @@ impl std::fmt::Display for Tier {
 }
 
 impl Secrecy {
-    /// The secrecy of the field that the schema `property` is of. Much cheaper than all of [`Field::of`].
+    /// The secrecy of the field that the schema `property` is of. Much cheaper than all of
+    /// [`Field::of`].
     pub fn of(property: &Json) -> Self {
         let secrecy = property.get(KEYWORD).and_then(|field| field.get("secrecy"));
         secrecy.and_then(|secrecy| Self::deserialize(secrecy).ok()).unwrap_or_default()

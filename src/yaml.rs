@@ -114,8 +114,8 @@ pub struct Parsed {
 pub fn built_in<T: Deserialize<'static>>(text: &str) -> T {
     let parsed = parse(text);
     assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
-    let said = parsed.documents.first().map(Node::to_json).unwrap_or_default();
-    T::deserialize(&*Box::leak(Box::new(said))).expect("a part of the program is well-formed")
+    let content = parsed.documents.first().map(Node::to_json).unwrap_or_default();
+    T::deserialize(&*Box::leak(Box::new(content))).expect("a part of the program is well-formed")
 }
 
 /// Parses every document of `text`.

@@ -1,5 +1,5 @@
-//! Finds what a later step of the same run undid elsewhere: the removal of a member empties the rules
-//! that name the member, and a setting of a group replaces those below it.
+//! Finds what a later step of the same run undid elsewhere: the removal of a member empties the
+//! rules that name the member, and a setting of a group replaces those below it.
 //!
 //! Only what a constraint connects to such a step is read again.
 
@@ -29,11 +29,12 @@ impl Apply<'_> {
     ) -> Vec<Mismatch> {
         let done = applied.steps.iter().filter(|step| step.outcome == Outcome::Done);
         let done: HashSet<_> = done.map(|step| &step.address).collect();
-        let deciding = deciding(plan.steps().filter(|step| done.contains(&step.address)));
+        let undoing = undoing(plan.steps().filter(|step| done.contains(&step.address)));
         let settings = Settings { created, resend: Vec::new(), ..self.settings.clone() };
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers(&container.path) && !container.is_watched;
-            let by = Some(touched(container, &deciding)).filter(|by| is_compared && !by.is_empty());
+            let by = Some(affected_sections(container, &undoing))
+                .filter(|by| is_compared && !by.is_empty());
             Some(self.read_again(container, by?, &settings))
         });
         let found: Vec<_> =
@@ -94,7 +95,7 @@ impl Apply<'_> {
 
 /// What a step may undo in its container and below it.
 #[derive(PartialEq, Eq, Hash)]
-enum Undoes<'s> {
+enum Undone<'s> {
     /// What the service put into a new container.
     New,
     /// What rules grant to someone whose access ends.
@@ -106,58 +107,61 @@ enum Undoes<'s> {
 }
 
 /// The first step that may undo each of these, by the path of its container in lower case.
-type Deciding<'s> = HashMap<String, HashMap<Undoes<'s>, &'s Step>>;
+type UndoingSteps<'s> = HashMap<String, HashMap<Undone<'s>, &'s Step>>;
 
-fn deciding<'s>(steps: impl Iterator<Item = &'s Step>) -> Deciding<'s> {
-    let mut deciding = Deciding::new();
+fn undoing<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
+    let mut undoing = UndoingSteps::new();
     for step in steps {
-        let of = deciding.entry(step.address.path.to_lowercase()).or_default();
+        let of = undoing.entry(step.address.path.to_lowercase()).or_default();
         let section = step.address.section.unwrap_or(settings::KIND.section);
-        let mut undoes = vec![];
+        let mut all = vec![];
         if is_creation(step) {
-            undoes.push(Undoes::New);
+            all.push(Undone::New);
         } else {
-            undoes.extend(step.changes.iter().map(|c| Undoes::Decided(section, &c.field)));
+            all.extend(step.changes.iter().map(|c| Undone::Decided(section, &c.field)));
         }
         let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
-        undoes.extend(removed.map(|entry| Undoes::Entry(section, entry)));
-        undoes.extend(loses_access(step).map(Undoes::Grants));
-        for undone in undoes {
+        all.extend(removed.map(|entry| Undone::Entry(section, entry)));
+        all.extend(loses_access(step).map(Undone::Grants));
+        for undone in all {
             of.entry(undone).or_insert(step);
         }
     }
-    deciding
+    undoing
 }
 
-/// The sections of `container` that a step of it, or of a group above, may have undone, each with the
-/// first such step.
-fn touched<'s>(container: &Container, deciding: &Deciding<'s>) -> BTreeMap<&'static str, &'s Step> {
+/// The sections of `container` that a step of it, or of a group above, may have undone, each with
+/// the first such step.
+fn affected_sections<'s>(
+    container: &Container,
+    undoing: &UndoingSteps<'s>,
+) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
-    let found: Vec<_> = paths.filter_map(|at| Some((at != path, deciding.get(at)?))).collect();
-    let mut touched = BTreeMap::new();
+    let found: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
+    let mut affected = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !found.is_empty()) {
         let of = section.of.section;
-        let new = (section.unlisted.value == Unlisted::Delete).then_some(Undoes::New);
+        let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
         let own: Vec<_> =
-            new.into_iter().chain(named(section).map(|it| Undoes::Grants(it.0))).collect();
+            new.into_iter().chain(named(section).map(|it| Undone::Grants(it.0))).collect();
         let declares = |name: &String| section.names().any(|declared| declared == name);
         let rows = constraints::all().filter(|row| {
             *row.over.section == *of && row.over.field.as_ref().is_some_and(declares)
         });
-        let decided = rows.map(|row| Undoes::Decided(&row.by.section, &row.by.field));
+        let decided = rows.map(|row| Undone::Decided(&row.by.section, &row.by.field));
         let is_access = section.of.removal == Removal::Access;
         let entries = section.entries.iter().filter(|_| is_access);
-        let entries = entries.map(|entry| Undoes::Entry(of, &entry.key));
+        let entries = entries.map(|entry| Undone::Entry(of, &entry.key));
         let below: Vec<_> = decided.chain(entries).collect();
         let step = found.iter().find_map(|(is_above, by)| {
             let below = below.iter().filter(|_| *is_above);
-            let own = own.iter().filter(|undone| !is_above || **undone != Undoes::New);
+            let own = own.iter().filter(|undone| !is_above || **undone != Undone::New);
             below.chain(own).inspect(|_| steps::step()).find_map(|undone| by.get(undone))
         });
-        touched.extend(step.map(|step| (of, *step)));
+        affected.extend(step.map(|step| (of, *step)));
     }
-    touched
+    affected
 }
 
 /// Whether `step` creates a container: the service may put something into it.
@@ -197,7 +201,7 @@ mod tests {
             let rule = json!({"name": "main", "allowed_to_push": users});
             let sections = json!({"members": members, "protected_branches": [rule]});
             let container = shop(&sections, Unlisted::Ignore);
-            assert!(touched(&container, &deciding(steps.iter())).is_empty());
+            assert!(affected_sections(&container, &undoing(steps.iter())).is_empty());
         });
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
 //! [`Home`] describes the kind in one scope: where the live entries are, which operations write
-//! them, and which fields they have (a [`Table`], read from YAML). [`Rules`] hold what data cannot express; their defaults fit a plain collection.
-//! Everything else is derived: checks, diff, plan, apply, renderers, the published schema, the
-//! convergence tests.
+//! them, and which fields they have (a [`Table`], read from YAML). [`Rules`] hold what data cannot
+//! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
+//! apply, renderers, the published schema, the convergence tests.
 //!
 //! A value has three forms. *Declared* is what manifests contain. *Comparable* is the form in which
 //! both sides are compared: words for levels, and ids where the service only shows ids. *Sent* is

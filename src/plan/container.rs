@@ -381,7 +381,7 @@ impl Planning<'_> {
         }
     }
 
-    /// Leaves out a section that lacks what it needs, as declared.
+    /// Leaves out a section, because something that it needs is declared to be off.
     pub(super) fn close(
         &self,
         name: &'static str,
@@ -390,9 +390,13 @@ impl Planning<'_> {
         plan: &mut ContainerPlan,
     ) {
         let why = needed.reason(self.declared.scope).to_owned();
-        let note = self.note(Reason::Closed { why }, &section.origin);
-        plan.findings.notes.push(Note { address: self.address.section(name), ..note });
+        plan.findings.notes.push(self.closed(self.address.section(name), why, &section.origin));
         plan.shut.insert(name);
+    }
+
+    /// The note that `address` is left out, because something that it needs is off.
+    pub(super) fn closed(&self, address: Address, why: String, origin: &Origin) -> Note {
+        Note { address, ..self.note(Reason::Closed { why }, origin) }
     }
 
     /// Turns what could not be compared into notes if it names entries of a section that a declared
@@ -403,9 +407,7 @@ impl Planning<'_> {
         let is_shut = |scope: &mut Incomplete| reasons.contains(&&scope.reason);
         let shut = plan.findings.incomplete.extract_if(.., is_shut);
         let notes = shut.map(|Incomplete { address, reason }| {
-            let note = self
-                .note(Reason::Closed { why: reason.message.to_string() }, &self.declared.origin);
-            Note { address, ..note }
+            self.closed(address, reason.message.to_string(), &self.declared.origin)
         });
         plan.findings.notes.extend(notes.collect::<Vec<_>>());
     }
@@ -425,7 +427,7 @@ impl Planning<'_> {
         self.refuse_removed(plan);
         self.mark_outsiders(plan);
         self.note_lost_grants(plan);
-        self.say_besides(plan);
+        self.note_side_effects(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
@@ -470,7 +472,7 @@ impl Planning<'_> {
     }
 
     /// Adds notes for effects of steps that their fields do not show.
-    pub(super) fn say_besides(&self, plan: &mut ContainerPlan) {
+    pub(super) fn note_side_effects(&self, plan: &mut ContainerPlan) {
         let notes = plan.steps.iter().flat_map(|step| {
             step.effects.iter().filter_map(|effect| match effect {
                 Effect::SideEffect(what) => {

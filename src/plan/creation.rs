@@ -73,19 +73,19 @@ impl Planning<'_> {
                 }
             }
         }
-        // Nor can anything name an entry of a section that is closed.
+        // A step that names an entry of such a section is left out too.
         let shut = plan.shut.iter().map(|name| format!("{}/", self.address.section(name)));
         let shut: Vec<_> = shut.collect();
         let names_one = |named: &str| shut.iter().any(|section| named.starts_with(section));
-        let is_over = |step: &mut Step| step.waits_for().any(names_one);
-        let left: Vec<_> = plan.findings.steps.extract_if(.., is_over).collect();
-        plan.findings.notes.extend(left.into_iter().map(|step| {
+        let lacks_one = |step: &mut Step| step.waits_for().any(names_one);
+        let closed = plan.findings.steps.extract_if(.., lacks_one).map(|step| {
             let why = "what it names needs a feature that is off".to_owned();
-            Note { address: step.address, ..self.note(Reason::Closed { why }, &step.origin) }
-        }));
+            self.closed(step.address, why, &step.origin)
+        });
+        plan.findings.notes.extend(closed);
         self.refuse_low_shares(plan);
         self.mark_outsiders(plan);
-        self.say_besides(plan);
+        self.note_side_effects(plan);
         let refused: Vec<_> = guard::openings(&plan.findings.steps).collect();
         plan.findings.refusals.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);

@@ -217,6 +217,23 @@ fn an_update_does_not_declare_a_renamed_project_again() {
     }
 }
 
+/// A new project may be the one that was not found.
+#[test]
+fn an_update_adds_nothing_new_while_a_declared_project_is_lost() {
+    let place = edited();
+    let own = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    let two = "path: acme/site\npreviously: [acme/web, acme/cart]\n";
+    place.write("out/acme.yaml", &own.replace("path: acme/web\n", two));
+    let create = "call project-create path=more namespace_id=3 --sandbox=s.db --yes";
+    assert_eq!(place.exit_code(create), 0);
+    let before = files(&place.path().join("out"));
+    let run = place.run("export acme -d out --sandbox=s.db --update --sections settings,members");
+    let said = "warning: not added: acme/site: `acme/cart` exists too; each new group or project \
+                may be this one, so none is added\n";
+    assert!(run.contains(said) && run.contains("exit code 10\n"), "{run}");
+    assert_eq!(files(&place.path().join("out")), before, "{run}");
+}
+
 #[test]
 fn an_update_adds_only_what_is_selected() {
     let place = edited();

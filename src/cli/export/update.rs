@@ -189,15 +189,15 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let mut new: BTreeSet<&str> =
         selected.keys().copied().filter(|lower| !known.contains(*lower)).collect();
     let lower = |container: &Container| container.path.to_lowercase();
-    let elsewhere = |own: &&Container| !new.is_empty() && !selected.contains_key(&*lower(own));
-    let renamed = renamed(desired.containers.iter().filter(elsewhere), session).await?;
-    new.retain(|lower| !renamed.contains_key(*lower));
+    let elsewhere = |one: &&Container| !new.is_empty() && !selected.contains_key(&*lower(one));
+    let (renamed, lost) = moved(desired.containers.iter().filter(elsewhere), session).await?;
+    new.retain(|lower| lost.is_empty() && !renamed.contains_key(*lower));
     new.iter().map(|lower| selected[lower]).for_each(|(scope, path)| texts.begin(*scope, path));
     if !new.is_empty() {
         desired = texts.desired()?;
     }
     let containers = desired.containers.iter();
-    let containers = containers.filter(|own| selected.contains_key(lower(own).as_str()));
+    let containers = containers.filter(|one| selected.contains_key(lower(one).as_str()));
     let containers: Vec<&Container> = containers.collect();
     let is_new = |container: &Container| new.contains(lower(container).as_str());
     let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
@@ -205,6 +205,7 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
         sort(&containers, is_new, &settings, &mut estate, session, cx).await?;
     refused
         .extend(renamed.into_iter().filter(|(at, _)| selected.contains_key(&**at)).map(|it| it.1));
+    refused.extend(lost);
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.take(added);
@@ -225,32 +226,47 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
 }
 
-/// Why those of `declared` that were renamed by hand are not added, by their present path in lower
-/// case.
-async fn renamed(
+/// Those of `declared` that were renamed by hand, by their present path in lower case, and those
+/// that may have any path: each with the reason why nothing is added for it.
+async fn moved(
     declared: impl Iterator<Item = &Container>,
     session: &Session,
-) -> Result<BTreeMap<String, Refusal>, ApiError> {
-    let bare = |own: &Container| {
-        let mut own = Container { sections: Vec::new(), ..own.clone() };
-        own.life.unlisted_projects = None;
-        own
+) -> Result<(BTreeMap<String, Refusal>, Vec<Refusal>), ApiError> {
+    let bare = |container: &Container| {
+        let mut bare = Container { sections: Vec::new(), ..container.clone() };
+        bare.life.unlisted_projects = None;
+        bare
     };
     let declared: Vec<_> = declared.map(bare).collect();
-    let renamed = Mutex::new(BTreeMap::new());
-    let look = async |own: &Container, live: Live| {
-        if let Presence::Moved { to: Some(to) } = live.presence {
-            let (path, new, origin) = (escape(&own.path), escape(&to), &own.origin);
-            let why = format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
-            let refusal = Refusal::new(&Address::container(to.as_str().into()), why);
-            let mut renamed = renamed.lock().unwrap_or_else(PoisonError::into_inner);
-            renamed.insert(to.to_lowercase(), refusal);
-        }
+    let found = Mutex::<(BTreeMap<_, _>, Vec<_>)>::default();
+    let look = async |container: &Container, live: Live| {
+        let (path, origin) = (escape(&container.path), &container.origin);
+        let why = match live.presence {
+            Presence::Here(..) | Presence::Missing(_) | Presence::NoNamespace(_) => return Ok(()),
+            Presence::Moved { to: Some(to) } => {
+                let new = escape(&to);
+                let why =
+                    format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
+                let refusal = Refusal::new(&Address::container(to.as_str().into()), why);
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.0.insert(to.to_lowercase(), refusal);
+                return Ok(());
+            }
+            Presence::Moved { to: None } => "it was renamed by hand".to_owned(),
+            Presence::Twice { other, .. } => format!("`{}` exists too", escape(&other)),
+            Presence::Halfway { at, .. } => format!("something exists at `{}`", escape(&at)),
+            Presence::Unreadable(cause) => cause.to_string(),
+        };
+        let why = format!("{why}; each new group or project may be this one, so none is added");
+        let refusal = Refusal::new(&container.address(), why);
+        found.lock().unwrap_or_else(PoisonError::into_inner).1.push(refusal);
         Ok(())
     };
     let declared: Vec<_> = declared.iter().collect();
     session.observer.all(&declared, session.ahead, look).await?;
-    Ok(renamed.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let (renamed, mut lost) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    lost.sort_by(|a, b| a.address.cmp(&b.address));
+    Ok((renamed, lost))
 }
 
 /// Reads `containers`, and sorts their differences from the manifests.

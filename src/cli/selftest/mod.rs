@@ -52,8 +52,8 @@ use sample::{Phase, Setup};
 const PREFIX: &str = "undrift-selftest-";
 /// How many containers are changed at once.
 const AHEAD: usize = 4;
-/// How often to look whether the group is gone, and by how much each pause is longer than the one before:
-/// 30 seconds in all.
+/// How often to look whether the group is gone, and by how much each pause is longer than the one
+/// before: 30 seconds in all.
 const LOOKS: u32 = 15;
 const LONGER: Duration = Duration::from_millis(250);
 
@@ -193,21 +193,21 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
     let own = format!("{path}/{PREFIX}");
-    let mut left = Vec::new();
+    let mut deleted = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
         let rows = client.list_known(list, Rows::with_id(&[])).await?;
         let path =
-            |row: &Object| row.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+            |row: &Object| row.get(name).and_then(Json::as_str).unwrap_or("something").to_owned();
         let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
         let is_marked = |row: &&Object| {
             marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
                 && path(row).starts_with(&own)
         };
-        left.extend(rows.iter().filter(is_marked).map(path));
-        let is_left = |path: &str| {
-            left.iter().any(|above| format!("{path}/").starts_with(&format!("{above}/")))
+        deleted.extend(rows.iter().filter(is_marked).map(path));
+        let is_deleted = |path: &str| {
+            deleted.iter().any(|above| format!("{path}/").starts_with(&format!("{above}/")))
         };
-        if let Some(found) = rows.iter().map(path).find(|path| !is_left(path)) {
+        if let Some(found) = rows.iter().map(path).find(|path| !is_deleted(path)) {
             return Ok(Some(escape(&found).into_owned()));
         }
     }

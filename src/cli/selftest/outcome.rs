@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{Phase, Setup, Skipped, attribute_at};
+use super::sample::{Phase, Setup, Skipped, attribute_at, scope_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -88,7 +88,7 @@ pub(super) struct Findings {
     /// How many steps were carried out in each phase.
     done: BTreeMap<Phase, usize>,
     /// The sections that the service refuses, as those of a feature that is not set up.
-    refused: BTreeSet<&'static str>,
+    refused: BTreeSet<(Scope, &'static str)>,
 }
 
 impl Findings {
@@ -98,11 +98,18 @@ impl Findings {
             self.add(phase, (None, &problem.address), Fault::Problem(problem.code), None, &[]);
         }
         for scope in &plan.incomplete {
-            if scope.is_withheld_section() && scope.reason.withheld == Some(Withheld::Refused) {
-                self.refused.extend(scope.address.section);
+            let refused = scope_at(&scope.address.path).zip(scope.address.section);
+            let is_refused = scope.reason.withheld == Some(Withheld::Refused);
+            if let Some((of, section)) =
+                refused.filter(|_| is_refused && scope.is_withheld_section())
+            {
+                self.refused.insert((of, section));
                 // Before the group existed, its steps were planned.
-                let Self { all, refused, .. } = self;
-                all.retain(|found| found.of.1.is_none_or(|section| !refused.contains(section)));
+                self.all.retain(|found| {
+                    found.of != (Some(of), Some(section))
+                        || !matches!(found.what, Fault::Failed | Fault::Unreadable)
+                        || !matches!(found.answer.1, Some(401 | 403 | 404))
+                });
             } else {
                 let cause = Some(&scope.reason);
                 self.add(phase, (None, &scope.address), Fault::Unreadable, cause, &[]);
@@ -151,7 +158,7 @@ impl Findings {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
         let mut fields: Vec<_> = fields.iter().filter_map(|name| kinds::name(name)).collect();
-        let mut of = (scope, address.section);
+        let mut of = (scope.or_else(|| scope_at(&address.path)), address.section);
         if let Some((scope, section, field)) = attribute_at(&address.path) {
             of = (of.0.or(Some(scope)), of.1.or(kinds::name(section)));
             if fields.is_empty() {
@@ -197,8 +204,8 @@ impl Report<'_> {
         for Skipped { of: (scope, section), why } in self.setup.extent().1 {
             let _ = writeln!(text, "left out: {} {section}: {why}", scope.noun());
         }
-        for section in &self.found.refused {
-            let _ = writeln!(text, "left out: {section}: {REFUSED}");
+        for (scope, section) in &self.found.refused {
+            let _ = writeln!(text, "left out: {} {section}: {REFUSED}", scope.noun());
         }
         for (attribute, why) in self.setup.unchanged() {
             let (scope, section, field) = attribute.of();
@@ -300,5 +307,39 @@ impl Report<'_> {
             }
             (false, None) => "\nnot everything converged; send this report to the project\n",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::Incomplete;
+
+    /// Only the failures that show the same are no findings.
+    #[test]
+    fn a_withheld_section_takes_no_other_finding_along() {
+        let mut found = Findings::default();
+        let at = |place: &str| Address::container(place.into()).section("audit_streams");
+        let failed = |status| {
+            let mut cause = Cause::new("refused");
+            cause.status = Some(status);
+            cause
+        };
+        for (scope, what, status) in [
+            (Scope::Group, Fault::Failed, 404),
+            (Scope::Group, Fault::Failed, 500),
+            (Scope::Group, Fault::Unreadable, 401),
+            (Scope::Group, Fault::NotSaved, 404),
+            (Scope::Project, Fault::Failed, 404),
+        ] {
+            let of = (Some(scope), &at("acme/group"));
+            found.add(Phase::Create, of, what, Some(&failed(status)), &[]);
+        }
+        let mut plan = Plan::default();
+        let reason = failed(404).withheld(Withheld::Refused);
+        plan.findings.incomplete.push(Incomplete { address: at("acme/group"), reason });
+        found.planned(Phase::Create, &plan);
+        assert_eq!(found.all.len(), 3, "{:?}", found.all);
+        assert_eq!(found.refused, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }
 }

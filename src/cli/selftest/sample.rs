@@ -371,8 +371,14 @@ pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
     let (noun, rest) = name.split_once('-')?;
     let (section, field) = rest.split_once('-')?;
-    let scope = [Scope::Group, Scope::Project].into_iter().find(|scope| scope.noun() == noun)?;
+    let scope = Scope::ALL.into_iter().find(|scope| scope.noun() == noun)?;
     Some((scope, section, field))
+}
+
+/// The scope of a container in which sections are tried: its name starts with it.
+pub(super) fn scope_at(path: &str) -> Option<Scope> {
+    let name = path.rsplit('/').next().and_then(|name| name.split('-').next());
+    Scope::ALL.into_iter().find(|scope| Some(scope.noun()) == name)
 }
 
 /// Two values of a field that fit all other declarations, if there are two.
@@ -415,8 +421,8 @@ const PEER: &str = "peer";
 /// The group with a group or project for each field.
 const ATTRIBUTES: &str = "attributes";
 
-/// Every kind in every scope, except the containers themselves, and what only top-level groups have: the
-/// groups of the test are below another one.
+/// Every kind in every scope, except the containers themselves, and what only top-level groups
+/// have: the groups of the test are below another one.
 fn tried() -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(|section| section.shape != Shape::Container && !section.is_of_top())
 }

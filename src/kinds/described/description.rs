@@ -117,8 +117,8 @@ pub enum Weakens {
     WhenWider,
     /// Fewer approvals are required, or more people can give one.
     WhenFewer,
-    /// A flag changes to `false`: the entry gives more away, or lets more in. So with those below,
-    /// removing it weakens nothing.
+    /// A flag changes to `false`: the entry gives more away, or lets more in. Here and in the others
+    /// that start with `opens`, removing the entry weakens nothing.
     OpensWhenOff,
     /// A flag changes to `true`.
     OpensWhenOn,
@@ -351,8 +351,8 @@ pub struct Field {
     /// The highest allowed integer.
     pub maximum: Option<i64>,
     /// What its value names: a user by username, a group or project by path, or a runner by its
-    /// description or id. Requests contain the id. Responses contain the id under the same name (`send_as`), or under `read_as` the
-    /// name, or the URL of the page of a group.
+    /// description or id. Requests contain the id. Responses contain the id under the same name
+    /// (`send_as`), or under `read_as` the name, or the URL of the page of a group.
     pub names: Option<Named>,
     /// An example.
     pub example: Option<Scalar>,
@@ -580,7 +580,8 @@ pub enum Value {
     Date,
     /// A list of texts.
     Texts,
-    /// A level of access: the highest level that the entry gives.
+    /// A level of access: the highest level that the entry gives. Each change gives or takes away
+    /// access, so `weakens` counts for nothing here.
     Level,
     /// A reference to a secret.
     Secret,

@@ -1,5 +1,5 @@
-//! Kinds that are described in YAML files instead of Rust: plain collections. And the fields of the
-//! other kinds, in the same format.
+//! Descriptions in YAML: whole kinds (plain collections), and the fields of kinds with rules in
+//! Rust.
 //!
 //! A [`Description`] contains the path of a collection, its identity, and how the service treats
 //! each field. It becomes an ordinary [`Kind`]: checks, plan, guards, apply, export, schemas and

@@ -27,15 +27,16 @@ use crate::{
     yaml::{Data, Key, Node},
 };
 
-/// The most names of one mapping that are compared with each known one. No sensible mapping has more.
+/// The most names of one mapping that are compared with each known one. No sensible mapping has
+/// more.
 const MOST_COMPARED: usize = 1_000;
 
 /// How a group's document says something about its projects.
 const BY_RULE: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
-/// The message for `error` at the JSON pointer `at`. Of several errors at one place only the first is reported (`is_new`),
-/// unless each has its own message.
+/// The message for `error` at the JSON pointer `at`. Of several errors at one place only the first
+/// is reported (`is_new`), unless each has its own message.
 pub(super) fn explain(
     error: &ValidationError<'_>,
     at: &str,

@@ -191,7 +191,8 @@ impl Base {
             };
             let known: BTreeSet<_> = would.problems.iter().map(about).collect();
             let is_drift = |problem: &&Problem| {
-                known.contains(&about(problem)) && are_alike(before, declared, &problem.address)
+                known.contains(&about(problem))
+                    && declare_the_same(before, declared, &problem.address)
             };
             against.problems = plan.problems.iter().filter(is_drift).cloned().collect();
         }
@@ -257,7 +258,7 @@ fn differs(base: &BTreeMap<String, Container>, own: &Container) -> bool {
 }
 
 /// Whether both declare the same at `address`, and in it. A problem there hides what differs.
-fn are_alike(before: &Container, own: &Container, address: &Address) -> bool {
+fn declare_the_same(before: &Container, own: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
     let is_there = |(of, key, _): &(&str, String, String)| {
         section.is_none_or(|section| section == *of) && entry.as_ref().is_none_or(|it| it == key)

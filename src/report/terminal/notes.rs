@@ -120,29 +120,30 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
     diagnostics(canvas, located);
 }
 
-/// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one.
+/// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
+/// followed by the names of its other objects.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let all = same(refusals, canvas.style().full, sort_of).into_iter().map(|(first, others)| {
+    let all = same(refusals, canvas.style().full, sort_of);
+    let shown = all.iter().map(|(first, others)| {
         let Refusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
         let (message, help) = match others.len() {
             0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
             more => (
-                format!(
-                    "{guard} in {}, the first: {address}: {reason}; the others: {}",
-                    count(more + 1, "object"),
-                    others
-                        .iter()
-                        .map(|other| other.address.to_string())
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                ),
-                format!("if all are intended, pass `--ack {ack}`; `--full` lists each"),
+                format!("{guard} in {}, the first: {address}: {reason}", count(more + 1, "object")),
+                format!("if all are intended, pass `--ack {ack}`; `--full` shows each reason"),
             ),
         };
         Diagnostic::error("guard", message).at(Place::from(origin)).help(help)
     });
-    diagnostics(canvas, all);
+    diagnostics(canvas, shown);
+    for (first, others) in all {
+        let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
+        for some in others.chunks(OBJECTS) {
+            let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
+            canvas.line(&line.hang_here().text(some.join(", ")));
+        }
+    }
 }
 
 /// Diagnostics lay themselves out, so secrets are removed from their texts first.

@@ -440,6 +440,8 @@ fn a_long_plan_names_each_removal_and_refusal() {
             assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i} {width:?}: {text}");
             assert!(text.contains(&format!("acme/p{i:02}#variables")), "{i} {width:?}: {text}");
         }
+        let refusals = &text[text.find("error[guard]").unwrap()..];
+        assert!(refusals.lines().all(|line| line.len() < 200), "{width:?}: {text}");
         for pair in lines.windows(2).filter(|pair| pair[0].starts_with("acme/")) {
             assert!(pair[1].starts_with("  "), "a bare head: {text}");
         }

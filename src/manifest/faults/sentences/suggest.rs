@@ -618,11 +618,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_of_the_table_can_be_compiled() {
-        for row in HELPS.values().flatten() {
-            for pattern in [&row.key, &row.keys, &row.name, &row.text] {
-                assert!(pattern.is_valid(), "{pattern:?}");
-            }
+    fn every_pattern_of_the_tables_can_be_compiled() {
+        let rows = HELPS.values().flatten();
+        let helps = rows.flat_map(|row| [&row.key, &row.keys, &row.name, &row.text]);
+        for pattern in helps.chain(crate::manifest::faults::slips::patterns()) {
+            assert!(pattern.is_valid(), "{pattern:?}");
         }
     }
 }
