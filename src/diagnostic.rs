@@ -248,7 +248,8 @@ impl Diagnostics {
         let mut lines = 0;
         let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
             lines += text.lines().count();
-            if lines <= render::SCREEN / 2 { text } else { render::in_brief(diagnostic, rest) }
+            let is_whole = lines <= render::SCREEN / 2 || diagnostic.code == render::GUARD;
+            if is_whole { text } else { render::in_brief(diagnostic, rest) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }

@@ -30,6 +30,9 @@ impl Default for Style {
 /// is, with the places of the next two.
 pub(super) const SHOWN: usize = 3;
 
+/// The code of refusals. Each one is shown: it has an acknowledgement of its own.
+pub(super) const GUARD: &str = "guard";
+
 /// Below this number of columns, lines are broken between words: a terminal would cut them. What is no
 /// terminal is not narrower, and its lines stay whole for searching.
 const NARROW: usize = 120;
@@ -83,7 +86,8 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help)
     };
     let mut also = Vec::new();
-    for same in rest.chunk_by(is_same).take(SHOWN - 1) {
+    let most = if diagnostic.code == GUARD { usize::MAX } else { SHOWN - 1 };
+    for same in rest.chunk_by(is_same).take(most) {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
         also.push(in_short(same[0], diagnostic) + &times);
         more -= same.len();

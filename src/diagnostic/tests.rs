@@ -255,6 +255,22 @@ fn equal_faults_at_one_place_are_shown_once() {
     }
 }
 
+#[test]
+fn each_refusal_is_shown() {
+    let code = |n: usize| {
+        let code: &'static str = format!("code-{n}").leak();
+        Diagnostic::error(code, format!("wrong {n}")).help(format!("mend {n}"))
+    };
+    let refused = |n: usize| Diagnostic::error("guard", format!("would {n};")).help("pass it");
+    for others in [0, 30] {
+        let all: Diagnostics = (0..others).map(code).chain((1..=9).map(refused)).collect();
+        for width in [60, 140] {
+            let text = all.render(Style { width, ..Style::default() });
+            assert!((1..=9).all(|n| text.contains(&format!("would {n};"))), "{text}");
+        }
+    }
+}
+
 /// A terminal would break them anywhere.
 #[test]
 fn words_of_messages_are_not_cut_in_a_narrow_terminal() {

@@ -1,5 +1,7 @@
 //! Checks of single fields and of pairs of fields.
 
+use std::collections::BTreeSet;
+
 use jiff::civil::Date;
 
 use super::{Check, is_below, path};
@@ -284,6 +286,15 @@ impl Check<'_> {
             let wrong = self.faults.error("path", message, Spot::value(&field.origin));
             let usual = "write the path as in its URL, without the service before it: no display name, and no `@`";
             wrong.help(path::help(path).unwrap_or_else(|| usual.to_owned()));
+        }
+        let lists_names = matches!(spec.field.names, Some(Named::User | Named::Group));
+        let items = field.value.plain().and_then(Json::as_array).filter(|_| lists_names);
+        let mut names = BTreeSet::new();
+        let mut texts = items.into_iter().flatten().filter_map(Json::as_str);
+        if !texts.all(|name| names.insert(name.to_lowercase())) {
+            let message = format!("`{}` lists something twice", spec.name);
+            let twice = self.faults.error("value", message, Spot::value(&field.origin));
+            twice.help("write each name once: upper and lower case are the same");
         }
     }
 

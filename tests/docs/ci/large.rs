@@ -1,4 +1,4 @@
-//! The pipeline with 30 groups and 120 projects (400 with `UNDRIFT_TESTS=all`) that one rule
+//! The pipeline with 30 groups and 90 projects (400 with `UNDRIFT_TESTS=all`) that one rule
 //! declares: what people see of it, and that it converges.
 
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::{
 /// The groups of the organisation, and the projects of each one below the first.
 const GROUPS: usize = 30;
 fn projects() -> usize {
-    if crate::sample::is_whole() { 400 } else { 120 }
+    if crate::sample::is_whole() { 400 } else { 90 }
 }
 
 /// What somebody reads: on a terminal, and of a comment.

@@ -245,7 +245,8 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     }
     let all = routes::all().count();
     // Some routes have conditions that chance does not meet.
-    assert!(successes.len() * 5 > all * 3, "{} of {all} routes ever succeed", successes.len());
+    let least = if is_whole { all * 3 / 5 } else { all / 2 };
+    assert!(successes.len() > least, "{} of {all} routes ever succeed", successes.len());
 }
 
 #[tokio::test]
