@@ -65,3 +65,7 @@ pub mod yaml;
 #[path = "../tests/support/corpus.rs"]
 #[expect(dead_code, reason = "only the suite of the command line checks the cases")]
 mod corpus;
+
+#[cfg(test)]
+#[path = "../tests/support/sample.rs"]
+mod sample;

@@ -16,7 +16,7 @@ use super::{
     document::{Document, Entry, Part},
 };
 use crate::{
-    address::{group_of, is_literal},
+    address::{group_of, groups_above, is_literal},
     field::Scope,
     kind::{Section, Shape},
     kinds::preset,
@@ -171,9 +171,7 @@ fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for (lower, path) in paths {
-        let mut outer = lower.match_indices('/').map(|(at, _)| &lower[..at]).collect::<Vec<_>>();
-        outer.reverse();
-        let above = outer.into_iter().find_map(|outer| known.get(outer).copied());
+        let above = groups_above(&lower).find_map(|outer| known.get(outer).copied());
         known.insert(lower, groups.len());
         groups.push(Group {
             path,

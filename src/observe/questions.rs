@@ -13,7 +13,7 @@ use crate::{
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
     kind::{Entries, Facts, Removal, Section, Target, forms},
-    kinds::{self, constraints},
+    kinds::{self, constraints, share},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
     operation::{self, Read, Request},
@@ -153,7 +153,8 @@ impl Observer {
             }
             _ => self.above_new(&path).await?,
         };
-        let shares = project.section("shares").into_iter().flat_map(|shares| &shares.entries);
+        let shares =
+            project.section(share::KIND.section).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {
             people.extend(&*self.levels(&share.key).await?);
         }

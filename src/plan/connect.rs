@@ -424,29 +424,27 @@ fn granted(steps: &[Step]) -> Grants {
     grants
 }
 
-/// The grants to one user that give access at `path`: in a group above, and to an outsider in any group, with
-/// which the project may be shared.
-fn reaching<'g>(
-    grants: &'g HashMap<String, Grant>,
-    path: &str,
-    is_outsider: bool,
-) -> Vec<&'g Grant> {
-    if !is_outsider {
-        return above(grants, path).collect();
-    }
-    let mut all: Vec<_> = grants.values().filter(|grant| grant.scope == Scope::Group).collect();
-    all.sort_by_key(|grant| &grant.address.path);
-    all
+/// The grants to one user in groups: the project may be shared with any of them.
+fn in_groups(grants: &HashMap<String, Grant>) -> impl Iterator<Item = &Grant> {
+    grants.values().filter(|grant| grant.scope == Scope::Group)
 }
 
-/// Users named in a rule get access first.
+/// Users named in a rule get access first: in a group above, or an outsider in any group.
 fn people(steps: &mut [Step], grants: &Grants) {
     let reason = Capability::People.reason(Scope::Project);
     for step in steps.iter_mut().filter(|_| !grants.is_empty()) {
         let path = &step.address.path;
         let named = step.effects.iter().filter_map(|effect| match effect {
             Effect::NeedsAccess { user, outsider } => {
-                Some(reaching(grants.get(user)?, path, outsider.is_some()))
+                let grants = grants.get(user)?;
+                Some(match outsider {
+                    None => above(grants, path).collect(),
+                    Some(_) => {
+                        let mut all: Vec<_> = in_groups(grants).collect();
+                        all.sort_by_key(|grant| &grant.address.path);
+                        all
+                    }
+                })
             }
             _ => None,
         });
@@ -471,7 +469,7 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
         let path = step.address.path.to_lowercase();
         let name = step.effects.iter().find_map(|effect| {
             let Effect::NeedsAccess { user, outsider } = effect else { return None };
-            let gets = grants.get(user).is_some_and(|all| !reaching(all, &path, true).is_empty());
+            let gets = grants.get(user).is_some_and(|all| in_groups(all).next().is_some());
             let is_open = groups_above(&path).any(|group| open.contains(group));
             outsider.as_deref().filter(|_| !gets && !is_open)
         })?;

@@ -12,14 +12,11 @@ use crate::{
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Codec, Compare, Named, Scope},
     kind::{Capability, Effect, Id, LiveEntry, Section, forms},
-    kinds,
+    kinds::{self, share},
     level::{DEVELOPER, Level},
     live::{Collection, Presence, Question},
     text::escape,
 };
-
-/// The section with the groups that a project is shared with.
-const SHARES: &str = "shares";
 
 impl Planning<'_> {
     /// The service may remove a group's grants in rules when its share is replaced. Plans the
@@ -104,13 +101,13 @@ impl Planning<'_> {
 
     /// Whether the project is not shared with a group with which it is not declared to be shared.
     fn is_unshared(&self, group: u64, findings: &mut Findings) -> bool {
-        match self.context.names.entries(SHARES) {
+        match self.context.names.entries(share::KIND.section) {
             _ if self.declared.scope == Scope::Group => false,
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(Ok(shares)) => !shares.values().any(|id| *id == Some(Id::Known(group))),
             Some(Err(_)) => false,
             None => {
-                findings.ask(Question::Entries(SHARES));
+                findings.ask(Question::Entries(share::KIND.section));
                 false
             }
         }
@@ -124,12 +121,11 @@ impl Planning<'_> {
         let brings_others = |effect: &Effect| {
             matches!(effect, Effect::Fills | Effect::Provides(Capability::InPlace))
         };
-        let in_group = diff::has_group_above(self.context);
-        let sees_all = self.context.caller.administrator;
-        if self.declared.scope == Scope::Group || effects.clone().any(brings_others) {
-            return;
-        }
-        if !in_group || !sees_all {
+        let is_certain = self.declared.scope == Scope::Project
+            && self.context.caller.administrator
+            && diff::has_group_above(self.context)
+            && !effects.clone().any(brings_others);
+        if !is_certain {
             return;
         }
         let mut inside: BTreeSet<_> = effects

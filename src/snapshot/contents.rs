@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::question::{Parsed, Question};
 use crate::{
+    address::groups_above,
     digest,
     field::Scope,
     operation,
@@ -201,10 +202,10 @@ impl Contents {
         if number(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
         }
-        let above =
-            |at: usize| matches!(self.rosters.get(&(scope, path[..at].to_owned())), Some(Ok(_)));
-        let at_top = || scope == Scope::Group && self.sees_all() && above(0);
-        path.match_indices('/').any(|(at, _)| above(at)) || (!path.contains('/') && at_top())
+        let is_listed =
+            |above: &str| matches!(self.rosters.get(&(scope, above.to_owned())), Some(Ok(_)));
+        let at_top = || scope == Scope::Group && self.sees_all() && is_listed("");
+        groups_above(&path).any(is_listed) || (!path.contains('/') && at_top())
     }
 
     /// Whether the caller is an administrator.
@@ -232,10 +233,9 @@ impl Contents {
             return Lookup::Failed(no_such(Scope::Group));
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
-        let above = root.match_indices('/').map(|(at, _)| &root[..at]);
-        let mut above =
-            above.filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
-        match above.rfind(|_| is_there) {
+        let mut above = groups_above(&root)
+            .filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
+        match above.find(|_| is_there) {
             Some(ids) => Lookup::Json(self.rows(scope, &self.ids_below(scope, ids, &root))),
             None => Lookup::Unknown,
         }

@@ -19,7 +19,7 @@ use super::{
     question::Parsed,
 };
 use crate::{
-    address::group_of,
+    address::{group_of, groups_above},
     api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
     desired::Desired,
     digest::Key,
@@ -495,7 +495,7 @@ fn managed(desired: &Desired) -> BTreeSet<String> {
 
 /// Those of `paths` that are not below another one.
 fn outermost(paths: &BTreeSet<String>) -> Vec<String> {
-    let is_inside = |path: &str| path.match_indices('/').any(|(at, _)| paths.contains(&path[..at]));
+    let is_inside = |path: &str| groups_above(path).any(|above| paths.contains(above));
     paths.iter().filter(|path| !is_inside(path)).cloned().collect()
 }
 

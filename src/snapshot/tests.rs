@@ -222,8 +222,7 @@ fn saved(
 #[test]
 fn no_live_credential_of_any_field_leaves_in_any_output() {
     let (forms, mut fields, mut leaks) = (forms(), 0, Vec::new());
-    let is_whole = std::env::var_os("UNDRIFT_TESTS").is_some_and(|tests| tests == "all");
-    let count = if is_whole { forms.len() } else { 3 };
+    let count = if crate::sample::is_whole() { forms.len() } else { 3 };
     for of in kinds::everywhere().filter(|of| of.shape != Shape::Container) {
         for spec in of.table().specs().iter().filter(|spec| filled(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.

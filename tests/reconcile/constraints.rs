@@ -299,13 +299,19 @@ async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
     assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
 }
 
-/// A group above takes away what it does not allow; the group that it leaves that to decides then.
-#[tokio::test]
-async fn runners_that_no_group_above_allows_are_a_problem() {
+/// A project in a group within a group.
+async fn with_a_team() -> World {
     let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     let mut world = World::new(Profile::default().at(LATER), seeds).await;
     world.acknowledged = vec!["protection:**"];
+    world
+}
+
+/// A group above takes away what it does not allow; the group that it leaves that to decides then.
+#[tokio::test]
+async fn runners_that_no_group_above_allows_are_a_problem() {
+    let world = with_a_team().await;
     let of = |path: &str| {
         group(path, json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}))
     };
@@ -346,10 +352,7 @@ async fn a_value_that_the_group_above_hands_down_is_read_again() {
 /// A lock of members counts in everything below, whatever the groups in between declare.
 #[tokio::test]
 async fn a_lock_of_members_further_above_is_foreseen() {
-    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
-    seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let mut world = World::new(Profile::default().at(LATER), seeds).await;
-    world.acknowledged = vec!["protection:**"];
+    let world = with_a_team().await;
     let lock = |path: &str, on: bool| group(path, json!({"settings": {"membership_lock": on}}));
     let with = |user: &str| {
         let member = json!([{"user": user, "access_level": "developer"}]);

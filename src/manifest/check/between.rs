@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{ByPath, Context};
 use crate::{
+    address::group_of,
     desired::{self, Container, Creation},
     field::{Named, Scope},
     kinds::{
@@ -22,7 +23,7 @@ use crate::{
 pub(super) fn get_projects(containers: &mut [Container]) {
     let created =
         |of: &&Container| of.scope == Scope::Project && matches!(of.create, Creation::Allowed(_));
-    let in_group = |of: &Container| Some(of.path.rsplit_once('/')?.0.to_lowercase());
+    let in_group = |of: &Container| Some(group_of(&of.path)?.to_lowercase());
     let groups: HashSet<_> = containers.iter().filter(created).filter_map(in_group).collect();
     for group in containers.iter_mut().filter(|of| of.scope == Scope::Group) {
         group.life.gets_projects = groups.contains(&group.path.to_lowercase());

@@ -103,7 +103,7 @@ impl Checker {
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(key, node)| {
                 let of = kinds::section(scope, &key.name)?;
-                Some((&*key.name, node, section(of)?))
+                Some((&*key.name, node, section(of).unwrap_or(&NOTHING)))
             })
         })
     }
@@ -112,6 +112,9 @@ impl Checker {
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
 static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
     [const { OnceLock::new() }; DocumentKind::ALL.len()];
+
+/// Refuses everything: the checker of a section that no document can have.
+static NOTHING: LazyLock<Validator<Tree>> = LazyLock::new(|| Checker::validator(&json!(false)));
 
 type ByName<T> = BTreeMap<(Scope, &'static str), T>;
 

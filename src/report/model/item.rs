@@ -8,7 +8,7 @@ use super::{
     word,
 };
 use crate::{
-    address::Address,
+    address::{Address, groups_above},
     desired::Guard,
     diagnostic::{Diagnostic, Place, Severity},
     diff::{Problem, Refusal, Step},
@@ -120,7 +120,7 @@ impl<'a> Item<'a> {
     /// `text` without the path of its object, and without the quoted ones of the groups above.
     fn apart(&self, text: &str) -> String {
         let Some(Address { path, .. }) = self.address else { return text.to_owned() };
-        let above = path.match_indices('/').map(|(at, _)| format!("`{}`", &path[..at]));
+        let above = groups_above(path).map(|group| format!("`{group}`"));
         above.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
     }
 

@@ -14,6 +14,9 @@ use super::super::profile::OBSERVED;
 use super::super::{Chance, Clock, Config, Profile, routes, start};
 use super::*;
 
+#[path = "../../../../tests/support/sample.rs"]
+mod sample;
+
 const TOKEN: &str = "root-token";
 /// Possible values of a segment in a path, by the segment before it.
 const SEGMENTS: &[(&str, &[&str])] = &[
@@ -216,7 +219,7 @@ fn answer(model: &Model, request: &Request<Bytes>) -> String {
 
 #[test]
 fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
-    let is_whole = std::env::var_os("UNDRIFT_TESTS").is_some_and(|tests| tests == "all");
+    let is_whole = sample::is_whole();
     let mut successes = std::collections::BTreeSet::new();
     for release in [Profile::default().release, OBSERVED] {
         let conditions = || conditions_at(release);
