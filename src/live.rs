@@ -48,7 +48,7 @@ pub struct Live {
     /// The answer to [`Question::Inherited`], once asked.
     pub inherited: Option<Inherited>,
     /// The answer to [`Question::People`], once asked.
-    pub people: Option<Inherited>,
+    pub people: Option<Result<BTreeSet<u64>, Cause>>,
     /// The answer to [`Question::InheritedBefore`], once asked.
     pub inherited_before: Option<Inherited>,
     /// The answer to [`Question::GroupAbove`], once asked.
@@ -126,8 +126,7 @@ pub struct Project {
 pub enum Question {
     /// The levels of access that users have from the group above, at the declared path.
     Inherited,
-    /// The levels of access that users have to the project, from anywhere, with its declared
-    /// shares.
+    /// The users who have access to the project, from anywhere, with its declared shares.
     People,
     /// The levels of access that users have from the group above, at the former path.
     InheritedBefore,
@@ -135,6 +134,8 @@ pub enum Question {
     GroupAbove,
     /// The ways in which the token's user has access.
     Own,
+    /// The groups that it is shared with, if it declares no shares.
+    Shares,
     /// The ids of the entries of this section, which entries of another section name.
     Entries(&'static str),
     /// The release of the service.

@@ -15,7 +15,7 @@ use crate::{
     diff::{Action, Step},
     kind::{Created, Place, Removal},
     kinds::{constraints, settings},
-    plan::{Approved, Grantee, Settings, loses_access, named},
+    plan::{Approved, Grantee, Settings, grantees, loses_access},
     steps,
 };
 
@@ -144,7 +144,7 @@ fn affected_sections<'s>(
         let of = section.of.section;
         let new = (section.unlisted.value == Unlisted::Delete).then_some(Undone::New);
         let own: Vec<_> =
-            new.into_iter().chain(named(section).map(|it| Undone::Grants(it.0))).collect();
+            new.into_iter().chain(grantees(section).map(|it| Undone::Grants(it.0))).collect();
         let declares = |name: &String| section.names().any(|declared| declared == name);
         let rows = constraints::all().filter(|row| {
             *row.over.section == *of && row.over.field.as_ref().is_some_and(declares)

@@ -31,7 +31,7 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
-pub use groups::Groups;
+pub use groups::{Groups, members};
 pub use moves::{Move, Moves, renamed};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Treatment};
 pub use slots::{ITSELF, SECTION, Values, meaning, state_of};

@@ -12,7 +12,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Entries, Facts, Removal, Section, Target, forms},
+    kind::{Entries, Facts, Removal, Section, Target, Wanted, forms},
     kinds::{self, constraints, share},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
@@ -40,8 +40,8 @@ impl Observer {
                     live.inherited = Some(self.above(&home).await?);
                 }
                 Question::People => {
-                    let people = or_cause(self.people(container, &live.presence).await)?;
-                    live.people = Some(Arc::new(people.unwrap_or_default()));
+                    let people = self.people(container, &live.presence).await;
+                    live.people = Some(or_cause(people)?);
                 }
                 Question::InheritedBefore => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
@@ -53,6 +53,11 @@ impl Observer {
                     live.group_above = Some(self.group_above(&home).await?);
                 }
                 Question::Own => live.own = Some(self.own_access(container, live).await?),
+                Question::Shares => {
+                    let shares = or_cause(self.shares(container).await)?;
+                    let shares = shares.unwrap_or_else(Collection::Unreadable);
+                    live.sections.insert(share::KIND.section, shares);
+                }
                 Question::Entries(name) => {
                     let entries = self.entries(container, live, name).await?;
                     live.names.insert_entries(name, entries);
@@ -116,6 +121,16 @@ impl Observer {
         Ok(())
     }
 
+    /// The groups that a container is shared with.
+    async fn shares(&self, container: &Container) -> Result<Collection, ApiError> {
+        let path = self.live_path(&container.path).await?;
+        let object = self.object(container.scope, &path, None).await?;
+        let of = kinds::section(container.scope, share::KIND.section);
+        let found = of.and_then(|of| of.read_within(&object, Wanted::All));
+        let unread = || Collection::Unreadable(Cause::new("the service does not show the shares"));
+        Ok(found.map_or_else(unread, Collection::Within))
+    }
+
     async fn entries(
         &self,
         container: &Container,
@@ -140,23 +155,24 @@ impl Observer {
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
-    /// The access levels in a project once its declared shares exist, from anywhere.
+    /// The users who have access to a project once its declared shares exist, from anywhere.
     async fn people(
         &self,
         project: &Container,
         presence: &Presence,
-    ) -> Result<BTreeMap<u64, u8>, ApiError> {
+    ) -> Result<BTreeSet<u64>, ApiError> {
         let path = self.live_path(&project.path).await?;
-        let mut people = match presence {
+        let levels = match presence {
             Presence::Here(..) => {
                 self.levels_in(operation::MEMBER_LIST_ALL.request().arg("id", path)).await?
             }
             _ => self.above_new(&path).await?,
         };
+        let mut people: BTreeSet<_> = levels.into_keys().collect();
         let shares =
             project.section(share::KIND.section).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {
-            people.extend(&*self.levels(&share.key).await?);
+            people.extend(self.levels(&share.key).await?.keys());
         }
         Ok(people)
     }

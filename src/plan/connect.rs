@@ -10,13 +10,15 @@
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
 //!   after them.
 //! - What a setting of a group decides about is changed after it, and created while it allows that.
-//! - A rule that names users comes after the groups above have given them access.
+//! - A rule that names users comes after the groups above have given them access, and before groups take it
+//!   away.
 //! - A user with a level in a group has at least that level in everything below.
 //!
 //! An edge leads to the nearest container above with such a step, which has its own edge to the
 //! next. So the number of edges does not grow with the depth.
 
 mod graph;
+mod people;
 
 use std::{
     cell::OnceCell,
@@ -32,11 +34,10 @@ use crate::{
         constraints::{self, Constraint, How, Setting},
         settings,
     },
-    level::Level,
-    text,
     value::Json,
 };
 use graph::Graph;
+pub(super) use people::still_named;
 
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
@@ -48,11 +49,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(too_visible(steps));
     visible(steps);
     problems.extend(constrained(steps));
-    let granted = granted(steps);
-    people(steps, &granted);
-    problems.extend(refuse_outsiders(steps, &granted));
-    taken_along(steps);
-    problems.extend(refuse_lower_levels(steps, &granted));
+    problems.extend(people::connect(steps));
     for step in &mut *steps {
         let mut seen = HashSet::new();
         step.after.retain(|edge| seen.insert(edge.address.clone()));
@@ -394,149 +391,4 @@ fn forbidden(row: &'static Constraint, step: &Step, group: &Step, change: &Chang
     let help = format!("leave out `{setting}` of `{path}` until everything in it exists");
     let origin = change.origin.as_ref().unwrap_or(&step.origin);
     Problem::new(&step.address, &row.code, message, help, origin)
-}
-
-/// A step that gives a user access to a container.
-struct Grant {
-    address: Address,
-    scope: Scope,
-    before: u8,
-    after: u8,
-}
-
-/// The grants to each user, by the path of their container in lower case.
-type Grants = HashMap<u64, HashMap<String, Grant>>;
-
-fn granted(steps: &[Step]) -> Grants {
-    let mut grants = Grants::new();
-    for step in steps {
-        for effect in &step.effects {
-            if let Effect::Access { user: Some(user), before, after, .. } = effect
-                && before < after
-            {
-                let (address, scope) = (step.address.clone(), step.scope);
-                let grant = Grant { address, scope, before: *before, after: *after };
-                let path = step.address.path.to_lowercase();
-                grants.entry(*user).or_default().insert(path, grant);
-            }
-        }
-    }
-    grants
-}
-
-/// The grants to one user in groups: the project may be shared with any of them.
-fn in_groups(grants: &HashMap<String, Grant>) -> impl Iterator<Item = &Grant> {
-    grants.values().filter(|grant| grant.scope == Scope::Group)
-}
-
-/// Users named in a rule get access first: in a group above, or an outsider in any group.
-fn people(steps: &mut [Step], grants: &Grants) {
-    let reason = Capability::People.reason(Scope::Project);
-    for step in steps.iter_mut().filter(|_| !grants.is_empty()) {
-        let path = &step.address.path;
-        let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { user, outsider } => {
-                let grants = grants.get(user)?;
-                Some(match outsider {
-                    None => above(grants, path).collect(),
-                    Some(_) => {
-                        let mut all: Vec<_> = in_groups(grants).collect();
-                        all.sort_by_key(|grant| &grant.address.path);
-                        all
-                    }
-                })
-            }
-            _ => None,
-        });
-        let edges: Vec<_> = named
-            .flatten()
-            .filter(|grant| grant.before == 0)
-            .map(|grant| Edge { address: grant.address.clone(), reason })
-            .collect();
-        step.after.extend(edges);
-    }
-}
-
-/// Rules may name only users who have access, or get it in a group.
-fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let brings_others = |effect: &Effect| match effect {
-        Effect::Share { before, after, .. } => before < after,
-        effect => *effect == Effect::Provides(Capability::InPlace),
-    };
-    let open = steps.iter().filter(|step| step.effects.iter().any(brings_others));
-    let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
-    let outsider = |step: &Step| {
-        let path = step.address.path.to_lowercase();
-        let name = step.effects.iter().find_map(|effect| {
-            let Effect::NeedsAccess { user, outsider } = effect else { return None };
-            let gets = grants.get(user).is_some_and(|all| in_groups(all).next().is_some());
-            let is_open = groups_above(&path).any(|group| open.contains(group));
-            outsider.as_deref().filter(|_| !gets && !is_open)
-        })?;
-        let (name, path) = (text::escape(name), &step.address.path);
-        let message = format!(
-            "it names `{name}`, who has no access to `{path}`, and the service refuses that"
-        );
-        let help = format!("add `{name}` to the members, or take the user out of the rule");
-        Some(Problem::new(&step.address, "low-share", message, help, &step.origin))
-    };
-    steps.iter().filter_map(outsider).collect()
-}
-
-/// The service also removes a member of a group from what is below it, so new members there come later.
-fn taken_along(steps: &mut [Step]) {
-    let access = |step: &Step, is_removal: bool| {
-        step.effects.iter().find_map(|effect| match effect {
-            Effect::Access { user: Some(user), after, .. } if (*after == 0) == is_removal => {
-                Some(*user)
-            }
-            _ => None,
-        })
-    };
-    let mut removed: HashMap<_, HashMap<_, _>> = HashMap::new();
-    for step in steps.iter().filter(|step| step.scope == Scope::Group) {
-        if let Some(user) = access(step, true) {
-            let of_user = removed.entry(user).or_default();
-            of_user.insert(step.address.path.to_lowercase(), step.address.clone());
-        }
-    }
-    for step in steps.iter_mut().filter(|_| !removed.is_empty()) {
-        let Some(user) = access(step, false) else { continue };
-        let nearest = removed.get(&user).and_then(|of| above(of, &step.address.path).next());
-        let reason = "the service removes members of a group from what is below it too";
-        step.after.extend(nearest.map(|address| Edge { address: address.clone(), reason }));
-    }
-}
-
-/// The service refuses a level below one that the same run gives in a group above.
-fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for step in steps.iter().filter(|_| !grants.is_empty()) {
-        for effect in &step.effects {
-            let Effect::Access { user: Some(user), after: after @ 1.., .. } = effect else {
-                continue;
-            };
-            let Some(grants) = grants.get(user) else { continue };
-            let higher = above(grants, &step.address.path).find(|grant| grant.after > *after);
-            if let Some(grant) = higher {
-                problems.push(below_granted(step, *after, grant));
-            }
-        }
-    }
-    problems
-}
-
-fn below_granted(step: &Step, level: u8, grant: &Grant) -> Problem {
-    let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
-    let who = step.address.entry.as_deref().unwrap_or_default();
-    let message = format!(
-        "this run makes `{}` {} of the group `{}` above, and the service then refuses {} here",
-        text::escape(who),
-        word(grant.after),
-        grant.address.path,
-        word(level)
-    );
-    let help =
-        format!("write `access_level: {}` or more, or take the entry away", word(grant.after));
-    Problem::new(&step.address, "inherited-access", message, help, &step.origin)
 }

@@ -103,6 +103,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     if declared.is_watched || settings.held_until(&declared.address()).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
+        plan.user_rules.clear();
     }
     settings.holds.say(declared, &mut plan.findings, &settings.moves);
     plan
@@ -423,9 +424,10 @@ impl Planning<'_> {
     fn arrange(&self, plan: &mut ContainerPlan) {
         self.close_with_named(plan);
         self.refuse_low_shares(plan);
-        self.after_replacements(plan);
         self.refuse_removed(plan);
+        self.after_replacements(plan);
         self.mark_outsiders(plan);
+        plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);

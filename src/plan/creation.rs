@@ -85,6 +85,7 @@ impl Planning<'_> {
         plan.findings.notes.extend(closed);
         self.refuse_low_shares(plan);
         self.mark_outsiders(plan);
+        plan.user_rules = self.user_rules();
         self.note_side_effects(plan);
         let refused: Vec<_> = guard::openings(&plan.findings.steps).collect();
         plan.findings.refusals.extend(refused);

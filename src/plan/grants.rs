@@ -8,10 +8,10 @@ use jiff::civil::Date;
 use super::{ContainerPlan, container::Planning};
 use crate::{
     address::Address,
-    desired::{DeclaredSection, Entry, State, Unlisted},
+    desired::{self, DeclaredSection, Entry, State, Unlisted},
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Codec, Compare, Named, Scope},
-    kind::{Capability, Effect, Id, LiveEntry, Section, forms},
+    kind::{Capability, Effect, LiveEntry, Section, forms},
     kinds::{self, share},
     level::{DEVELOPER, Level},
     live::{Collection, Presence, Question},
@@ -19,12 +19,11 @@ use crate::{
 };
 
 impl Planning<'_> {
-    /// The service may remove a group's grants in rules when its share is replaced. Plans the
-    /// repair of those rules too.
+    /// The service may remove what rules grant to a group or user when its share is replaced or the membership
+    /// ends, although access stays. Plans the repair of those rules too.
     pub(super) fn after_replacements(&self, plan: &mut ContainerPlan) {
-        let replaced = |step: &&Step| step.replaces && self.names_a_group(step);
-        let steps = plan.findings.steps.iter().filter(replaced);
-        let gone: Vec<u64> = steps.filter_map(Step::live_id).collect();
+        let gone: Vec<_> =
+            plan.findings.steps.iter().filter_map(|step| self.loses_grants(step)).collect();
         if gone.is_empty() {
             return;
         }
@@ -49,65 +48,87 @@ impl Planning<'_> {
         }
     }
 
-    /// The differences of a section if its grants to the groups with the ids `gone` were lost;
-    /// `None` if it names none of them, or was not read.
+    /// The group or user that may lose grants with `step` without losing access.
+    fn loses_grants(&self, step: &Step) -> Option<(Named, u64)> {
+        let stays = step.effects.contains(&Effect::Provides(Capability::People));
+        match step.action {
+            Action::Delete if stays => Some((Named::User, step.live_id()?)),
+            _ if step.replaces && self.names_a_group(step) => Some((Named::Group, step.live_id()?)),
+            _ => None,
+        }
+    }
+
+    /// The differences of a section if its grants to `gone` were lost; `None` if it names nobody,
+    /// or was not read.
     fn without_grants(
         &self,
         name: &str,
         section: &DeclaredSection,
-        gone: &[u64],
+        gone: &[(Named, u64)],
     ) -> Option<Findings> {
         let names_people = section.of.home.needs.contains(&Capability::People);
         let found = self.live.sections.get(name).filter(|_| names_people)?;
         let table = section.of.table();
-        let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, gone);
+        let without = |entry: &LiveEntry| {
+            let all = gone.iter();
+            all.fold(entry.clone(), |entry, (named, id)| {
+                entry.without_grants(table, *named, &[*id])
+            })
+        };
         let supposed = found.entries().ok()?.iter().map(without).collect();
         diff::section(section, &Collection::Written(supposed), self.context).ok()
     }
 
-    /// Refuses steps that name a group whose share, declared or live, is missing or below developer,
-    /// because the service does.
+    /// Refuses steps that name a group that the service does not take: in a project, one whose share, declared
+    /// or live, is missing or below developer; in a group, one that is not below it.
     pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
         let levels = self.levels_of_shares();
+        let noun = self.declared.scope.noun();
+        let within = format!("{}/", self.address.path.to_lowercase());
         let steps = std::mem::take(&mut plan.findings.steps);
         for step in steps {
             let mut groups = step.effects.iter().filter_map(|effect| match effect {
                 Effect::NeedsShare(group) => Some(*group),
                 _ => None,
             });
-            let low = groups.find_map(|group| match levels.get(&group) {
-                Some(level) if level.number < DEVELOPER => {
-                    Some((group, format!("shared as {} only", level.word)))
-                }
-                None if step.possible.is_none() && self.is_unshared(group, &mut plan.findings) => {
-                    Some((group, "not shared".to_owned()))
-                }
-                _ => None,
+            let low = groups.find_map(|group| {
+                let name = self.context.names.name(Named::Group, group).unwrap_or_default();
+                let why = match levels.get(&group) {
+                    _ if self.declared.scope == Scope::Group => {
+                        let is_below = name.starts_with(&within);
+                        (!is_below).then(|| "that is not below this one".to_owned())
+                    }
+                    Some(level) if level.number < DEVELOPER => {
+                        Some(format!("with which the {noun} is shared as {} only", level.word))
+                    }
+                    None if step.possible.is_none() && self.has_shares(&mut plan.findings) => {
+                        Some(format!("with which the {noun} is not shared"))
+                    }
+                    _ => None,
+                };
+                Some((escape(name), why?))
             });
-            let Some((group, shared)) = low else {
+            let Some((name, why)) = low else {
                 plan.findings.steps.push(step);
                 continue;
             };
-            let message = format!(
-                "it names `{}`, a group with which the {} is {shared}, and the service refuses that",
-                escape(self.context.names.name(Named::Group, group).unwrap_or_default()),
-                self.declared.scope.noun()
+            let message = format!("it names `{name}`, a group {why}, and the service refuses that");
+            let help = self.declared.scope.of(
+                "name a group below this one, or take the group out of the rule",
+                "share it as developer or more, or take the group out of the rule",
             );
-            let help = "share it as developer or more, or take the group out of the rule";
             let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
             plan.findings.problems.push(problem);
         }
     }
 
-    /// Whether the project is not shared with a group with which it is not declared to be shared.
-    fn is_unshared(&self, group: u64, findings: &mut Findings) -> bool {
-        match self.context.names.entries(share::KIND.section) {
-            _ if self.declared.scope == Scope::Group => false,
+    /// Whether all groups that the container is shared with are known.
+    fn has_shares(&self, findings: &mut Findings) -> bool {
+        match self.live.sections.get(share::KIND.section) {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
-            Some(Ok(shares)) => !shares.values().any(|id| *id == Some(Id::Known(group))),
-            Some(Err(_)) => false,
+            Some(shares) => shares.entries().is_ok(),
             None => {
-                findings.ask(Question::Entries(share::KIND.section));
+                findings.ask(Question::Shares);
                 false
             }
         }
@@ -118,13 +139,13 @@ impl Planning<'_> {
     /// access: a private group that a project or a group above is shared with is hidden from others.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        let brings_others = |effect: &Effect| {
+        let comes_with_people = |effect: &Effect| {
             matches!(effect, Effect::Fills | Effect::Provides(Capability::InPlace))
         };
         let is_certain = self.declared.scope == Scope::Project
             && self.context.caller.administrator
             && diff::has_group_above(self.context)
-            && !effects.clone().any(brings_others);
+            && !effects.clone().any(comes_with_people);
         if !is_certain {
             return;
         }
@@ -133,7 +154,7 @@ impl Planning<'_> {
                 Effect::Access { user, after: 1.., .. } => *user,
                 _ => None,
             })
-            .chain(self.live.people.iter().flat_map(|people| people.keys().copied()))
+            .chain(self.live.people.iter().flatten().flatten().copied())
             .collect();
         if !matches!(self.live.presence, Presence::Here(..)) {
             inside.insert(self.context.caller.id);
@@ -144,8 +165,7 @@ impl Planning<'_> {
             match (effect, &self.live.people) {
                 (Effect::NeedsAccess { user, .. }, _) if inside.contains(user) => {}
                 (Effect::NeedsAccess { .. }, None) => asks = true,
-                // An empty list may be one that could not be read.
-                (Effect::NeedsAccess { user, outsider }, Some(people)) if !people.is_empty() => {
+                (Effect::NeedsAccess { user, outsider }, Some(Ok(_))) => {
                     *outsider = self.context.names.name(Named::User, *user).map(str::to_owned);
                 }
                 _ => {}
@@ -157,31 +177,37 @@ impl Planning<'_> {
     }
 
     /// Reports rules that name someone whose access this run takes away: the service then takes them
-    /// out of the rule.
+    /// out of the rule. Marks the removal of members who keep access by a group above.
     pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
-        let removes = |step: &&Step| step.action == Action::Delete && !step.is_copy;
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
         for (_, section) in self.in_order() {
-            for (who, rule) in named(section) {
+            for (who, rule) in grantees(section) {
                 rules.entry(who).or_default().push((section, rule));
             }
         }
         let (mut found, mut asks) = (Vec::new(), false);
-        for step in plan.findings.steps.iter().filter(removes) {
-            let Some(rules) = loses_access(step).and_then(|who| rules.get(&who)) else { continue };
+        let removes = |step: &&mut Step| step.action == Action::Delete && !step.is_copy;
+        for step in plan.findings.steps.iter_mut().filter(removes) {
+            let Some(who) = loses_access(step) else { continue };
+            let Some(rules) = rules.get(&who) else { continue };
             let user = step.effects.iter().find_map(|effect| match effect {
                 Effect::Access { user, .. } => Some(*user),
                 _ => None,
             });
-            let above = self.context.inherited.filter(|_| user.is_some());
-            asks |= user.is_some() && above.is_none() && self.address.path.contains('/');
-            // An empty list may be one that could not be read.
-            let has = |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
-            let has_access = |user: Option<u64>| {
-                above.is_some_and(|above| user.is_none_or(|user| has(above, user)))
-            };
-            if user.is_some_and(has_access) {
-                continue;
+            if let Some(user) = user {
+                let path = &self.address.path;
+                let above = self.context.inherited.filter(|_| path.contains('/'));
+                // An empty list may be one that could not be read.
+                let has =
+                    |above: &BTreeMap<_, _>, user| above.is_empty() || above.contains_key(&user);
+                if self.settings.groups.has_member_above(path, &who.1)
+                    || above.is_some_and(|above| user.is_none_or(|user| has(above, user)))
+                {
+                    let is_other = user != Some(self.context.caller.id);
+                    step.effects.extend(is_other.then_some(Effect::Provides(Capability::People)));
+                    continue;
+                }
+                asks |= above.is_none() && path.contains('/');
             }
             let who = escape(step.address.entry.as_deref().unwrap_or_default());
             let message = format!(
@@ -199,11 +225,26 @@ impl Planning<'_> {
         plan.findings.problems.extend(found);
     }
 
+    /// The rules that name users whose access no group above declares, by username.
+    pub(super) fn user_rules(&self) -> Vec<(String, UserRule)> {
+        let members: BTreeSet<_> = desired::members(self.declared).collect();
+        let rule = |section: &DeclaredSection, (named, name): Grantee, rule: &Entry| {
+            let is_given = self.settings.groups.has_member_above(&self.address.path, &name);
+            let is_member = members.contains(&*name);
+            let address = section.address_of(rule, self.address);
+            let is_open = named == Some(Named::User) && !is_given;
+            is_open.then_some((name, UserRule { address, is_member }))
+        };
+        let rules = self.in_order().flat_map(|(_, section)| {
+            grantees(section).filter_map(move |(who, entry)| rule(section, who, entry))
+        });
+        rules.collect()
+    }
+
     /// The levels of the container's shares with groups, by id, where known.
     fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
-        for (name, section) in self.in_order() {
-            let of = section.of;
+        for of in kinds::sections(self.declared.scope) {
             let Some(group) =
                 of.identity.iter().find(|name| of.field(name).names == Some(Named::Group))
             else {
@@ -213,12 +254,14 @@ impl Planning<'_> {
             let Some(level) = specs.clone().find(|spec| spec.field.codec == Codec::Level) else {
                 continue;
             };
-            let live = self.live.sections.get(name).and_then(|found| found.entries().ok());
+            let live = self.live.sections.get(of.section).and_then(|found| found.entries().ok());
             let live = live.into_iter().flatten();
             levels.extend(live.filter_map(|entry| {
                 Some((entry.id()?, Level::parse(entry.fields.raw().get(&level.name)?)?))
             }));
-            let declared = section.entries.iter().filter(|entry| entry.state == State::Present);
+            let declared = self.declared.section(of.section).map(|section| &section.entries);
+            let declared = declared.into_iter().flatten();
+            let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(group)?.value;
                 let id = self.context.names.known_id(Named::Group, name.text()?)?;
@@ -229,11 +272,11 @@ impl Planning<'_> {
         levels
     }
 
-    /// Holds all replacements of shares, because they would also remove something that is held.
+    /// Holds all replacements of shares and removals of members that would also remove something that is held.
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
         let steps = std::mem::take(&mut plan.findings.steps);
         let (spared, steps): (Vec<_>, Vec<_>) =
-            steps.into_iter().partition(|step| step.replaces && self.names_a_group(step));
+            steps.into_iter().partition(|step| self.loses_grants(step).is_some());
         plan.findings.steps = steps;
         let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
         plan.findings.held.extend(held);
@@ -301,6 +344,15 @@ impl Planning<'_> {
     }
 }
 
+/// A rule that names a user.
+#[derive(Clone, Debug)]
+pub(super) struct UserRule {
+    /// The rule.
+    pub(super) address: Address,
+    /// Whether the same document declares the user as a member.
+    pub(super) is_member: bool,
+}
+
 /// A user or group, or a deploy key, by its name in lower case.
 pub type Grantee = (Option<Named>, String);
 
@@ -323,7 +375,7 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
 }
 
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
-pub fn named(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry)> {
+pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry)> {
     let names_people = section.of.home.needs.contains(&Capability::People);
     let rules =
         section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
@@ -337,7 +389,7 @@ pub fn named(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry
     })
 }
 
-/// Adds a step that is needed if replacing a share removes grants, as far as it does more than the
+/// Adds a step that is needed if the service removes grants, as far as it does more than the
 /// step planned for the same object.
 fn add_possible(step: Step, steps: &mut Vec<Step>) {
     let known = steps.iter_mut().find(|known| known.address == step.address);
@@ -349,7 +401,7 @@ fn add_possible(step: Step, steps: &mut Vec<Step>) {
     }
     // For the present live state, only the known step is needed.
     let effects = known.as_ref().map(|known| known.effects.clone()).unwrap_or_default();
-    let condition = "if replacing the share takes what rules grant to its group along";
+    let condition = "if the service takes what rules grant along with the share or membership";
     let step = Step { possible: Some(condition), effects, ..step };
     match known {
         Some(known) => {

@@ -23,7 +23,7 @@ pub mod saved;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::{Deref, DerefMut},
     sync::Arc,
 };
@@ -36,11 +36,12 @@ pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
-pub use grants::{Grantee, loses_access, named};
+pub use grants::{Grantee, grantees, loses_access};
 pub use guard::Limits;
 pub use hold::Holds;
 pub use reach::{Extent, Limited};
 
+use grants::UserRule;
 use reach::Included;
 
 use crate::{
@@ -149,6 +150,9 @@ pub struct Plan {
     /// How many refusals of guards are not shown, since nothing is going to be written.
     #[serde(skip)]
     pub guarded: usize,
+    /// The rules that name users, by username.
+    #[serde(skip)]
+    user_rules: HashMap<String, Vec<UserRule>>,
     /// What rules included.
     #[serde(skip)]
     brought_in: Included,
@@ -251,6 +255,9 @@ impl Plan {
         if !plan.steps.is_empty() && self.live.len() < MOST_LIVE {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
+        for (user, rule) in std::mem::take(&mut plan.user_rules) {
+            self.user_rules.entry(user).or_default().push(rule);
+        }
         if let Some(remembered) = &mut self.remembered {
             remembered.insert(container.path.clone(), plan.clone());
         }
@@ -292,6 +299,8 @@ impl Plan {
         // second copy of them.
         self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
         self.findings.problems.extend(connect::connect(&mut self.findings.steps));
+        let rules = std::mem::take(&mut self.user_rules);
+        self.findings.notes.extend(connect::still_named(&self.findings.steps, &rules));
         if let Some(most) = extent.limit {
             self.limit(most.get());
         }
@@ -431,6 +440,8 @@ pub struct ContainerPlan {
     closed: Option<Cause>,
     /// The state of the import, if the contents have not arrived.
     arrival: Option<Arrival>,
+    /// The rules that name users, by username.
+    user_rules: Vec<(String, UserRule)>,
 }
 
 impl Deref for ContainerPlan {

@@ -29,12 +29,13 @@ const NARROWED: u8 = 2;
 const MOVE: u8 = 3;
 const FREEING: u8 = 4;
 const PROVIDERS: u8 = 5;
-const ENTRIES: u8 = 6;
-const TAKERS: u8 = 7;
-const REMOVALS: u8 = 8;
-const CLOSERS: u8 = 9;
-const OWN_ACCESS: u8 = 10;
-const ARCHIVE: u8 = 11;
+const LEAVERS: u8 = 6;
+const ENTRIES: u8 = 7;
+const TAKERS: u8 = 8;
+const REMOVALS: u8 = 9;
+const CLOSERS: u8 = 10;
+const OWN_ACCESS: u8 = 11;
+const ARCHIVE: u8 = 12;
 
 /// A step with what decides its position.
 struct Placed {
@@ -123,8 +124,11 @@ impl Placed {
                 Effect::Takes(capability) => takes.push(*capability),
                 Effect::Access { user, before, after, ends } => {
                     let stays = if *ends { 0 } else { *after };
+                    // A member who leaves may keep access by a group above.
+                    let is_inside =
+                        *after > 0 || step.effects.contains(&Effect::Provides(Capability::People));
                     for (capability, was, is) in [
-                        (Capability::People, *before > 0, *after > 0),
+                        (Capability::People, *before > 0, is_inside),
                         (Capability::Owner, *before >= OWNER, stays >= OWNER),
                     ] {
                         provides.extend((is && !was).then_some(capability));
@@ -187,6 +191,8 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
         ARCHIVE
     } else if takes.contains(&Capability::OwnAccess) {
         OWN_ACCESS
+    } else if step.action == Action::Delete && provides.contains(&Capability::People) {
+        LEAVERS
     } else if step.action == Action::Delete {
         REMOVALS
     } else if takes.iter().any(|taken| matches!(taken, Capability::Feature(_))) {
@@ -270,7 +276,7 @@ impl<'p> Edges<'p> {
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
             self.lead_to(&earlier, "what it names must be there", &mut edges);
         }
-        if own.rank == REMOVALS {
+        if matches!(own.rank, LEAVERS | REMOVALS) {
             let section = self.sections.get(&own.step.address.section).into_iter();
             let earlier = section.flat_map(|steps| self.earlier(steps, at)).collect::<Vec<_>>();
             self.lead_to(&earlier, "create first, then remove", &mut edges);

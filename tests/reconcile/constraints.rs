@@ -2,11 +2,7 @@
 //! cannot says why.
 
 use serde_json::{Value as Json, json};
-use undrift::{
-    apply::{Applied, MismatchReason},
-    diff::Reason,
-    sandbox::Profile,
-};
+use undrift::{apply::MismatchReason, diff::Reason, plan::Plan, sandbox::Profile};
 
 use crate::world::{LATER, World, group, project, seed};
 
@@ -178,23 +174,25 @@ async fn a_removed_deploy_key_in_a_rule_is_a_problem() {
     assert_eq!(plan.problems.len(), 1, "{:#?}", plan.problems);
 }
 
-/// The group's document removes her, and a rule of a project names her.
+/// The group's document removes her, and with her what rules of the project grant to her as its member.
 #[tokio::test]
 async fn a_member_removed_from_the_group_is_missed_in_the_rules_below() {
     let world = world().await;
-    let member = |state: &str| match state {
-        "absent" => json!([{"user": "carol", "state": "absent"}]),
-        level => json!([{"user": "carol", "access_level": level}]),
-    };
-    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "alice"}]}]);
     let below = project("acme/shop", json!({"protected_branches": rule}));
-    world.declare(&[group("acme", json!({"members": member("developer")})), below.clone()]);
+    let member = json!([{"user": "alice", "access_level": "developer"}]);
+    world.declare(&[group("acme", json!({"members": member})), below.clone()]);
     world.converge("with access").await;
-    world.declare(&[group("acme", json!({"members": member("absent")})), below]);
+    let absent = json!([{"user": "alice", "state": "absent"}]);
+    world.declare(&[group("acme", json!({"members": absent})), below]);
     let outcome = world.apply().await;
-    if let Some(applied) = outcome.applied.filter(Applied::is_complete) {
-        assert!(world.plan().await.steps.is_empty(), "{applied:#?}");
-    }
+    let note = "acme#members/alice: it may end access that rules need: `acme/shop#protected_branches/main`";
+    assert_eq!(noted(&outcome.plan), [note]);
+    let applied = outcome.applied.unwrap();
+    let [found] = &applied.mismatches[..] else { panic!("{applied:#?}") };
+    assert_eq!(found.address.to_string(), "acme/shop#protected_branches/main");
+    let MismatchReason::Undone(by) = &found.reason else { panic!("{found:?}") };
+    assert_eq!(by.to_string(), "acme#members/alice");
 }
 
 #[tokio::test]
@@ -393,4 +391,182 @@ async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
     world.declare(&[project("acme/app", json!({"protected_branches": rule}))]);
     assert_eq!(world.try_plan_as(BOBS).await.unwrap().problems, []);
     world.converge("by the administrator").await;
+}
+
+/// A service with the groups `other` and `acme/sub`, and the project `acme/sub/shop`.
+async fn with_another_group() -> World {
+    let mut seeds = seed(&[json!({"path": "acme/sub/shop", "branches": ["main"]})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.push(json!({"path": "other", "visibility": "public"}));
+    groups.push(json!({"path": "acme/sub", "visibility": "public"}));
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**", "removals:**"];
+    world
+}
+
+/// The service compares with the live shares, also if the document has none.
+#[tokio::test]
+async fn a_rule_that_names_a_group_without_a_share_is_a_problem() {
+    let world = with_another_group().await;
+    let rows = json!([{"access_level": "maintainer"}, {"group": "other"}]);
+    let rules = [
+        json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]}),
+        json!({"protected_tags": [{"name": "v*", "allowed_to_create": rows}]}),
+        json!({"protected_environments": [{"name": "prod", "deploy_access_levels": rows}]}),
+        json!({"protected_environments": [{
+            "name": "prod", "deploy_access_levels": [{"access_level": "maintainer"}],
+            "approval_rules": [{"group": "other", "required_approvals": 1}],
+        }]}),
+    ];
+    for rule in rules {
+        world.declare(&[project("acme/sub/shop", rule.clone())]);
+        let plan = world.plan().await;
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, ["low-share"], "{rule}: {plan:#?}");
+    }
+    // Any group that the caller sees can approve.
+    let rule =
+        json!({"approval_rules": [{"name": "L", "approvals_required": 1, "groups": ["other"]}]});
+    world.declare(&[project("acme/sub/shop", rule)]);
+    world.converge("approvers").await;
+}
+
+/// A group names only those below it.
+#[tokio::test]
+async fn a_rule_of_a_group_that_names_another_group_is_a_problem() {
+    let world = with_another_group().await;
+    let rule = |group: &str| {
+        let rows = json!([{"access_level": "maintainer"}, {"group": group}]);
+        json!({"protected_environments": [{"name": "production", "deploy_access_levels": rows}]})
+    };
+    for other in ["other", "acme"] {
+        world.declare(&[group("acme", rule(other))]);
+        let plan = world.plan().await;
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, ["low-share"], "{other}: {plan:#?}");
+    }
+    world.declare(&[group("acme", rule("acme/sub"))]);
+    world.converge("below").await;
+}
+
+/// A user gets access by two steps of other groups.
+#[tokio::test]
+async fn a_rule_waits_for_the_share_and_for_the_member() {
+    let mut seeds = seed(&[json!({"path": "zoo/shop", "branches": ["main"]})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.extend([json!({"path": "other"}), json!({"path": "zoo"})]);
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**"];
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
+    world.declare(&[
+        group("zoo", json!({"shares": share})),
+        group("other", json!({"members": member})),
+        project("zoo/shop", json!({"protected_branches": rule})),
+    ]);
+    let plan = world.converge("a share and a member").await;
+    let rule = plan.steps.iter().find(|step| &*step.address.path == "zoo/shop").unwrap();
+    let after: Vec<_> = rule.after.iter().map(|edge| edge.address.to_string()).collect();
+    assert_eq!(after, ["other#members/carol", "zoo#shares/other"]);
+}
+
+/// What a plan notes of the removal of a member.
+fn noted(plan: &Plan) -> Vec<String> {
+    let notes = plan.notes.iter().filter_map(|note| match &note.reason {
+        Reason::Besides { what } => Some(format!("{}: {what}", note.address)),
+        _ => None,
+    });
+    notes.collect()
+}
+
+/// Nothing of the project shows that it is shared with the group that carol leaves.
+#[tokio::test]
+async fn a_member_removed_from_a_shared_group_is_noted_for_the_rules_that_name_her() {
+    let world = with_another_group().await;
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    let member = json!([{"user": "Carol", "access_level": "developer"}]);
+    let rule =
+        json!({"protected_branches": [{"name": "main", "allowed_to_push": [{"user": "carol"}]}]});
+    let shop = |more: &Json| project("acme/sub/shop", more.clone());
+    world.declare(&[group("other", json!({"members": member})), shop(&json!({"shares": share}))]);
+    world.converge("shared").await;
+    let without = group("other", json!({"members": [], "unlisted": {"members": "delete"}}));
+    world.declare(&[without.clone(), shop(&rule)]);
+    let plan = world.plan().await;
+    let note = "other#members/carol: it may end access that rules need: `acme/sub/shop#protected_branches/main`";
+    assert_eq!(noted(&plan), [note]);
+    let removal = plan.steps.iter().find(|step| &*step.address.path == "other").unwrap();
+    let after: Vec<_> = removal.after.iter().map(|edge| edge.address.to_string()).collect();
+    assert_eq!(after, ["acme/sub/shop#protected_branches/main"], "a rule first");
+    world.declare(&[shop(&rule)]);
+    world.converge("with a rule").await;
+    world.declare(&[without.clone(), shop(&rule)]);
+    assert_eq!(noted(&world.plan().await), [note], "no step of the rule");
+    // With access by another document she loses none.
+    for other in [
+        group("acme", json!({"members": member})),
+        project("acme/sub/shop", json!({"members": member})),
+    ] {
+        let mut other = other;
+        let documents = if other["path"] == "acme" {
+            vec![without.clone(), other, shop(&rule)]
+        } else {
+            other.as_object_mut().unwrap().extend(rule.as_object().unwrap().clone());
+            vec![without.clone(), other]
+        };
+        world.declare(&documents);
+        assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
+    }
+}
+
+/// The service takes grants away with the membership, also if he has access by a group then.
+#[tokio::test]
+async fn a_member_moves_to_the_group_above_and_stays_in_the_rules() {
+    let world = with_another_group().await;
+    let member = json!([{"user": "bob", "access_level": "developer"}]);
+    let shop = |members: &Json| {
+        project(
+            "acme/sub/shop",
+            json!({
+                "members": members, "unlisted": {"members": "delete"},
+                "protected_branches": [{"name": "main", "allowed_to_push": [{"user": "bob"}]}],
+                "approval_rules": [{"name": "L", "approvals_required": 1, "users": ["bob"]}],
+            }),
+        )
+    };
+    world.declare(&[shop(&member)]);
+    world.converge("in the project").await;
+    world.declare(&[group("acme", json!({"members": member})), shop(&json!([]))]);
+    let plan = world.converge("in the group").await;
+    let removal = "acme/sub/shop#members/bob";
+    let after = |of: &str| -> Vec<_> {
+        let step = plan.steps.iter().find(|step| step.address.to_string() == of).unwrap();
+        step.after.iter().map(|edge| edge.address.to_string()).collect()
+    };
+    assert_eq!(after(removal), ["acme#members/bob"]);
+    assert_eq!(after("acme/sub/shop#protected_branches/main"), [removal]);
+    // He is in the group already.
+    world.declare(&[shop(&member)]);
+    world.converge("in both").await;
+    world.declare(&[shop(&json!([]))]);
+    world.converge("in the group alone").await;
+    world.declare(&[
+        group("acme", json!({"members": [], "unlisted": {"members": "delete"}})),
+        shop(&member),
+    ]);
+    world.converge("back").await;
+}
+
+/// All outsiders of a step are reported at once.
+#[tokio::test]
+async fn outsiders_are_reported_together() {
+    let world = with_another_group().await;
+    let rows = json!([{"user": "dave"}, {"user": "carol"}]);
+    let rule = json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]});
+    world.declare(&[project("acme/sub/shop", rule)]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    let message = "it names `carol`, `dave`, who have no access to `acme/sub/shop`, and the service refuses that";
+    assert_eq!(found, [message]);
 }

@@ -463,7 +463,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         let mut live = here_reading(&head, &there, Wanted::All);
         live.inherited = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
-        live.people = Some(std::sync::Arc::default());
+        live.people = Some(Ok(std::collections::BTreeSet::new()));
         for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
             live.names.insert(crate::field::Named::User, name, Some(11 + at as u64));
         }

@@ -1,0 +1,246 @@
+//! Access of users across containers: what gives it comes before the rules that name them, and what takes
+//! it away after those.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::above;
+use crate::{
+    address::{Address, groups_above},
+    diff::{Edge, Note, Problem, Reason, Step},
+    field::Scope,
+    kind::{Capability, Effect},
+    level::Level,
+    plan::grants::UserRule,
+    text,
+};
+
+/// Adds the edges between steps that change access and steps that need it. Returns their conflicts.
+pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
+    let grants = granted(steps);
+    follow_access(steps, &grants);
+    let mut problems = refuse_outsiders(steps, &grants);
+    removed(steps, &grants);
+    problems.extend(refuse_lower_levels(steps, &grants));
+    problems
+}
+
+/// A step that gives a user access to a container.
+struct Grant {
+    address: Address,
+    scope: Scope,
+    before: u8,
+    after: u8,
+}
+
+/// The grants to each user, by the path of their container in lower case.
+type Grants = HashMap<u64, HashMap<String, Grant>>;
+
+fn granted(steps: &[Step]) -> Grants {
+    let mut grants = Grants::new();
+    for step in steps {
+        for effect in &step.effects {
+            if let Effect::Access { user: Some(user), before, after, .. } = effect
+                && before < after
+            {
+                let (address, scope) = (step.address.clone(), step.scope);
+                let grant = Grant { address, scope, before: *before, after: *after };
+                let path = step.address.path.to_lowercase();
+                grants.entry(*user).or_default().insert(path, grant);
+            }
+        }
+    }
+    grants
+}
+
+/// The grants to one user in groups: the project may be shared with any of them.
+fn in_groups(grants: &HashMap<String, Grant>) -> impl Iterator<Item = &Grant> {
+    grants.values().filter(|grant| grant.scope == Scope::Group)
+}
+
+/// Users named in a rule get access first: in a group above or by its shares, or an outsider in any group.
+fn follow_access(steps: &mut [Step], grants: &Grants) {
+    let reason = Capability::People.reason(Scope::Project);
+    let mut shared: HashMap<_, Vec<_>> = HashMap::new();
+    for step in steps.iter().filter(|step| step.scope == Scope::Group && shares_more(step)) {
+        shared.entry(step.address.path.to_lowercase()).or_default().push(step.address.clone());
+    }
+    for step in steps.iter_mut().filter(|_| !grants.is_empty() || !shared.is_empty()) {
+        let path = &step.address.path;
+        let named = step.effects.iter().filter_map(|effect| match effect {
+            Effect::NeedsAccess { user, outsider } => Some((grants.get(user), outsider)),
+            _ => None,
+        });
+        let mut named = named.peekable();
+        let by_share: Vec<_> = match named.peek() {
+            Some(_) => above(&shared, path).flatten().collect(),
+            None => continue,
+        };
+        let granted = named.filter_map(|(grants, outsider)| {
+            Some(match outsider {
+                None => above(grants?, path).collect(),
+                Some(_) => {
+                    let mut all: Vec<_> = in_groups(grants?).collect();
+                    all.sort_by_key(|grant| &grant.address.path);
+                    all
+                }
+            })
+        });
+        let granted = granted.flatten().filter(|grant| grant.before == 0);
+        let first = granted.map(|grant| &grant.address).chain(by_share);
+        let edges: Vec<_> =
+            first.map(|address| Edge { address: address.clone(), reason }).collect();
+        step.after.extend(edges);
+    }
+}
+
+/// Whether a step shares a group or project with a group, or at a higher level.
+fn shares_more(step: &Step) -> bool {
+    let widens =
+        |effect: &Effect| matches!(effect, Effect::Share { before, after, .. } if before < after);
+    step.effects.iter().any(widens)
+}
+
+/// Rules may name only users who have access, or get it in a group.
+fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
+    let moves = Effect::Provides(Capability::InPlace);
+    let open = steps.iter().filter(|step| shares_more(step) || step.effects.contains(&moves));
+    let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
+    let outsiders = |step: &Step| {
+        let path = step.address.path.to_lowercase();
+        let names: BTreeSet<_> = step
+            .effects
+            .iter()
+            .filter_map(|effect| {
+                let Effect::NeedsAccess { user, outsider } = effect else { return None };
+                let gets = grants.get(user).is_some_and(|all| in_groups(all).next().is_some());
+                outsider.as_deref().filter(|_| !gets)
+            })
+            .collect();
+        if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
+            return None;
+        }
+        let names: Vec<_> = names.into_iter().collect();
+        let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
+        let (names, path) = (text::listed(&names), &step.address.path);
+        let message = format!(
+            "it names {names}, who {have} no access to `{path}`, and the service refuses that"
+        );
+        let help = format!("add {names} to the members, or take the {user} out of the rule");
+        Some(Problem::new(&step.address, "low-share", message, help, &step.origin))
+    };
+    steps.iter().filter_map(outsiders).collect()
+}
+
+/// The user whose access ends with a step.
+fn loser(step: &Step) -> Option<u64> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Access { user, after: 0, .. } => *user,
+        _ => None,
+    })
+}
+
+/// A user gets access above before it ends below, and the rules that name the user are changed before it ends
+/// in a group. The service also removes a member of a group from what is below it, so new members there come
+/// later.
+fn removed(steps: &mut [Step], grants: &Grants) {
+    let mut by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
+        if let Some(user) = loser(step) {
+            by_user.entry(user).or_default().insert(step.address.path.to_lowercase(), at);
+        }
+    }
+    let mut edges = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let path = &step.address.path;
+        if let Some(all) = loser(step).and_then(|user| grants.get(&user)) {
+            let first = above(all, path).find(|grant| grant.before == 0);
+            let reason = "the user keeps access by the group above";
+            edges.extend(first.map(|grant| (at, grant.address.clone(), reason)));
+        }
+        for effect in step.effects.iter().filter(|_| !by_user.is_empty()) {
+            match effect {
+                Effect::Access { user: Some(user), after: 1.., .. } => {
+                    let nearest = by_user.get(user).and_then(|of| above(of, path).next());
+                    let reason = "the service removes members of a group from what is below it too";
+                    edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
+                }
+                Effect::NeedsAccess { user, .. } if !gets_at(grants, *user, path) => {
+                    let later = by_user.get(user).into_iter().flat_map(HashMap::values);
+                    let reason = "access ends after the changes that need it";
+                    edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
+                }
+                _ => {}
+            }
+        }
+    }
+    for (at, address, reason) in edges {
+        steps[at].after.push(Edge { address, reason });
+    }
+}
+
+/// Whether a user gets access at `path`, or in a group above.
+fn gets_at(grants: &Grants, user: u64, path: &str) -> bool {
+    let is_here = |all: &HashMap<String, Grant>| {
+        all.contains_key(&path.to_lowercase()) || above(all, path).next().is_some()
+    };
+    grants.get(&user).is_some_and(is_here)
+}
+
+/// Notes for members removed from groups, if rules of `rules`, by username, need the access.
+pub(in crate::plan) fn still_named(
+    steps: &[Step],
+    rules: &HashMap<String, Vec<UserRule>>,
+) -> Vec<Note> {
+    let grants = if rules.is_empty() { Grants::new() } else { granted(steps) };
+    let note = |step: &Step| {
+        let user = loser(step).filter(|_| step.scope == Scope::Group)?;
+        let of_user = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
+        let group = step.address.path.to_lowercase();
+        let is_hit = |rule: &&UserRule| {
+            let path = &rule.address.path;
+            let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
+            (is_below || !rule.is_member) && !gets_at(&grants, user, path)
+        };
+        let hit: Vec<_> =
+            of_user.iter().filter(is_hit).map(|rule| rule.address.to_string()).collect();
+        let hit: Vec<_> = hit.iter().map(String::as_str).collect();
+        let what = format!("it may end access that rules need: {}", text::few_listed(&hit));
+        let (address, origin) = (step.address.clone(), Some(step.origin.clone()));
+        let note = Note { address, reason: Reason::Besides { what }, fields: Vec::new(), origin };
+        (!hit.is_empty()).then_some(note)
+    };
+    steps.iter().filter(|_| !rules.is_empty()).filter_map(note).collect()
+}
+
+/// The service refuses a level below one that the same run gives in a group above.
+fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for step in steps.iter().filter(|_| !grants.is_empty()) {
+        for effect in &step.effects {
+            let Effect::Access { user: Some(user), after: after @ 1.., .. } = effect else {
+                continue;
+            };
+            let Some(grants) = grants.get(user) else { continue };
+            let higher = above(grants, &step.address.path).find(|grant| grant.after > *after);
+            if let Some(grant) = higher {
+                problems.push(below_granted(step, *after, grant));
+            }
+        }
+    }
+    problems
+}
+
+fn below_granted(step: &Step, level: u8, grant: &Grant) -> Problem {
+    let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
+    let who = step.address.entry.as_deref().unwrap_or_default();
+    let message = format!(
+        "this run makes `{}` {} of the group `{}` above, and the service then refuses {} here",
+        text::escape(who),
+        word(grant.after),
+        grant.address.path,
+        word(level)
+    );
+    let help =
+        format!("write `access_level: {}` or more, or take the entry away", word(grant.after));
+    Problem::new(&step.address, "inherited-access", message, help, &step.origin)
+}
