@@ -155,17 +155,25 @@ impl Observer {
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
-    /// The users who have access to a project once its declared shares exist, from anywhere.
+    /// The users who have access to a project once it is in its place and its declared shares exist, from anywhere.
     async fn people(
         &self,
         project: &Container,
         presence: &Presence,
     ) -> Result<BTreeSet<u64>, ApiError> {
         let path = self.live_path(&project.path).await?;
+        let all = |path: &str| operation::MEMBER_LIST_ALL.request().arg("id", path);
         let levels = match presence {
-            Presence::Here(..) => {
-                self.levels_in(operation::MEMBER_LIST_ALL.request().arg("id", path)).await?
+            Presence::Here(Target { former: Some(former), .. }, _) if former.transfers => {
+                let direct = operation::MEMBER_LIST.request().arg("id", &*former.path);
+                let mut levels = self.above_new(&path).await?;
+                levels.extend(self.levels_in(direct).await?);
+                levels
             }
+            Presence::Here(Target { former: Some(former), .. }, _) => {
+                self.levels_in(all(&former.path)).await?
+            }
+            Presence::Here(..) => self.levels_in(all(&path)).await?,
             _ => self.above_new(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();

@@ -139,13 +139,11 @@ impl Planning<'_> {
     /// access: a private group that a project or a group above is shared with is hidden from others.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        let comes_with_people = |effect: &Effect| {
-            matches!(effect, Effect::Fills | Effect::Provides(Capability::InPlace))
-        };
+        let owner = self.context.personal_owner;
         let is_certain = self.declared.scope == Scope::Project
             && self.context.caller.administrator
-            && diff::has_group_above(self.context)
-            && !effects.clone().any(comes_with_people);
+            && (owner.is_some() || diff::has_group_above(self.context))
+            && !effects.clone().any(|effect| *effect == Effect::Fills);
         if !is_certain {
             return;
         }
@@ -155,6 +153,7 @@ impl Planning<'_> {
                 _ => None,
             })
             .chain(self.live.people.iter().flatten().flatten().copied())
+            .chain(owner)
             .collect();
         if !matches!(self.live.presence, Presence::Here(..)) {
             inside.insert(self.context.caller.id);

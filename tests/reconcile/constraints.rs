@@ -570,3 +570,46 @@ async fn outsiders_are_reported_together() {
     let message = "it names `carol`, `dave`, who have no access to `acme/sub/shop`, and the service refuses that";
     assert_eq!(found, [message]);
 }
+
+/// Who has access to a project that moves, and to one of a user.
+#[tokio::test]
+async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
+    let there = |path: &str| json!({"path": path, "branches": ["main"], "members": [{"user": "dave", "access_level": 30}]});
+    let mut seeds = seed(&[there("acme/shop"), there("bob/own")]);
+    let member = |user: &str| json!([{"user": user, "access_level": 30}]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.push(json!({"path": "new", "members": member("carol")}));
+    groups[0]["members"].as_array_mut().unwrap().push(member("alice")[0].clone());
+    let mut world = World::new(Profile::default().at(LATER), seeds).await;
+    world.acknowledged = vec!["protection:**", "transfer:**"];
+    let rules = |path: &str, users: &[&str]| {
+        let rows: Vec<_> = users.iter().map(|user| json!({"user": user})).collect();
+        project(path, json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]}))
+    };
+    let everybody = ["alice", "bob", "carol", "dave"];
+    for (path, former, outsiders) in [
+        ("bob/own", None, "`alice`, `carol`"),
+        ("acme/store", Some("acme/shop"), "`bob`, `carol`"),
+        ("new/shop", Some("acme/shop"), "`alice`, `bob`"),
+    ] {
+        let with = |users: &[&str]| {
+            let mut declared = rules(path, users);
+            if let Some(former) = former {
+                declared["previously"] = json!([former]);
+            }
+            declared
+        };
+        world.declare(&[with(&everybody)]);
+        let plan = world.plan().await;
+        let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+        let message = format!(
+            "it names {outsiders}, who have no access to `{path}`, and the service refuses that"
+        );
+        assert_eq!(found, [message]);
+        if path != "acme/store" {
+            let inside = everybody.iter().filter(|user| !outsiders.contains(**user)).copied();
+            world.declare(&[with(&inside.collect::<Vec<_>>())]);
+            world.converge(path).await;
+        }
+    }
+}
