@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::Container;
-use crate::{address::Address, field::Scope};
+use crate::{
+    address::{Address, groups_above},
+    field::Scope,
+};
 
 /// The groups and projects with declared former paths, including those that a run does not select.
 #[derive(Clone, Debug, Default)]
@@ -173,6 +176,13 @@ impl Moves {
         let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
         let groups = ends.into_iter().rev().filter_map(|end| self.by_path.get(&path[..end]));
         groups.into_iter().find(|group| group.scope == Scope::Group)
+    }
+
+    /// The declared paths of the groups below `path`, in lower case, that have former paths.
+    pub fn groups_below(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
+        let moves = self.by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
+        let below = moves.filter(move |(home, _)| groups_above(home).any(|group| group == path));
+        below.map(|(_, group)| &group.path)
     }
 
     /// The container that was at `path` and is declared elsewhere.

@@ -269,7 +269,11 @@ pub(super) fn known_by(scope: Scope) -> KeyFilter {
 
 /// The paths below which `globs` match, none inside another; an empty path means everywhere.
 pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<String> {
-    let all: BTreeSet<String> = globs.into_iter().map(|glob| literal(glob.written())).collect();
+    outermost(&globs.into_iter().map(|glob| literal(glob.written())).collect())
+}
+
+/// The paths that are not inside another one; an empty path means everywhere.
+pub(super) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
     let is_inside = |root: &str, other: &str| {
         other.is_empty() || root.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
     };

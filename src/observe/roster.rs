@@ -115,8 +115,12 @@ impl Observer {
         let mut roots = BTreeSet::new();
         for root in exist::roots(globs) {
             roots.insert(self.live_group_path(&root).await?);
+            // What is in a group that moves there is elsewhere until then.
+            for group in self.moves.groups_below(&root) {
+                roots.insert(self.live_group_path(group).await?.to_lowercase());
+            }
         }
-        Ok(roots)
+        Ok(exist::outermost(&roots))
     }
 
     /// Adds the top-level groups that `ask` requests, or that may contain requested containers.

@@ -287,6 +287,19 @@ async fn a_member_of_a_group_that_moves_is_known_by_its_new_path() {
     assert_eq!(world.get("/projects/acme%2Fsite%2Ftwo").await["merge_method"], "ff");
 }
 
+/// The same for a group that is not yet where the rule applies.
+#[tokio::test]
+async fn a_member_of_a_group_that_moves_to_where_a_rule_applies_is_included() {
+    let mut world = inhabited().await;
+    world.acknowledged = vec!["transfer:**"];
+    world.declare(&[
+        including("other/**", json!({"settings": {"merge_method": "ff"}})),
+        json!({"kind": "Group", "path": "other/web", "previously": ["acme/web"]}),
+    ]);
+    let plan = world.converge("moved").await;
+    assert_eq!(steps(&plan), ["other/shared#settings", "other/web", "other/web/two#settings"]);
+}
+
 #[tokio::test]
 async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
     let mut world = World::new(Profile::default(), seed(&plain(20))).await;
