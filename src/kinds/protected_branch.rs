@@ -90,7 +90,7 @@ impl Rules for ProtectedBranches {
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let lets = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
-        effects("name", before, after, &lets, &[lets[0].0, lets[1].0, UNPROTECT])
+        effects("name", before, after, &lets, &[lets[0].0, lets[1].0, UNPROTECT], true)
     }
 }
 
@@ -141,20 +141,31 @@ fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
 }
 
 /// The effects of changing a rule. `name` is the field with its pattern, `lets` the lists with
-/// permissions, and `lists` the lists whose rows name users and groups.
+/// permissions, and `lists` the lists whose rows name users and groups. If the service edits them, it
+/// compares only new rows with who has access.
 pub(super) fn effects(
     name: &str,
     before: &Object,
     after: &Object,
     lets: &[(&'static str, &'static str)],
     lists: &[&str],
+    is_edited: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
-    let rows = || lists.iter().filter_map(|list| after.get(*list)?.as_array()).flatten();
-    let named = |key: &'static str| rows().filter_map(move |row| row.get(key)?.as_u64());
+    let named = |key: &'static str| {
+        let ids = move |fields: &Object, list: &str| -> Vec<u64> {
+            let rows = fields.get(list).and_then(Json::as_array).into_iter().flatten();
+            rows.filter_map(|row| row.get(key)?.as_u64()).collect()
+        };
+        let new = lists.iter().flat_map(move |list| {
+            let known = if is_edited { ids(before, list) } else { Vec::new() };
+            ids(after, list).into_iter().filter(move |id| !known.contains(id))
+        });
+        new.collect::<Vec<_>>().into_iter()
+    };
     let people = named("user_id").map(Effect::needs_access);
     let groups = named("group_id").map(Effect::NeedsShare);
+    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
 }
 

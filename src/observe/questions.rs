@@ -12,7 +12,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Entries, Facts, Removal, Section, Target, Wanted, forms},
+    kind::{Entries, Facts, LiveEntry, Removal, Section, Target, Wanted, forms},
     kinds::{self, constraints, share},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
@@ -40,8 +40,8 @@ impl Observer {
                     live.inherited = Some(self.above(&home).await?);
                 }
                 Question::People => {
-                    let people = self.people(container, &live.presence).await;
-                    live.people = Some(or_cause(people)?);
+                    let people = or_cause(self.people(container, &live.presence).await)?;
+                    live.people = Some(people.flatten());
                 }
                 Question::InheritedBefore => {
                     if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
@@ -54,8 +54,9 @@ impl Observer {
                 }
                 Question::Own => live.own = Some(self.own_access(container, live).await?),
                 Question::Shares => {
-                    let shares = or_cause(self.shares(container).await)?;
-                    let shares = shares.unwrap_or_else(Collection::Unreadable);
+                    let path = self.place_of(container, &live.presence).await?;
+                    let shares = or_cause(self.shares(container.scope, &path).await)?.flatten();
+                    let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
                     live.sections.insert(share::KIND.section, shares);
                 }
                 Question::Entries(name) => {
@@ -121,14 +122,16 @@ impl Observer {
         Ok(())
     }
 
-    /// The groups that a container is shared with.
-    async fn shares(&self, container: &Container) -> Result<Collection, ApiError> {
-        let path = self.live_path(&container.path).await?;
-        let object = self.object(container.scope, &path, None).await?;
-        let of = kinds::section(container.scope, share::KIND.section);
+    /// The groups that the container at `path` is shared with.
+    async fn shares(
+        &self,
+        scope: Scope,
+        path: &str,
+    ) -> Result<Result<Vec<LiveEntry>, Cause>, ApiError> {
+        let object = self.object(scope, path, None).await?;
+        let of = kinds::section(scope, share::KIND.section);
         let found = of.and_then(|of| of.read_within(&object, Wanted::All));
-        let unread = || Collection::Unreadable(Cause::new("the service does not show the shares"));
-        Ok(found.map_or_else(unread, Collection::Within))
+        Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
 
     async fn entries(
@@ -155,34 +158,55 @@ impl Observer {
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
-    /// The users who have access to a project once it is in its place and its declared shares exist, from anywhere.
+    /// Where a container is now.
+    async fn place_of(
+        &self,
+        container: &Container,
+        presence: &Presence,
+    ) -> Result<String, ApiError> {
+        match presence {
+            Presence::Here(Target { former: Some(former), .. }, _) => Ok(former.path.to_string()),
+            _ => self.live_path(&container.path).await,
+        }
+    }
+
+    /// The users who have access to a project once it is in its place and its declared shares exist,
+    /// from anywhere.
     async fn people(
         &self,
         project: &Container,
         presence: &Presence,
-    ) -> Result<BTreeSet<u64>, ApiError> {
-        let path = self.live_path(&project.path).await?;
-        let all = |path: &str| operation::MEMBER_LIST_ALL.request().arg("id", path);
+    ) -> Result<Result<BTreeSet<u64>, Cause>, ApiError> {
+        let path = self.place_of(project, presence).await?;
+        let transfers = matches!(presence, Presence::Here(target, _) if target.former.as_ref().is_some_and(|former| former.transfers));
+        let all = match presence {
+            Presence::Here(..) if transfers => operation::MEMBER_LIST,
+            _ => operation::MEMBER_LIST_ALL,
+        };
         let levels = match presence {
-            Presence::Here(Target { former: Some(former), .. }, _) if former.transfers => {
-                let direct = operation::MEMBER_LIST.request().arg("id", &*former.path);
-                let mut levels = self.above_new(&path).await?;
-                levels.extend(self.levels_in(direct).await?);
-                levels
-            }
-            Presence::Here(Target { former: Some(former), .. }, _) => {
-                self.levels_in(all(&former.path)).await?
-            }
-            Presence::Here(..) => self.levels_in(all(&path)).await?,
+            Presence::Here(..) => self.levels_in(all.request().arg("id", &path)).await?,
             _ => self.above_new(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
+        if transfers {
+            let home = self.live_path(&project.path).await?;
+            people.extend(self.above_new(&home).await?.keys());
+            let shares = match self.shares(project.scope, &path).await? {
+                Ok(shares) => shares,
+                Err(unread) => return Ok(Err(unread)),
+            };
+            let named =
+                |share: &LiveEntry| share.fields.raw().get("group")?.as_str().map(str::to_owned);
+            for group in shares.iter().filter_map(named) {
+                people.extend(self.levels(&group).await?.keys());
+            }
+        }
         let shares =
             project.section(share::KIND.section).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {
             people.extend(self.levels(&share.key).await?.keys());
         }
-        Ok(people)
+        Ok(Ok(people))
     }
 
     /// The access levels that a new project at `path` inherits, also if its group does not exist

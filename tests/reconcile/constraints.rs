@@ -558,6 +558,27 @@ async fn a_member_moves_to_the_group_above_and_stays_in_the_rules() {
     world.converge("back").await;
 }
 
+/// An edit of a rule sends only new rows, so the service does not look at the others.
+#[tokio::test]
+async fn a_user_without_access_stays_in_a_rule_that_is_edited() {
+    let world = with_another_group().await;
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
+    let rule = |force: bool| {
+        let rows = json!([{"user": "carol"}]);
+        let rule = json!({"name": "main", "allowed_to_push": rows, "allow_force_push": force});
+        project("acme/sub/shop", json!({"protected_branches": [rule]}))
+    };
+    let mut shared = rule(false);
+    shared["shares"] = share;
+    world.declare(&[group("other", json!({"members": member})), shared]);
+    world.converge("shared").await;
+    let carol = world.get("/users?username=carol").await[0]["id"].clone();
+    world.call("DELETE", &format!("/groups/other/members/{carol}"), None).await;
+    world.declare(&[rule(true)]);
+    world.converge("edited").await;
+}
+
 /// All outsiders of a step are reported at once.
 #[tokio::test]
 async fn outsiders_are_reported_together() {
@@ -579,6 +600,7 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
     let member = |user: &str| json!([{"user": user, "access_level": 30}]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups.push(json!({"path": "new", "members": member("carol")}));
+    groups.push(json!({"path": "team", "members": member("bob")}));
     groups[0]["members"].as_array_mut().unwrap().push(member("alice")[0].clone());
     let mut world = World::new(Profile::default().at(LATER), seeds).await;
     world.acknowledged = vec!["protection:**", "transfer:**"];
@@ -590,8 +612,13 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
     for (path, former, outsiders) in [
         ("bob/own", None, "`alice`, `carol`"),
         ("acme/store", Some("acme/shop"), "`bob`, `carol`"),
-        ("new/shop", Some("acme/shop"), "`alice`, `bob`"),
+        ("new/shop", Some("acme/shop"), "`alice`"),
     ] {
+        if path == "new/shop" {
+            let team = world.get("/groups/team").await["id"].clone();
+            let share = json!({"group_id": team, "group_access": 30});
+            world.call("POST", "/projects/acme%2Fshop/share", Some(share)).await;
+        }
         let with = |users: &[&str]| {
             let mut declared = rules(path, users);
             if let Some(former) = former {
@@ -602,8 +629,9 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
         world.declare(&[with(&everybody)]);
         let plan = world.plan().await;
         let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+        let have = if outsiders.contains(',') { "have" } else { "has" };
         let message = format!(
-            "it names {outsiders}, who have no access to `{path}`, and the service refuses that"
+            "it names {outsiders}, who {have} no access to `{path}`, and the service refuses that"
         );
         assert_eq!(found, [message]);
         if path != "acme/store" {

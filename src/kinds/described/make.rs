@@ -392,7 +392,7 @@ impl Rules for DescribedRules {
         });
         let fewer =
             fewer.map(|(_, does)| Effect::Weakens(format!("require fewer approvals to {does}")));
-        let rule = || effects(self.pattern, before, after, self.lets, &lists);
+        let rule = || effects(self.pattern, before, after, self.lets, &lists, false);
         let access = self.level.map(|name| Effect::Share {
             group: None,
             before: member::level(before, name),
