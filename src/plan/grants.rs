@@ -85,17 +85,26 @@ impl Planning<'_> {
         let levels = self.levels_of_shares();
         let noun = self.declared.scope.noun();
         let within = format!("{}/", self.address.path.to_lowercase());
+        let help = self.declared.scope.of(
+            "name a group below this one, or take the group out of the rule",
+            "share it as developer or more, or take the group out of the rule",
+        );
         let steps = std::mem::take(&mut plan.findings.steps);
         for step in steps {
-            let mut groups = step.effects.iter().filter_map(|effect| match effect {
-                Effect::NeedsShare(group) => Some(*group),
-                _ => None,
-            });
-            let low = groups.find_map(|group| {
+            let groups: BTreeSet<_> = step
+                .effects
+                .iter()
+                .filter_map(|effect| match effect {
+                    Effect::NeedsShare(group) => Some(*group),
+                    _ => None,
+                })
+                .collect();
+            let low = groups.into_iter().filter_map(|group| {
                 let name = self.context.names.name(Named::Group, group).unwrap_or_default();
                 let why = match levels.get(&group) {
                     _ if self.declared.scope == Scope::Group => {
-                        let is_below = name.starts_with(&within);
+                        let home = self.settings.moves.home(name).to_lowercase();
+                        let is_below = home.starts_with(&within);
                         (!is_below).then(|| "that is not below this one".to_owned())
                     }
                     Some(level) if level.number < DEVELOPER => {
@@ -108,17 +117,17 @@ impl Planning<'_> {
                 };
                 Some((escape(name), why?))
             });
-            let Some((name, why)) = low else {
+            let low: Vec<_> = low
+                .map(|(name, why)| {
+                    let message =
+                        format!("it names `{name}`, a group {why}, and the service refuses that");
+                    Problem::new(&step.address, "low-share", message, help, &step.origin)
+                })
+                .collect();
+            if low.is_empty() {
                 plan.findings.steps.push(step);
-                continue;
-            };
-            let message = format!("it names `{name}`, a group {why}, and the service refuses that");
-            let help = self.declared.scope.of(
-                "name a group below this one, or take the group out of the rule",
-                "share it as developer or more, or take the group out of the rule",
-            );
-            let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
-            plan.findings.problems.push(problem);
+            }
+            plan.findings.problems.extend(low);
         }
     }
 

@@ -424,6 +424,10 @@ async fn a_rule_that_names_a_group_without_a_share_is_a_problem() {
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["low-share"], "{rule}: {plan:#?}");
     }
+    let rows = json!([{"group": "other"}, {"group": "acme"}]);
+    let rule = json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]});
+    world.declare(&[project("acme/sub/shop", rule)]);
+    assert_eq!(world.plan().await.problems.len(), 2, "all groups at once");
     // Any group that the caller sees can approve.
     let rule =
         json!({"approval_rules": [{"name": "L", "approvals_required": 1, "groups": ["other"]}]});
