@@ -54,8 +54,8 @@ impl Observer {
                 }
                 Question::Own => live.own = Some(self.own_access(container, live).await?),
                 Question::Shares => {
-                    let path = self.place_of(container, &live.presence).await?;
-                    let shares = or_cause(self.shares(container.scope, &path).await)?.flatten();
+                    let path = self.live_project_path(&container.path).await?;
+                    let shares = or_cause(self.shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
                     live.sections.insert(share::KIND.section, shares);
                 }
@@ -122,14 +122,10 @@ impl Observer {
         Ok(())
     }
 
-    /// The groups that the container at `path` is shared with.
-    async fn shares(
-        &self,
-        scope: Scope,
-        path: &str,
-    ) -> Result<Result<Vec<LiveEntry>, Cause>, ApiError> {
-        let object = self.object(scope, path, None).await?;
-        let of = kinds::section(scope, share::KIND.section);
+    /// The groups that the project at `path` is shared with.
+    async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>, ApiError> {
+        let object = self.object(Scope::Project, path, None).await?;
+        let of = kinds::section(Scope::Project, share::KIND.section);
         let found = of.and_then(|of| of.read_within(&object, Wanted::All));
         Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
@@ -158,18 +154,6 @@ impl Observer {
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
-    /// Where a container is now.
-    async fn place_of(
-        &self,
-        container: &Container,
-        presence: &Presence,
-    ) -> Result<String, ApiError> {
-        match presence {
-            Presence::Here(Target { former: Some(former), .. }, _) => Ok(former.path.to_string()),
-            _ => self.live_path(&container.path).await,
-        }
-    }
-
     /// The users who have access to a project once it is in its place and its declared shares exist,
     /// from anywhere.
     async fn people(
@@ -177,30 +161,28 @@ impl Observer {
         project: &Container,
         presence: &Presence,
     ) -> Result<Result<BTreeSet<u64>, Cause>, ApiError> {
-        let path = self.place_of(project, presence).await?;
-        let transfers = matches!(presence, Presence::Here(target, _) if target.former.as_ref().is_some_and(|former| former.transfers));
-        let all = match presence {
-            Presence::Here(..) if transfers => operation::MEMBER_LIST,
-            _ => operation::MEMBER_LIST_ALL,
-        };
+        let path = self.live_project_path(&project.path).await?;
+        let all = operation::MEMBER_LIST_ALL.request().arg("id", &path);
         let levels = match presence {
-            Presence::Here(..) => self.levels_in(all.request().arg("id", &path)).await?,
+            Presence::Here(Target { former: Some(former), .. }, _) if former.transfers => {
+                let shares = match self.shares(&path).await? {
+                    Ok(shares) => shares,
+                    Err(unread) => return Ok(Err(unread)),
+                };
+                let direct = operation::MEMBER_LIST.request().arg("id", &path);
+                let home = self.live_path(&project.path).await?;
+                let mut levels = self.above_new(&home).await?;
+                levels.extend(self.levels_in(direct).await?);
+                for share in shares {
+                    let group = share.fields.raw().get("group").and_then(Json::as_str);
+                    levels.extend(&*self.levels(group.unwrap_or_default()).await?);
+                }
+                levels
+            }
+            Presence::Here(..) => self.levels_in(all).await?,
             _ => self.above_new(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
-        if transfers {
-            let home = self.live_path(&project.path).await?;
-            people.extend(self.above_new(&home).await?.keys());
-            let shares = match self.shares(project.scope, &path).await? {
-                Ok(shares) => shares,
-                Err(unread) => return Ok(Err(unread)),
-            };
-            let named =
-                |share: &LiveEntry| share.fields.raw().get("group")?.as_str().map(str::to_owned);
-            for group in shares.iter().filter_map(named) {
-                people.extend(self.levels(&group).await?.keys());
-            }
-        }
         let shares =
             project.section(share::KIND.section).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {

@@ -89,45 +89,38 @@ impl Planning<'_> {
             "name a group below this one, or take the group out of the rule",
             "share it as developer or more, or take the group out of the rule",
         );
-        let steps = std::mem::take(&mut plan.findings.steps);
-        for step in steps {
-            let groups: BTreeSet<_> = step
-                .effects
-                .iter()
-                .filter_map(|effect| match effect {
-                    Effect::NeedsShare(group) => Some(*group),
-                    _ => None,
-                })
-                .collect();
-            let low = groups.into_iter().filter_map(|group| {
-                let name = self.context.names.name(Named::Group, group).unwrap_or_default();
-                let why = match levels.get(&group) {
+        for step in std::mem::take(&mut plan.findings.steps) {
+            let (mut seen, mut is_low) = (BTreeSet::new(), false);
+            for effect in &step.effects {
+                let Effect::NeedsShare(group) = effect else { continue };
+                let name = self.context.names.name(Named::Group, *group).unwrap_or_default();
+                let home = self.settings.moves.home(name).to_lowercase();
+                let why = match levels.get(group) {
+                    _ if !seen.insert(*group) => continue,
+                    _ if self.declared.scope == Scope::Group && home.starts_with(&within) => {
+                        continue;
+                    }
                     _ if self.declared.scope == Scope::Group => {
-                        let home = self.settings.moves.home(name).to_lowercase();
-                        let is_below = home.starts_with(&within);
-                        (!is_below).then(|| "that is not below this one".to_owned())
+                        "that is not below this one".to_owned()
                     }
                     Some(level) if level.number < DEVELOPER => {
-                        Some(format!("with which the {noun} is shared as {} only", level.word))
+                        format!("with which the {noun} is shared as {} only", level.word)
                     }
                     None if step.possible.is_none() && self.has_shares(&mut plan.findings) => {
-                        Some(format!("with which the {noun} is not shared"))
+                        format!("with which the {noun} is not shared")
                     }
-                    _ => None,
+                    _ => continue,
                 };
-                Some((escape(name), why?))
-            });
-            let low: Vec<_> = low
-                .map(|(name, why)| {
-                    let message =
-                        format!("it names `{name}`, a group {why}, and the service refuses that");
-                    Problem::new(&step.address, "low-share", message, help, &step.origin)
-                })
-                .collect();
-            if low.is_empty() {
+                let name = escape(name);
+                let message =
+                    format!("it names `{name}`, a group {why}, and the service refuses that");
+                let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
+                plan.findings.problems.push(problem);
+                is_low = true;
+            }
+            if !is_low {
                 plan.findings.steps.push(step);
             }
-            plan.findings.problems.extend(low);
         }
     }
 
