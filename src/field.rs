@@ -1,147 +1,386 @@
-//! How the API treats one field: which requests accept it, how responses show it, in which tier it
-//! exists. The file is long because it lists every property that a field can have.
+//! A field of a kind: what it is, and how the API treats it.
 //!
-//! A kind describes it in YAML, next to the text and the type of the field
-//! (`kinds/described/description.rs`), and the schema of the field carries it:
+//! Each kind lists its fields in YAML. [`Field`] is the format of such an entry, and what the program
+//! uses: checks, request bodies, diff, guards, the published schema and the reference page. The file is
+//! long because it lists every property that a field can have.
 //!
 //! ```yaml
 //! - name: public_builds
 //!   about: Whether people who are not members may see jobs.
 //!   type: boolean
 //!   weakens: shows
-//!   read_as: public_jobs
+//!   read: {as: public_jobs}
 //! ```
 //!
-//! Checks, request bodies, diff, guards, the published schema and the reference page use it. The
-//! default is the common case: accepted on create and edit, shown under its own name, in every
-//! tier, not nullable. A description has no default for the effect of a change: see [`Stake`].
+//! The default is the common case: accepted on create and edit, shown under its own name, in every
+//! tier, not nullable. There is no default for the effect of a change: see [`Weakens`]. Keys, types and
+//! words that are left out of the schema are only for the files of undrift: a file of a user with one
+//! of them is refused.
 
-use std::{borrow::Cow, ops::Not, sync::LazyLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use crate::{release::Release, value::Json};
+use crate::{
+    release::Release,
+    value::{Json, Object},
+};
 
-/// The schema keyword that carries a [`Field`].
-pub const KEYWORD: &str = "x-undrift";
+/// The schema keyword that carries the number of a [`Field`]. It is not published.
+const KEYWORD: &str = "x-undrift";
 
-/// How the API treats one field.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+/// The fields whose numbers schemas carry.
+static MARKED: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
+
+/// A field of an entry, of a mapping, or of a row of a list.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Field {
-    /// The requests that accept it.
-    pub accepted: Accepted,
-    /// How responses show it.
-    pub read: Readback,
-    /// How the declared and the live value are compared.
-    pub compare: Compare,
-    /// The name in requests, if different.
-    pub send_as: Option<Cow<'static, str>>,
-    /// The lowest tier of the service that has the field.
-    pub tier: Tier,
-    /// The release that added the field.
-    pub since: Option<Release>,
-    /// The release that removed the field.
-    pub until: Option<Release>,
-    /// The values that not every release accepts.
+    /// The name of the field in manifests.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
+    pub name: &'static str,
+    /// What the field is, in a sentence or two.
+    #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
+    pub about: &'static str,
+    /// The type of its values.
+    #[serde(rename = "type")]
+    pub value_type: ValueType,
+    /// Which changes of it weaken a protection: the guard `protection` asks before such a change.
+    pub weakens: Weakens,
+    /// The allowed words. Required for a `word`; for a `level` or `grants` only if not all levels
+    /// are allowed.
+    #[serde(default)]
     pub words: Vec<Word>,
-    /// Whether only undrift uses the field if the service is older than `since`.
-    pub local_before: bool,
-    /// For a deprecated field: the field that replaces it.
-    pub replaced_by: Option<Cow<'static, str>>,
-    /// Whether the replacing field has the opposite value.
-    pub opposite: bool,
-    /// Whether `null` clears the field.
-    pub nullable: bool,
-    /// Whether live values are never shown, and whether literals are allowed.
-    pub secrecy: Secrecy,
-    /// Whether only administrators may set it.
-    pub administrators: bool,
-    /// Whether it names a file to upload, as `{file: PATH}`; the value is then a
-    /// [`crate::value::Value::File`].
-    pub upload: bool,
-    /// What the value names by path or username. Requests contain the id.
+    /// A regular expression that the text must match.
+    pub pattern: Option<&'static str>,
+    /// The lowest allowed integer.
+    pub minimum: Option<i64>,
+    /// The highest allowed integer.
+    pub maximum: Option<i64>,
+    /// What its value names: a user by username, a group or project by path, or a runner by its
+    /// description or id. Requests contain the id. Responses contain the id under the same name
+    /// (`send_as`), or under the name in `read` the name, or the URL of the page of a group.
     pub names: Option<Named>,
-    /// Another parameter for a list of rows that is a single level, in the request that creates an
-    /// entry.
-    pub single_level_as: Option<Cow<'static, str>>,
-    /// The section of the same container whose entries the value names. Requests contain their ids.
-    pub names_entries: Option<Cow<'static, str>>,
-    /// The form in manifests, if it differs from requests and responses.
-    pub codec: Codec,
-    /// Whether an edit without the field resets it, so that every edit must contain it.
+    /// Examples: the first one is shown, and tests change the field to the second one.
+    #[serde(default)]
+    #[schemars(with = "Vec<Scalar>", length(min = 1, max = 2))]
+    pub examples: Vec<Json>,
+    /// What `grants` allow, and `approvals` are needed for, as a verb.
+    #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
+    pub lets: Option<&'static str>,
+    /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
+    #[serde(default)]
+    pub deploy_keys: bool,
+    /// Another parameter for `grants` that consist of a single level, in the request that creates
+    /// an entry.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
+    pub single_level_as: Option<&'static str>,
+    /// The requests that accept it (default: `always`).
+    #[serde(default)]
+    pub accepted: Accepted,
+    /// The name in requests, if different.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
+    pub send_as: Option<&'static str>,
+    /// How responses show it (default: `same`; a secret is `never` shown).
+    #[serde(default)]
+    pub read: Readback,
+    /// Whether responses contain an object with the value in `value` (default: `false`). If its
+    /// `locked` is true, the field is not compared.
+    #[serde(default)]
+    pub nested: bool,
+    /// How declared and live values are compared (default: `exact`).
+    #[serde(default)]
+    pub compare: Compare,
+    /// Whether `null` clears the field (default: `false`).
+    #[serde(default)]
+    pub nullable: bool,
+    /// Whether plans hide the live value (default: `false`).
+    #[serde(default)]
+    pub sensitive: bool,
+    /// Whether an edit without this field resets it, so that every edit must contain it (default:
+    /// `false`).
+    #[serde(default)]
     pub with_every_edit: bool,
-    /// Another field. When it changes, the service resets this one, so it is sent again.
-    pub reset_by: Option<Cow<'static, str>>,
-    /// The service's default for a new entry.
+    /// Another field. When it changes, the service resets this one.
+    pub reset_by: Option<&'static str>,
+    /// The service's default for a new entry, if it is always the same. `export` leaves out this
+    /// value.
+    #[schemars(with = "Option<Scalar>")]
     pub preset: Option<Json>,
-    /// The value that a create request contains if none is declared, because the service requires
-    /// one.
+    /// The value that undrift sends for a new entry that does not declare the field, because the
+    /// service requires one.
+    #[schemars(with = "Option<Scalar>")]
     pub created_with: Option<Json>,
     /// Another field. The service refuses a request that contains both.
-    pub not_with: Option<Cow<'static, str>>,
-    /// Another field, a date: the service refuses an earlier one here.
-    pub not_before: Option<Cow<'static, str>>,
-    /// Whether no group above may have an entry with the same value.
+    pub not_with: Option<&'static str>,
+    /// Another field, a date: this one must not be before it.
+    pub not_before: Option<&'static str>,
+    /// Whether no group above may have an entry with the same value (default: `false`).
+    #[serde(default)]
     pub unique_above: bool,
-    /// Whether the service refuses two entries with the same value.
+    /// Whether the service refuses two entries with the same value (default: `false`).
+    #[serde(default)]
     pub unique: bool,
-    /// Whether entries with one identity share the value in all groups and projects.
+    /// Whether entries with one identity share the value in all groups and projects (default: `false`).
+    #[serde(default)]
     pub shared: bool,
-    /// Whether its text must start with the path of the group or project.
+    /// Whether its text must start with the path of the group or project (default: `false`).
+    #[serde(default)]
     pub starts_with_path: bool,
-    /// Whether only top-level groups have it; the service ignores it in others.
-    pub top_level: bool,
-    /// Whether the value is a regular expression in RE2 syntax.
-    pub expression: bool,
-    /// Whether the service strips white space from both ends.
+    /// Whether the service strips white space from both ends (default: `false`).
+    #[serde(default)]
     pub trimmed: bool,
-    /// Whether it is a mapping whose keys are separate fields, called `mapping.key`.
-    pub spread: bool,
-    /// A flag. While it is `true`, responses contain `null` instead of this field's value.
-    pub hidden_by: Option<Cow<'static, str>>,
-    /// The switch that this field limits. Without the limit, the switch would do more than was
-    /// declared.
+    /// Whether the value is a regular expression in RE2 syntax (default: `false`).
+    #[serde(default)]
+    pub expression: bool,
+    /// A flag that this field limits. If the service ignored the limit, the flag would do more than
+    /// was declared. So a request that switches the flag on also contains this field, and the
+    /// response must show it.
     pub limits: Option<Limits>,
+    /// The only scope that has the field, if not both do. Two fields may have the same name, one in
+    /// each scope.
+    pub only: Option<Scope>,
+    /// The lowest tier of the service that has the field.
+    #[serde(default)]
+    pub tier: Tier,
+    /// The release of the service that added the field, as text: `'16.2'`.
+    pub since: Option<Release>,
+    /// The release of the service that removed the field, as text.
+    pub until: Option<Release>,
+    /// Whether every entry, mapping or row must have it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub always: bool,
+    /// The keys of a mapping, or of a row.
+    #[schemars(skip)]
+    pub keys: Option<Keys>,
+    /// Whether the keys of the mapping are separate fields, called `mapping.key`.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub spread: bool,
+    /// The minimum number of characters of a text, or of each text of a list.
+    #[schemars(skip)]
+    pub min_length: Option<u32>,
+    /// The maximum number of characters of a text, or of each text of a list.
+    pub max_length: Option<u32>,
+    /// The minimum number of items of a list.
+    #[schemars(skip)]
+    pub min_items: Option<u32>,
+    /// The maximum number of items of a list.
+    #[schemars(skip)]
+    pub max_items: Option<u32>,
+    /// The only allowed integers.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub numbers: Vec<i64>,
+    /// The value of an entry without the field, in manifests and requests.
+    #[schemars(skip)]
+    pub default: Option<Json>,
+    /// For `when_later`: the words, or numbers, from the one that protects most, if `words` have
+    /// another order.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub strictest_first: Vec<Json>,
+    /// Whether only administrators may set it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub administrators: bool,
+    /// Whether only top-level groups have it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub top_level: bool,
+    /// Whether only undrift uses the field if the service is older than `since`.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub local_before: bool,
+    /// The release since which the service only accepts ASCII text.
+    #[schemars(skip)]
+    pub ascii_from: Option<Release>,
+    /// The field that replaces this deprecated one.
+    #[schemars(skip)]
+    pub replaced_by: Option<&'static str>,
+    /// Whether the replacing field has the opposite value.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub opposite: bool,
+    /// Whether it is deprecated, and `about` names the fields that replace it.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub deprecated: bool,
     /// The field that must be on for this one to have an effect and to be shown.
+    #[schemars(skip)]
     pub needs: Option<Needs>,
     /// Another level of access. The service refuses a wider level for this field.
-    pub at_most: Option<Cow<'static, str>>,
-    /// The release since which the service only accepts ASCII text.
-    pub ascii_from: Option<Release>,
-    /// What guards check when it changes.
-    pub stake: Stake,
+    #[schemars(skip)]
+    pub at_most: Option<&'static str>,
+    /// A flag. While it is `true`, responses contain `null` instead of this field's value.
+    #[schemars(skip)]
+    pub hidden_by: Option<&'static str>,
+    /// The section of the same container whose entries the value names.
+    #[schemars(skip)]
+    pub names_entries: Option<&'static str>,
 }
 
-impl Stake {
-    /// Whether guards compare the value before with the one after.
-    pub const fn is_judged(&self) -> bool {
-        matches!(self, Self::Shows | Self::Weakens(_) | Self::Opens(_))
+/// The keys of an entry, mapping or row.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keys {
+    /// What it is. A mapping within an entry has it in the `about` of its field.
+    #[serde(default)]
+    pub about: &'static str,
+    /// The keys.
+    pub fields: Vec<Field>,
+    /// The minimum number of keys.
+    pub min_keys: Option<u32>,
+    /// The maximum number of keys.
+    pub max_keys: Option<u32>,
+}
+
+impl Keys {
+    /// The keys with what follows from their types.
+    #[must_use]
+    pub fn complete(self) -> Self {
+        Self { fields: self.fields.into_iter().map(Field::complete).collect(), ..self }
     }
 }
 
-/// A value that not every release accepts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An allowed word.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Word {
-    /// The value.
-    pub word: Cow<'static, str>,
+    /// The word.
+    #[schemars(length(min = 1))]
+    pub word: &'static str,
+    /// What it means, in a sentence.
+    #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
+    pub about: &'static str,
     /// The release that added it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub since: Option<Release>,
     /// The release that removed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub until: Option<Release>,
 }
 
-/// What guards check when a field changes. Each description of a field has it, as `weakens`, so
-/// every new field needs a decision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The type of a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+pub enum ValueType {
+    /// Text.
+    #[default]
+    Text,
+    /// One of `words`.
+    Word,
+    /// The name of a time zone.
+    TimeZone,
+    /// A cron expression: times that repeat.
+    Cron,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A day, as `YYYY-MM-DD`.
+    Date,
+    /// A list of texts.
+    Texts,
+    /// A level of access: the highest level that the entry gives. Each change gives or takes away
+    /// access, so `weakens` counts for nothing here.
+    Level,
+    /// A reference to a secret.
+    Secret,
+    /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
+    Address,
+    /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
+    Grants,
+    /// Who must approve something: likewise, each with a number of approvals. A removal also names
+    /// the level, user or group. Only for entries with `grants`.
+    Approvals,
+    /// Who may do something: a list of levels.
+    #[schemars(skip)]
+    LevelGrants,
+    /// A level in a rule, which may also be nobody or administrators.
+    #[schemars(skip)]
+    RuleLevel,
+    /// A list of URLs. Credentials in them are never shown.
+    #[schemars(skip)]
+    Addresses,
+    /// Text, a number, a boolean or a list of these. The service makes text of it, but keeps lists.
+    #[schemars(skip)]
+    Plain,
+    /// The path of a file to upload, as `{file: PATH}`.
+    #[schemars(skip)]
+    File,
+    /// A mapping with `keys`.
+    #[schemars(skip)]
+    Mapping,
+    /// A list of mappings with `keys`. An edit contains the rows to add and to remove.
+    #[schemars(skip)]
+    Rows,
+}
+/// Which changes of a field weaken a protection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Weakens {
+    /// None.
+    #[default]
+    Never,
+    /// A flag changes to `false`.
+    WhenOff,
+    /// A flag changes to `true`.
+    WhenOn,
+    /// A number becomes lower.
+    WhenLower,
+    /// A number becomes higher.
+    WhenHigher,
+    /// A word changes to one that is later in `words`, or is cleared.
+    WhenLater,
+    /// The value changes.
+    WhenChanged,
+    /// More people get a grant. All entries for the same thing are judged together.
+    WhenWider,
+    /// Fewer approvals are required, or more people can give one.
+    WhenFewer,
+    /// A flag changes to `false`: the entry gives more away, or lets more in. Here and in the others
+    /// that start with `opens`, removing the entry weakens nothing.
+    OpensWhenOff,
+    /// A flag changes to `true`.
+    OpensWhenOn,
+    /// The value changes.
+    OpensWhenChanged,
+    /// An address changes, and no secret is written with it: a stored one would be sent there.
+    OpensWhenMoved,
+    /// The value changes to one that names a URL or another project.
+    #[schemars(skip)]
+    OpensWhenOutside,
+    /// The value is cleared.
+    #[schemars(skip)]
+    WhenCleared,
+    /// A comma-separated list gets more items, or becomes empty, which means everything.
+    #[schemars(skip)]
+    WhenMoreListed,
+    /// The rules of the kind decide.
+    #[schemars(skip)]
+    ByKind,
+    /// No protection, but access: a change may give or take it away.
+    #[schemars(skip)]
+    Access,
+    /// No protection: a change may show something to more people. The field is a visibility, a level
+    /// of access or a flag.
+    #[schemars(skip)]
+    Shows,
+}
+
+/// Text, a number, `true` or `false`.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline, extend("type" = ["string", "integer", "boolean"]))]
+pub struct Scalar(pub Json);
+
+/// What guards check when a field changes, and in which changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stake {
     /// Nothing.
-    #[default]
     Nothing,
     /// A change may give or take away access.
     Access,
@@ -157,10 +396,16 @@ pub enum Stake {
     ByKind,
 }
 
+impl Stake {
+    /// Whether guards compare the value before with the one after.
+    pub const fn is_judged(self) -> bool {
+        matches!(self, Self::Shows | Self::Weakens(_) | Self::Opens(_))
+    }
+}
+
 /// Which changes of a field weaken a protection. `null` and empty text count as unset; an unknown
 /// value counts as the strictest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// A flag changes to `false`.
     Off,
@@ -180,30 +425,33 @@ pub enum When {
     Outside,
     /// A comma-separated list gets more items, or becomes empty, which means everything.
     Wider,
-    /// The value changes to a word or number that is later in this list.
-    Later(Vec<Cow<'static, str>>),
+    /// The value changes to a word or number that is later in [`Field::from_strictest`].
+    Later,
 }
 
 /// The field that another field of the same entry needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Needs {
     /// The field that must be on.
-    pub switch: Cow<'static, str>,
+    pub switch: &'static str,
     /// Whether requests must contain both: the service refuses or ignores one alone.
-    #[serde(default, skip_serializing_if = "Not::not")]
+    #[serde(default)]
     pub same_request: bool,
 }
 
 /// How a field limits another field of the same entry or mapping. The service ignores fields that
 /// it does not know. So a request that turns the other field on also contains the limit, and it has
 /// only succeeded if the response shows the limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Limits {
     /// The limited field. It is on unless it is `false` or unset.
-    pub switch: Cow<'static, str>,
+    pub switch: &'static str,
     /// Whether the limited field must not be declared as on without the limit, because the
     /// service's default limit is everything.
-    #[serde(default, skip_serializing_if = "Not::not")]
+    #[serde(default)]
+    #[schemars(skip)]
     pub required: bool,
 }
 
@@ -297,24 +545,8 @@ impl Named {
     }
 }
 
-/// The form of a value in manifests, if it differs from requests and responses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Codec {
-    /// The same form.
-    #[default]
-    Same,
-    /// The word of a [`Level`](crate::level::Level). Requests and responses contain its number.
-    Level,
-    /// Responses contain an object with the value in `value`. If its `locked` is true, the value
-    /// comes from above and cannot be changed.
-    Nested,
-    /// Text. The service makes text of numbers and booleans, but keeps lists.
-    Text,
-}
-
 /// The requests that accept a field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {
     /// Create, create for a user, and edit.
@@ -323,14 +555,19 @@ pub enum Accepted {
     /// Create and create for a user: it cannot be changed later.
     OnCreate,
     /// Create only, and not for a user.
+    #[schemars(skip)]
     OnOwnCreate,
     /// Create for a user and edit.
+    #[schemars(skip)]
     OnCreateForUserAndEdit,
     /// Create and edit, but not create for a user.
+    #[schemars(skip)]
     OnOwnCreateAndEdit,
     /// Edit only.
+    #[schemars(skip)]
     OnEdit,
     /// None: it steers undrift and is never sent.
+    #[schemars(skip)]
     Never,
 }
 
@@ -361,16 +598,17 @@ impl Accepted {
 }
 
 /// How responses show a field.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Readback {
     /// Under its own name.
     #[default]
     Same,
     /// Under another name.
-    As(Cow<'static, str>),
+    As(#[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))] &'static str),
     /// The reference does not list it in responses, but some installations return it. It is
     /// compared if the response contains it. Otherwise it is sent on create and on request only.
+    #[schemars(skip)]
     IfPresent,
     /// Never: a secret, a file, or an instruction.
     Never,
@@ -378,7 +616,7 @@ pub enum Readback {
 
 /// How a declared and a live value are compared. Descriptions may use the variants that are in the
 /// schema.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Exactly.
@@ -410,11 +648,9 @@ pub enum Compare {
 }
 
 /// How secret a field is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
     /// Not secret.
-    #[default]
     Open,
     /// A literal or a reference. The live value is never shown.
     Sensitive,
@@ -445,16 +681,87 @@ impl std::fmt::Display for Tier {
     }
 }
 
-impl Secrecy {
-    /// The secrecy of the field that the schema `property` is of. Much cheaper than all of
-    /// [`Field::of`].
-    pub fn of(property: &Json) -> Self {
-        let secrecy = property.get(KEYWORD).and_then(|field| field.get("secrecy"));
-        secrecy.and_then(|secrecy| Self::deserialize(secrecy).ok()).unwrap_or_default()
-    }
-}
-
 impl Field {
+    /// The field with what follows from its type, and the same for its keys.
+    #[must_use]
+    pub fn complete(mut self) -> Self {
+        match self.value_type {
+            ValueType::Secret => self.read = Readback::Never,
+            ValueType::Level => self.weakens = Weakens::Access,
+            ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants | ValueType::Rows => {
+                self.compare = Compare::Rows;
+            }
+            _ => {}
+        }
+        // Where requests contain the id, responses do too.
+        if self.names.is_some() && self.read == Readback::Same {
+            self.read = Readback::As(self.sent_name());
+        }
+        if self.read == Readback::As(self.name) {
+            self.read = Readback::Same;
+        }
+        self.keys = self.keys.map(Keys::complete);
+        self
+    }
+
+    /// How secret it is.
+    pub const fn secrecy(&self) -> Secrecy {
+        match self.value_type {
+            ValueType::Secret => Secrecy::Reference,
+            ValueType::Address | ValueType::Addresses => Secrecy::Address,
+            _ if self.sensitive => Secrecy::Sensitive,
+            _ => Secrecy::Open,
+        }
+    }
+
+    /// What guards check when it changes.
+    pub const fn stake(&self) -> Stake {
+        match self.weakens {
+            Weakens::Never => Stake::Nothing,
+            Weakens::WhenWider | Weakens::WhenFewer | Weakens::ByKind => Stake::ByKind,
+            Weakens::Access => Stake::Access,
+            Weakens::Shows => Stake::Shows,
+            Weakens::WhenOff => Stake::Weakens(When::Off),
+            Weakens::WhenOn => Stake::Weakens(When::On),
+            Weakens::WhenLower => Stake::Weakens(When::Lower),
+            Weakens::WhenHigher => Stake::Weakens(When::Higher),
+            Weakens::WhenLater => Stake::Weakens(When::Later),
+            Weakens::WhenChanged => Stake::Weakens(When::Changed),
+            Weakens::WhenCleared => Stake::Weakens(When::Cleared),
+            Weakens::WhenMoreListed => Stake::Weakens(When::Wider),
+            Weakens::OpensWhenOff => Stake::Opens(When::Off),
+            Weakens::OpensWhenOn => Stake::Opens(When::On),
+            Weakens::OpensWhenChanged => Stake::Opens(When::Changed),
+            Weakens::OpensWhenMoved => Stake::Opens(When::Moved),
+            Weakens::OpensWhenOutside => Stake::Opens(When::Outside),
+        }
+    }
+
+    /// For [`When::Later`]: the words or numbers, from the one that protects most.
+    pub fn from_strictest(&self) -> Vec<Json> {
+        match &self.strictest_first[..] {
+            [] => self.words.iter().map(|word| word.word.into()).collect(),
+            values => values.to_vec(),
+        }
+    }
+
+    /// Whether its value is the word of a [`Level`](crate::level::Level). Requests and responses
+    /// contain the number.
+    pub const fn is_level(&self) -> bool {
+        matches!(self.value_type, ValueType::Level | ValueType::RuleLevel)
+    }
+
+    /// Whether it names a file to upload, as `{file: PATH}`; the value is then a
+    /// [`crate::value::Value::File`].
+    pub const fn is_upload(&self) -> bool {
+        matches!(self.value_type, ValueType::File)
+    }
+
+    /// Whether `scope` has it.
+    pub fn is_in(&self, scope: Scope) -> bool {
+        self.only.is_none_or(|only| only == scope)
+    }
+
     /// Whether the order of its items does not matter.
     pub fn is_without_order(&self) -> bool {
         let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
@@ -462,12 +769,17 @@ impl Field {
     }
 
     /// The name in responses, if responses ever contain it.
-    pub fn live_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
-        match &self.read {
-            Readback::Same | Readback::IfPresent => Some(own),
+    pub const fn live_name(&self) -> Option<&'static str> {
+        match self.read {
+            Readback::Same | Readback::IfPresent => Some(self.name),
             Readback::As(name) => Some(name),
             Readback::Never => None,
         }
+    }
+
+    /// The name in requests.
+    pub fn sent_name(&self) -> &'static str {
+        self.send_as.unwrap_or(self.name)
     }
 
     /// Whether the field is newer than the release of the reference, so that a service may lack it.
@@ -482,28 +794,31 @@ impl Field {
         format!("use `{other}`{opposite}")
     }
 
-    /// The name in requests.
-    pub fn sent_name<'a>(&'a self, own: &'a str) -> &'a str {
-        self.send_as.as_deref().unwrap_or(own)
+    /// Makes `property`, a schema, carry this field.
+    pub fn mark(&'static self, property: &mut Json) {
+        let mut marked = MARKED.write().unwrap_or_else(PoisonError::into_inner);
+        property[KEYWORD] = marked.len().into();
+        marked.push(self);
     }
 
-    /// The part of a property's schema for this: only what differs from the common case.
-    pub fn to_keyword(&self) -> Json {
-        if *self == Self::default() {
-            return json!({});
-        }
-        static USUAL: LazyLock<Json> = LazyLock::new(|| json!(Field::default()));
-        let (Json::Object(all), Some(usual)) = (json!(self), USUAL.as_object()) else {
-            return json!({});
-        };
-        // Both have the same keys in the same order. Every field is written at start, so no key is
-        // looked up.
-        let pairs = all.into_iter().zip(usual.values());
-        pairs.filter_map(|(own, usual)| (own.1 != *usual).then_some(own)).collect()
+    /// Makes `property` carry a field whose values are never shown.
+    pub fn mark_sensitive(property: &mut Json) {
+        static SENSITIVE: LazyLock<Field> =
+            LazyLock::new(|| Field { sensitive: true, ..Field::default() });
+        SENSITIVE.mark(property);
     }
 
-    /// The treatment in the schema of a property.
-    pub fn of(property: &Json) -> Self {
-        property.get(KEYWORD).and_then(|own| Self::deserialize(own).ok()).unwrap_or_default()
+    /// Takes the field out of the schema `property`.
+    pub fn unmark(property: &mut Object) {
+        property.shift_remove(KEYWORD);
+    }
+
+    /// The field that the schema `property` carries; the usual one if it carries none.
+    pub fn of(property: &Json) -> &'static Self {
+        static USUAL: LazyLock<Field> = LazyLock::new(Field::default);
+        let number = property.get(KEYWORD).and_then(Json::as_u64).map(usize::try_from);
+        let marked = MARKED.read().unwrap_or_else(PoisonError::into_inner);
+        let field = number.and_then(|number| marked.get(number.ok()?).copied());
+        field.unwrap_or(&USUAL)
     }
 }

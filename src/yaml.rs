@@ -115,7 +115,15 @@ pub fn built_in<T: Deserialize<'static>>(text: &str) -> T {
     let parsed = parse(text);
     assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
     let content = parsed.documents.first().map(Node::to_json).unwrap_or_default();
-    T::deserialize(&*Box::leak(Box::new(content))).expect("a part of the program is well-formed")
+    read_for_good(content).expect("a part of the program is well-formed")
+}
+
+/// Reads `content`, which then stays until the end of the process: what is read borrows its texts.
+///
+/// # Errors
+/// If it has another form than expected.
+pub fn read_for_good<T: Deserialize<'static>>(content: Json) -> serde_json::Result<T> {
+    T::deserialize(&*Box::leak(Box::new(content)))
 }
 
 /// Parses every document of `text`.

@@ -325,7 +325,7 @@ impl Drift<'_> {
             (None, None) => Json::Null,
             // A deprecated spelling, which an export does not write.
             (None, Some(found))
-                if spec.field.secrecy == Secrecy::Open
+                if spec.field.secrecy() == Secrecy::Open
                     && !judge::holds_secret(found, Secrecy::Open) =>
             {
                 forms::shown(Some(spec), found, self.seen.names)

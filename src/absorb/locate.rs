@@ -184,7 +184,8 @@ impl Locator<'_> {
     /// Sets `fields` in the mapping `map` at `at`.
     fn put(&self, at: &Pointer, map: Option<&Node>, fields: &Fields) -> Result<Vec<Edit>, NoEdit> {
         let specs = self.of.table().specs().iter();
-        let order: Vec<_> = specs.map(|spec| spec.name.clone()).chain([EXTRA.to_owned()]).collect();
+        let order: Vec<_> =
+            specs.map(|spec| spec.name.to_owned()).chain([EXTRA.to_owned()]).collect();
         let mut edits = Vec::new();
         for (names, value) in fields {
             let put = |names: Vec<String>, to: Json| Edit::Put {

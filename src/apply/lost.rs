@@ -171,7 +171,7 @@ fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
         None => section.comes_with_container(),
     });
     let spec = sections.filter_map(|section| section.table().get(name)).next();
-    let sent = spec.map_or(name, |spec| spec.field.sent_name(name));
+    let sent = spec.map_or(name, |spec| spec.field.sent_name());
     step.requests()
         .nth(at)
         .and_then(Request::body_fields)

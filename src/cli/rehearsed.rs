@@ -59,8 +59,8 @@ mod by_data {
 
     fn collection(of: Section) -> Option<Collection> {
         let (home, specs) = (of.home, of.table().specs());
-        let sent = |name: &str| &*of.field(name).sent_name(name).to_owned().leak();
-        let all = |names: &[&str]| &*names.iter().map(|name| sent(name)).collect::<Vec<_>>().leak();
+        let sent = |name: &&'static str| of.table().sent_name(name);
+        let all = |names: &[&'static str]| &*names.iter().map(sent).collect::<Vec<_>>().leak();
         let is_put = matches!(home.create, Create::With(op) if op.row().method == Method::Put);
         let above = |name: &&str| home.parent.is_some_and(|parent| parent.field == *name);
         let identity: Vec<_> = of.identity.iter().copied().filter(|name| !above(name)).collect();
@@ -80,7 +80,7 @@ mod by_data {
         told.writes = home.seen_from.max(MAINTAINER).into();
         told.required = all(&required);
         told.unique = if of.may_come_twice() { &[] } else { all(&identity) };
-        let specs = specs.iter().filter(|spec| !above(&&*spec.name));
+        let specs = specs.iter().filter(|spec| !above(&spec.name));
         told.fields = specs.map(field).collect::<Vec<_>>().leak();
         let shows =
             home.inherited_unless.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
@@ -99,9 +99,9 @@ mod by_data {
     }
 
     fn field(spec: &'static Spec) -> sandbox::Field {
-        let (field, name) = (&spec.field, &spec.name);
+        let field = spec.field;
         sandbox::Field {
-            shown: field.live_name(name).unwrap_or_default(),
+            shown: field.live_name().unwrap_or_default(),
             preset: field.preset.as_ref().map_or("null", |value| value.to_string().leak()),
             only_new: field.accepted == Accepted::OnCreate,
             resets: field.with_every_edit,
@@ -109,20 +109,19 @@ mod by_data {
             tier: tier(field.tier),
             since: field.since,
             until: field.until,
-            ..sandbox::Field::new(field.sent_name(name), form(spec))
+            ..sandbox::Field::new(field.sent_name(), form(spec))
         }
     }
 
     fn form(spec: &'static Spec) -> Form {
         let schema = &spec.schema;
         if spec.has_rows() {
-            let names = spec.parts.iter().map(|(name, field)| field.sent_name(name));
-            let alone = spec.field.single_level_as.as_deref().unwrap_or_default();
+            let names = spec.parts.iter().map(crate::field::Field::sent_name);
+            let alone = spec.field.single_level_as.unwrap_or_default();
             return Form::Rows(names.collect::<Vec<_>>().leak(), alone);
         }
         if let Some(named) = spec.field.names {
-            let by_name =
-                spec.field.live_name(&spec.name) != Some(spec.field.sent_name(&spec.name));
+            let by_name = spec.field.live_name() != Some(spec.field.sent_name());
             let of = match named {
                 Named::User => sandbox::Named::User,
                 Named::Group => sandbox::Named::Group,

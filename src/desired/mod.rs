@@ -273,7 +273,7 @@ impl Container {
         create.into_iter().chain(entries).flat_map(|(of, fields)| {
             let specs = of.table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
-            let values = names.filter_map(|spec| fields.get(&spec.name));
+            let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
         })
     }

@@ -94,10 +94,10 @@ impl<'a> Comparing<'a> {
     /// A copy with the fields that a create must send although no manifest declares them.
     fn filled_in(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
-        let missing = specs.filter_map(|spec| Some((&spec.name, spec.field.created_with.clone()?)));
+        let missing = specs.filter_map(|spec| Some((spec.name, spec.field.created_with.clone()?)));
         let missing: Vec<_> = missing
             .filter(|(name, _)| !self.values.contains_key(name))
-            .map(|(name, value)| (name.clone(), value.into()))
+            .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
         let is_whole = missing.is_empty();
         (!is_whole).then(|| self.with(self.values.clone().into_iter().chain(missing).collect()))
@@ -738,7 +738,7 @@ mod tests {
             let world = World::default();
             let comparing = Comparing::new(section, &entry, world.context());
             let specs = section.table().specs().iter();
-            let steers = specs.filter(|spec| comparing.steers(&spec.name));
+            let steers = specs.filter(|spec| comparing.steers(spec.name));
             found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
         found.retain(|name| !name.starts_with("create."));

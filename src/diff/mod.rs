@@ -335,7 +335,7 @@ fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
 
 /// A live value in a form that may be shown.
 pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
-    let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy);
+    let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy());
     match value.map(|value| judge::shown(value, secrecy)) {
         None => Shown::Unknown,
         Some(None) => Shown::Hidden,
@@ -347,7 +347,7 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
 pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
     match value {
         Value::Plain(value) if forms::is_secret(field, value, beside) => Shown::Hidden,
-        Value::Plain(Json::String(url)) if field.secrecy == Secrecy::Address => {
+        Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Shown::Value(judge::mask_url(url).into())
         }
         Value::Plain(value) => Shown::Value(value.clone()),

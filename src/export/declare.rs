@@ -12,7 +12,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Codec, Compare, Named, Readback, Scope, Secrecy, Tier},
+    field::{Compare, Named, Readback, Scope, Secrecy, Tier},
     kind::{
         Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
         is_readable, limits, needs::is_off, plain_text,
@@ -298,54 +298,52 @@ impl Declaring<'_> {
         let needed = of.rules.needed(live.fields.raw());
         let is_edited = self.is_edited(of, live);
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            let is_its_own = of.rules.has(live.fields.raw(), &spec.name);
+            let is_its_own = of.rules.has(live.fields.raw(), spec.name);
             if !is_its_own || (spec.field.top_level && is_below) {
                 continue;
             }
-            let Some(value) = live.fields.raw().get(&spec.name) else {
+            let Some(value) = live.fields.raw().get(spec.name) else {
                 // A field that only some installations show is not missed, nor one whose switch is
                 // off.
                 let needed = spec.field.needs.as_ref();
-                let off =
-                    needed.and_then(|needs| live.fields.raw().get(&*needs.switch)).map(is_off);
+                let off = needed.and_then(|needs| live.fields.raw().get(needs.switch)).map(is_off);
                 if spec.field.read != Readback::IfPresent && off != Some(true) {
                     // A missing field of an entry is always reported; settings may also be hidden
                     // by a role.
                     match of.home.place {
-                        Place::Optional(_) if spec.field.codec != Codec::Nested => {
-                            self.lack(of, &entry.key, &spec.name, UNSAID);
+                        Place::Optional(_) if !spec.field.nested => {
+                            self.lack(of, &entry.key, spec.name, UNSAID);
                         }
                         _ => self.document.hidden.push(format!("{}.{}", of.section, spec.name)),
                     }
                 }
-                entry.unknown.push(spec.name.clone());
+                entry.unknown.push(spec.name.to_owned());
                 continue;
             };
             match self.confidential(of, spec, live, value) {
                 None => self.field(of, spec, value, is_edited, &mut entry, &mut left_out),
                 Some(_)
                     if value.is_string()
-                        && spec.field.secrecy != Secrecy::Open
-                        && (self.settings.values == Values::Env
-                            || needed.contains(&&*spec.name)) =>
+                        && spec.field.secrecy() != Secrecy::Open
+                        && (self.settings.values == Values::Env || needed.contains(&spec.name)) =>
                 {
                     self.reference(of, spec, Some(value), &mut entry);
                 }
                 // Without a value, apply could not create it.
                 Some(_)
-                    if forms::is_hidden(&spec.field, live)
-                        && of.required.contains(&&*spec.name)
+                    if forms::is_hidden(spec.field, live)
+                        && of.required.contains(&spec.name)
                         && self.settings.create
                         && self.settings.values == Values::Env =>
                 {
                     self.reference(of, spec, None, &mut entry);
                 }
-                Some(why) if of.identity.contains(&spec.name.as_str()) => {
+                Some(why) if of.identity.contains(&spec.name) => {
                     return unmanaged(entry, spec, value, &why);
                 }
                 Some(why) => {
                     left_out.push(format!("{} not exported: {why}", spec.name));
-                    entry.unknown.push(spec.name.clone());
+                    entry.unknown.push(spec.name.to_owned());
                 }
             }
         }
@@ -358,7 +356,7 @@ impl Declaring<'_> {
         }
         // No answer shows a secret without which the service refuses the entry.
         for name in needed {
-            if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(&spec.field)) {
+            if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(spec.field)) {
                 self.reference(of, spec, None, &mut entry);
             }
         }
@@ -366,7 +364,7 @@ impl Declaring<'_> {
         for name in of.required {
             let value = live.fields.raw().get(*name).filter(|value| !value.is_null());
             let field = of.field(name);
-            let is_read = match field.secrecy {
+            let is_read = match field.secrecy() {
                 Secrecy::Open => value.is_some(),
                 _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, live),
             };
@@ -377,14 +375,14 @@ impl Declaring<'_> {
         // A removable object exists even if it has no fields.
         if of.is_removable() && entry.fields.is_empty() {
             let known = of.table().specs().iter();
-            let known = known.filter_map(|spec| Some((spec, live.fields.raw().get(&spec.name)?)));
+            let known = known.filter_map(|spec| Some((spec, live.fields.raw().get(spec.name)?)));
             let is_good = |spec: &Spec, value: &Json| {
                 !is_nothing(value)
-                    && is_sayable(of, &spec.name, value)
+                    && is_sayable(of, spec.name, value)
                     && self.confidential(of, spec, live, value).is_none()
             };
             let first = known.clone().find(|(spec, value)| is_good(spec, value));
-            entry.fields.extend(first.map(|(spec, value)| (spec.name.clone(), value.clone())));
+            entry.fields.extend(first.map(|(spec, value)| (spec.name.to_owned(), value.clone())));
         }
         if of.shape == Shape::List {
             entry.about = (!left_out.is_empty()).then(|| left_out.join("; "));
@@ -400,8 +398,8 @@ impl Declaring<'_> {
         let mut specs = of.table().specs().iter().filter(|spec| spec.field.with_every_edit);
         of.shape == Shape::Mapping
             && specs.any(|spec| {
-                let value = live.fields.raw().get(&spec.name);
-                value.is_some_and(|value| !is_preset(of, &spec.name, value, self.path))
+                let value = live.fields.raw().get(spec.name);
+                value.is_some_and(|value| !is_preset(of, spec.name, value, self.path))
             })
     }
 
@@ -426,7 +424,7 @@ impl Declaring<'_> {
                 };
                 names.filter_map(leaf).collect()
             }
-            _ => vec![(spec.name.clone(), shown.clone())],
+            _ => vec![(spec.name.to_owned(), shown.clone())],
         };
         for (name, value) in leaves {
             let is_limit = name
@@ -466,14 +464,14 @@ impl Declaring<'_> {
         live: &LiveEntry,
         value: &Json,
     ) -> Option<String> {
-        if spec.field.secrecy == Secrecy::Open {
+        if spec.field.secrecy() == Secrecy::Open {
             return judge::holds_secret(value, Secrecy::Open).then(|| CREDENTIAL.into());
         }
-        if value.is_null() && !forms::is_hidden(&spec.field, live) {
+        if value.is_null() && !forms::is_hidden(spec.field, live) {
             return Some("it has no value, which a manifest cannot express".into());
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
-        if spec.field.secrecy == Secrecy::Address {
+        if spec.field.secrecy() == Secrecy::Address {
             return judge::may_be_secret(text, Secrecy::Sensitive).then(|| CREDENTIAL.into());
         }
         let names = of.identity.iter().filter_map(|name| live.fields.raw().get(*name));
@@ -493,7 +491,7 @@ impl Declaring<'_> {
     fn reference(&mut self, of: Section, spec: &Spec, value: Option<&Json>, entry: &mut Entry) {
         let address = Address::container(self.path.into()).section(of.section);
         // The path of a URL may be the secret part. An entry may have several that are never shown.
-        let called = match spec.field.secrecy {
+        let called = match spec.field.secrecy() {
             Secrecy::Address => value.map(host).unwrap_or_default(),
             Secrecy::Reference => format!("{}_{}", entry.key, spec.name),
             _ => entry.key.clone(),
@@ -501,12 +499,12 @@ impl Declaring<'_> {
         let name = variable(&address.entry(called));
         let text = value.map(plain_text).unwrap_or_default();
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
-        let is_masked = spec.field.secrecy == Secrecy::Address && user.contains(MASK);
-        entry.fields.push((spec.name.clone(), reference(&name)));
+        let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
+        entry.fields.push((spec.name.to_owned(), reference(&name)));
         self.document.secrets.push(Reference {
             section: of.section,
             key: entry.key.clone(),
-            field: spec.name.clone(),
+            field: spec.name.to_owned(),
             name,
             is_shown: value.is_some() && !is_masked,
             value: Secret::new(text),
@@ -521,7 +519,7 @@ fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
     let mut needed = of.identity.iter().chain(of.required).chain(needed).copied();
     needed.find(|name| {
         let value = live.fields.raw().get(*name);
-        of.field(name).secrecy == Secrecy::Open
+        of.field(name).secrecy() == Secrecy::Open
             && value.is_some_and(|value| judge::holds_secret(value, Secrecy::Open))
     })
 }
@@ -529,8 +527,8 @@ fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
 /// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
 /// administrators.
 fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
-    is_readable(&spec.field)
-        && !spec.field.upload
+    is_readable(spec.field)
+        && !spec.field.is_upload()
         && !lacks_credential(of, spec)
         && of.table().is_current(spec, settings.release)
         && (settings.caller.administrator || !spec.field.administrators)
@@ -539,13 +537,13 @@ fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
 /// Whether answers contain a field without the credential that it may have. Declared like that, it would
 /// replace the credential.
 pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
-    spec.field.compare == Compare::Location && !of.identity.contains(&spec.name.as_str())
+    spec.field.compare == Compare::Location && !of.identity.contains(&spec.name)
 }
 
 /// An entry with a secret as identity: marked as managed elsewhere, and named without it.
 fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
     let glob = format!("*{}*", host(value));
-    let fields = vec![(spec.name.clone(), glob.into())];
+    let fields = vec![(spec.name.to_owned(), glob.into())];
     let about = Some(format!("{} not exported: {why}", spec.name));
     Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
 }

@@ -19,14 +19,14 @@ pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let section = |of: Section| {
         let specs = of.table().specs().iter();
         let readable = specs.filter(|spec| {
-            is_readable(&spec.field) && of.table().is_current(spec, settings.release)
+            is_readable(spec.field) && of.table().is_current(spec, settings.release)
         });
         let nothing = || Sourced { value: Json::Null.into(), origin: origin.clone() };
         let entry = Entry {
             key: String::new(),
             origin: origin.clone(),
             state: State::Present,
-            fields: readable.map(|spec| (&spec.name, nothing())).collect::<Declared>(),
+            fields: readable.map(|spec| (spec.name, nothing())).collect::<Declared>(),
         };
         let also_read = of.home.unmanaged.iter().map(|(name, _)| (*name).into()).collect();
         DeclaredSection { also_read, ..DeclaredSection::with(of, &origin, vec![entry]) }

@@ -426,7 +426,7 @@ impl Estate {
 /// Fields in the sections of `parts` that may be declared but no answer shows.
 fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
     let never = |of: Section, spec: &Spec| {
-        let is_never = spec.field.read == Readback::Never || spec.field.upload;
+        let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
         (is_never || declare::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
     };
     let of = |part: &Part| {
@@ -435,7 +435,7 @@ fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
         let section = part.of.section;
         let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
         let fields: Vec<Object> = fields.collect();
-        let has = |spec: &Spec| fields.iter().any(|own| part.of.rules.has(own, &spec.name));
+        let has = |spec: &Spec| fields.iter().any(|own| part.of.rules.has(own, spec.name));
         specs
             .filter(|spec| never(part.of, spec) && has(spec))
             .map(move |spec| format!("{section}.{}", spec.name))

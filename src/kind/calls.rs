@@ -257,11 +257,11 @@ impl Job<'_> {
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.table().specs();
         for handle in self.section.home.handle {
-            let is_it = |spec: &&Spec| spec.field.live_name(&spec.name) == Some(handle.field);
+            let is_it = |spec: &&Spec| spec.field.live_name() == Some(handle.field);
             if let HandlePlace::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
                 && let Some(spec) = specs.iter().find(is_it)
-                && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name(&spec.name))
+                && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name())
             {
                 request = request.arg(argument, forms::plain_text(&name));
             }
@@ -337,7 +337,7 @@ impl Job<'_> {
         let Some(raw) = &live.whole else { return Err(Unable::Needless) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
         let is_kept = |spec: &&Spec| {
-            spec.field.accepted.on(Route::Create) && !declared.contains_key(&spec.name)
+            spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
         };
         if let Some(lacking) = forms::lacking(self.section, &whole, is_kept) {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
@@ -364,7 +364,7 @@ impl Job<'_> {
             return Err(Unable::Unseen(Cause::new(format!("{lacking}, which cannot be put back"))));
         }
         let mut specs = self.section.table().specs().iter();
-        if let Some(hidden) = specs.find(|spec| forms::is_hidden(&spec.field, live)) {
+        if let Some(hidden) = specs.find(|spec| forms::is_hidden(spec.field, live)) {
             let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
             return Err(Unable::Unseen(Cause::new(cause)));
         }
@@ -377,11 +377,13 @@ impl Job<'_> {
             }
             // The id of a named thing is one of the values that address the live entry.
             let id = field.names.and_then(|_| {
-                handles.clone().find(|(handle, _)| handle.field == field.sent_name(name))
+                handles
+                    .clone()
+                    .find(|(handle, _)| handle.field == self.section.table().sent_name(name))
             });
             match id {
                 Some((_, id)) => {
-                    body.insert(field.sent_name(name).to_owned(), id.clone().into());
+                    body.insert(self.section.table().sent_name(name).to_owned(), id.clone().into());
                 }
                 None => {
                     let value = Value::from(rows_without_ids(value));

@@ -39,7 +39,7 @@ impl Section {
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for (name, value) in declared {
             let Some(spec) = self.table().get(name) else { continue };
-            let (field, format) = (spec.name.as_str(), &*spec.format);
+            let (field, format) = (spec.name, &*spec.format);
             if written {
                 expressions(spec, value, &mut |within, text, message, severity| {
                     let negative = field.replace("_regex", "_negative_regex");
@@ -153,7 +153,7 @@ impl Section {
                 };
                 report(Fault::error("blank", field, message, help));
             }
-            let first = spec.field.not_before.as_deref();
+            let first = spec.field.not_before;
             let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
             // Dates of the form that both have are ordered as texts.
             if let Some((first, _)) =
@@ -163,7 +163,7 @@ impl Section {
                 let help = "the service refuses that: correct one of them";
                 report(Fault::error("value", field, message, help).with(first));
             }
-            let other = spec.field.not_with.as_deref();
+            let other = spec.field.not_with;
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
                 && [value, twin].into_iter().all(is_on)
             {
@@ -191,7 +191,7 @@ impl Section {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.table().get(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
-            let help = match spec.field.secrecy {
+            let help = match spec.field.secrecy() {
                 Secrecy::Open => {
                     "take it out, and revoke it: all who can read the repository know it"
                 }
@@ -203,7 +203,7 @@ impl Section {
                 }
             };
             let message = format!("`{}` has {} in plain text", spec.name, what.noun());
-            report(Fault::warning(LITERAL, spec.name.as_str(), message, help));
+            report(Fault::warning(LITERAL, spec.name, message, help));
         }
     }
 }
@@ -315,13 +315,13 @@ fn expressions(
     report: &mut impl FnMut(Option<&'static str>, &str, String, Severity),
 ) {
     let own = (None, spec.field.expression, value.text());
-    let parts = spec.parts.iter().map(|(key, field)| {
-        let text = value.plain().and_then(|value| value.get(key)?.as_str());
-        (Some(key.as_str()), field.expression, text)
+    let parts = spec.parts.iter().map(|field| {
+        let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
+        (Some(field.name), field.expression, text)
     });
     for (within, is_expression, text) in std::iter::once(own).chain(parts) {
         if let Some(text) = text.filter(|_| is_expression)
-            && let name = within.unwrap_or(&spec.name)
+            && let name = within.unwrap_or(spec.name)
             && let Some((message, severity)) = fault(name, text)
         {
             report(within, text, message, severity);

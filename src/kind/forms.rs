@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use super::{Names, Section, Spec, is_list};
 use crate::{
-    field::{Codec, Field, Named},
+    field::{Field, Named, ValueType},
     level::Level,
     operation::created_at,
     value::{Fields, Json, Object, Value},
@@ -31,12 +31,12 @@ pub use request::{
 fn named<'v>(
     spec: &'v Spec,
     value: &'v Json,
-    key: fn(&'v str, &'v Field) -> &'v str,
+    key: fn(&'static Field) -> &'static str,
 ) -> impl Iterator<Item = (Named, &'v Json)> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
     let of_row = move |row: &'v Json| {
         let parts = spec.parts.iter().filter(move |_| spec.has_rows());
-        parts.filter_map(move |(part, field)| Some((field.names?, row.get(key(part, field))?)))
+        parts.filter_map(move |part| Some((part.names?, row.get(key(part))?)))
     };
     items.iter().flat_map(move |item| {
         spec.field.names.map(|named| (named, item)).into_iter().chain(of_row(item))
@@ -51,7 +51,7 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
         let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
         let text =
             |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned()));
-        names.extend(named(spec, value, |part, _| part).filter_map(text));
+        names.extend(named(spec, value, |part| part.name).filter_map(text));
     }
     names
 }
@@ -60,11 +60,9 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
 pub fn entries_named_by(section: Section, declared: &Fields, other: &str) -> Vec<String> {
     let mut names = Vec::new();
     for spec in section.table().specs().iter().filter(|spec| spec.has_rows()) {
-        let rows = declared.get(&spec.name).and_then(Value::plain).and_then(Json::as_array);
-        for (part, _) in
-            spec.parts.iter().filter(|(_, part)| part.names_entries.as_deref() == Some(other))
-        {
-            let named = rows.into_iter().flatten().filter_map(|row| row.get(part)?.as_str());
+        let rows = declared.get(spec.name).and_then(Value::plain).and_then(Json::as_array);
+        for part in spec.parts.iter().filter(|part| part.names_entries == Some(other)) {
+            let named = rows.into_iter().flatten().filter_map(|row| row.get(part.name)?.as_str());
             names.extend(named.map(str::to_owned));
         }
     }
@@ -77,7 +75,7 @@ pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
         let Some(spec) = section.table().get(name) else { continue };
-        let of = named(spec, value, |part, field| field.sent_name(part));
+        let of = named(spec, value, Field::sent_name);
         ids.extend(of.filter_map(|(named, id)| Some((named, id.as_u64()?))));
     }
     ids
@@ -90,11 +88,11 @@ pub fn sections_named(
 ) -> impl Iterator<Item = &'static str> + use<'_> {
     let specs = section.table().specs().iter().filter(|spec| spec.has_rows());
     specs.flat_map(move |spec| {
-        let rows = fields.get(&spec.name).and_then(Json::as_array).into_iter().flatten();
-        spec.parts.iter().filter_map(move |(part, field)| {
+        let rows = fields.get(spec.name).and_then(Json::as_array).into_iter().flatten();
+        spec.parts.iter().filter_map(move |part| {
             let named =
-                |row: &Json| [part, field.sent_name(part)].iter().any(|name| !row[*name].is_null());
-            field.names_entries.as_deref().filter(|_| rows.clone().any(named))
+                |row: &Json| [part.name, part.sent_name()].iter().any(|name| !row[*name].is_null());
+            part.names_entries.filter(|_| rows.clone().any(named))
         })
     })
 }
@@ -103,20 +101,21 @@ pub fn sections_named(
 /// read.
 pub fn normalise(spec: &Spec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
-    if spec.field.codec == Codec::Level {
+    if spec.field.is_level() {
         *value = Level::word_of(value);
     }
     for row in value.as_array_mut().into_iter().flatten().filter(|_| spec.has_rows()) {
-        for (name, _) in spec.levels() {
-            if let Some(level) = row.get_mut(name) {
+        for field in spec.levels() {
+            if let Some(level) = row.get_mut(field.name) {
                 *level = Level::word_of(level);
             }
         }
-        for (name, field) in &spec.parts {
-            let is_text = field.codec == Codec::Text;
+        for field in spec.parts {
+            let is_text = field.value_type == ValueType::Plain;
             // A template is filled in first.
             let is_scalar = |value: &&mut Json| !value.is_array() && !value.is_object();
-            if let Some(value) = row.get_mut(name).filter(|value| is_text && is_scalar(value)) {
+            if let Some(value) = row.get_mut(field.name).filter(|value| is_text && is_scalar(value))
+            {
                 *value = plain_text(value).into();
             }
         }
@@ -126,11 +125,11 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 /// Declared to declared: replaces deprecated keys of a mapping. Done after they were reported.
 pub fn modern(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
-    for (old, field) in &spec.parts {
-        if let Some(modern) = &field.replaced_by
-            && let Some(value) = object.remove(old)
+    for field in spec.parts {
+        if let Some(modern) = field.replaced_by
+            && let Some(value) = object.remove(field.name)
         {
-            object.entry(&**modern).or_insert(value);
+            object.entry(modern).or_insert(value);
         }
     }
 }
@@ -166,28 +165,24 @@ pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields>
 
 /// Live to comparable; `None` if the object does not contain the field.
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
-    let live = raw.get(spec.field.live_name(&spec.name)?);
+    let live = raw.get(spec.field.live_name()?);
     // A member without a custom role lacks the key.
     let is_member = spec.field.names == Some(Named::Role) && raw.contains_key("username");
     let none = is_member.then_some(&Json::Null);
     let live = live.or(none)?;
-    Some(match (spec.field.codec, live) {
-        (Codec::Level, _) => Level::word_of(live),
-        (Codec::Nested, _) if live["locked"] == true => return None,
-        (Codec::Nested, _) => live.get("value")?.clone(),
-        (_, Json::Array(rows)) if spec.has_rows() => {
-            rows.iter().map(|row| spec.live_row(row)).collect()
-        }
-        (_, Json::Array(named)) if spec.field.names_entries.is_some() => {
+    Some(match live {
+        _ if spec.field.is_level() => Level::word_of(live),
+        _ if spec.field.nested && live["locked"] == true => return None,
+        _ if spec.field.nested => live.get("value")?.clone(),
+        Json::Array(rows) if spec.has_rows() => rows.iter().map(|row| spec.live_row(row)).collect(),
+        Json::Array(named) if spec.field.names_entries.is_some() => {
             named.iter().filter_map(|thing| thing.get("name").cloned()).collect()
         }
-        (_, Json::Array(named)) if spec.field.names.is_some() => {
+        Json::Array(named) if spec.field.names.is_some() => {
             named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
         }
-        (_, Json::String(url)) if spec.field.names == Some(Named::Group) => path_in(url).into(),
-        (_, Json::Object(role)) if spec.field.names == Some(Named::Role) => {
-            role.get("name")?.clone()
-        }
+        Json::String(url) if spec.field.names == Some(Named::Group) => path_in(url).into(),
+        Json::Object(role) if spec.field.names == Some(Named::Role) => role.get("name")?.clone(),
         _ => live.clone(),
     })
 }
@@ -218,7 +213,7 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
 
 /// Whether responses contain the id of the named thing under the same name as requests.
 fn is_by_id(spec: &Spec) -> bool {
-    spec.field.live_name(&spec.name) == Some(spec.field.sent_name(&spec.name))
+    spec.field.live_name() == Some(spec.field.sent_name())
 }
 
 /// The id of the named thing, if known.
@@ -241,7 +236,7 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let item = |item: &Json| match spec.field.names {
         Some(named) => called(named, item).unwrap_or_else(|| item.clone()),
         None if spec.has_rows() => {
-            spec.shown_row(item, |field, value| match (field.names, &field.names_entries) {
+            spec.shown_row(item, |field, value| match (field.names, field.names_entries) {
                 (Some(named), _) => called(named, value),
                 (None, Some(section)) => names.entry_name(section, value).map(Json::from),
                 (None, None) => None,

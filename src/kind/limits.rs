@@ -5,7 +5,7 @@
 
 use super::{Section, Spec, forms};
 use crate::{
-    field::{Codec, Field, Limits},
+    field::{Field, Limits},
     kind::LiveEntry,
     level::Level,
     value::{Fields, Json, Object, Value},
@@ -24,13 +24,13 @@ pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec>
 
 /// The keys of a mapping that limit another key of it, each with that key.
 fn within(spec: &Spec) -> impl Iterator<Item = (&str, &Limits)> {
-    spec.parts.iter().filter_map(|(name, field)| Some((&**name, field.limits.as_ref()?)))
+    spec.parts.iter().filter_map(|field| Some((field.name, field.limits.as_ref()?)))
 }
 
 /// Whether `key` limits another key that is on in the mapping and must not be declared without it.
 pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     let limits = spec.part(key).and_then(|field| field.limits.as_ref());
-    limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[&*limits.switch]))
+    limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[limits.switch]))
 }
 
 /// The body that turns off the limited switches that an edit with `body` turns on; empty if there
@@ -39,18 +39,18 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
     let was_on = |value: Option<&Json>| value.is_some_and(Limits::is_on);
     let now = |name: &str| live.and_then(|live| live.fields.raw().get(name));
     let off = |spec: &Spec| {
-        let sent = spec.field.sent_name(&spec.name);
+        let sent = spec.field.sent_name();
         let value = body.get(sent)?;
-        let limits = |spec: &Spec| body.contains_key(spec.field.sent_name(&spec.name));
+        let limits = |spec: &Spec| body.contains_key(spec.field.sent_name());
         if spec.schema["type"] == "boolean" {
-            let is_limited = of(section, &spec.name).any(limits);
-            let turns_on = is_limited && is_on(value) && !was_on(now(&spec.name));
+            let is_limited = of(section, spec.name).any(limits);
+            let turns_on = is_limited && is_on(value) && !was_on(now(spec.name));
             return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
         }
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
         for (limit, Limits { switch, .. }) in within(spec) {
-            let before = now(&spec.name).and_then(|live| live.get(&**switch));
+            let before = now(spec.name).and_then(|live| live.get(&**switch));
             if object.contains_key(limit) && was_on(object.get(&**switch)) && !was_on(before) {
                 off.insert(switch.to_string(), false.into());
             }
@@ -65,17 +65,17 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
 pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut open = Vec::new();
     for spec in section.table().specs() {
-        let sent = body.get(spec.field.sent_name(&spec.name)).and_then(Value::plain);
+        let sent = body.get(spec.field.sent_name()).and_then(Value::plain);
         let Some(sent) = sent else { continue };
         let shown = || section.rules.decode(spec, raw);
         if let Some(Limits { switch, .. }) = &spec.field.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
             && is_switched_on(section, switch, body, raw)
-            && spec.field.live_name(&spec.name).is_some()
-            && !is_shown(&spec.field, sent, shown().as_ref())
+            && spec.field.live_name().is_some()
+            && !is_shown(spec.field, sent, shown().as_ref())
         {
-            open.push((switch.to_string(), spec.name.clone()));
+            open.push((switch.to_string(), spec.name.to_owned()));
         }
         let Some(sent) = sent.as_object() else { continue };
         let shown = shown();
@@ -99,13 +99,13 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
 /// Whether a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
-    let sent = body.get(spec.field.sent_name(switch)).is_some_and(is_on);
+    let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
     sent && section.rules.decode(spec, raw).is_none_or(|shown| Limits::is_on(&shown))
 }
 
 /// Whether the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
-    let sent = if field.codec == Codec::Level { Level::word_of(sent) } else { sent.clone() };
+    let sent = if field.is_level() { Level::word_of(sent) } else { sent.clone() };
     forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
 }
 

@@ -20,6 +20,7 @@ pub mod limits;
 mod live;
 mod names;
 pub mod needs;
+mod property;
 pub mod refs;
 pub mod stakes;
 mod table;
@@ -33,7 +34,7 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Codec, Compare, Field, Named, Readback, Route, Scope, Tier},
+    field::{Accepted, Compare, Field, Keys, Named, Readback, Route, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
@@ -48,6 +49,7 @@ pub use live::{
     marked_above, unmarked_path, withheld_field,
 };
 pub use names::{Created, Entries, First, Id, Names};
+pub use property::property;
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};
 
@@ -158,8 +160,7 @@ pub struct Home {
     pub response_fields: &'static [&'static str],
 }
 
-static NO_FIELDS: LazyLock<Table> =
-    LazyLock::new(|| Table::new(serde_json::json!({"type": "object", "properties": {}})));
+static NO_FIELDS: LazyLock<Table> = LazyLock::new(|| Table::new(Keys::default()));
 
 impl Home {
     /// The defaults of all fields: `Home { scope, fields, place, ..Home::PLAIN }`.
@@ -503,8 +504,7 @@ impl Section {
 
     /// Whether `raw` shows any field of the section.
     pub fn shows_any(self, raw: &Object) -> bool {
-        let mut names =
-            self.table().specs().iter().filter_map(|spec| spec.field.live_name(&spec.name));
+        let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
         names.any(|name| raw.contains_key(name))
     }
 
@@ -512,7 +512,7 @@ impl Section {
     /// entry counts as not read.
     pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
         let rows = self.home.rows;
-        let named = self.identity.iter().filter_map(|name| self.field(name).live_name(name));
+        let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let tells_inherited =
@@ -533,7 +533,7 @@ impl Section {
         let Some(spec) = self.table().shown_as(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
         };
-        if spec.field.codec == Codec::Level {
+        if spec.field.is_level() {
             return value.is_u64();
         }
         if spec.has_rows() {
@@ -599,7 +599,7 @@ impl Section {
     /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {
         let tiers = self.table().telling_tier().map(|spec| {
-            let live = spec.field.live_name(&spec.name);
+            let live = spec.field.live_name();
             let own = live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.tier);
             own.max(spec.tier_of_rows(raw))
         });
@@ -697,14 +697,14 @@ impl Reader<'_> {
         }
         let mut fields = Object::new();
         let mut withheld = Vec::new();
-        for spec in self.kept.iter().filter(|spec| section.rules.has(raw, &spec.name)) {
+        for spec in self.kept.iter().filter(|spec| section.rules.has(raw, spec.name)) {
             let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
-            if spec.field.live_name(&spec.name).is_some_and(hides) {
-                withheld.push(spec.name.clone());
+            if spec.field.live_name().is_some_and(hides) {
+                withheld.push(spec.name.to_owned());
             } else if let Some(value) = section.rules.decode(spec, &known) {
-                fields.insert(spec.name.clone(), value);
-            } else if spec.field.replaced_by.as_deref().is_some_and(hides) {
-                withheld.push(spec.name.clone());
+                fields.insert(spec.name.to_owned(), value);
+            } else if spec.field.replaced_by.is_some_and(hides) {
+                withheld.push(spec.name.to_owned());
             }
         }
         match &self.extra {

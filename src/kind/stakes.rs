@@ -1,8 +1,6 @@
 //! The effects of field changes that guards check, as far as the fields declare them
 //! ([`crate::field::Stake`]).
 
-use std::borrow::Cow;
-
 use super::{Effect, Removal, Section, Shape, forms, plain_text};
 use crate::{
     field::{Field, Secrecy, Stake, When},
@@ -22,7 +20,7 @@ pub fn changing(
     let effect = |name: &&str| {
         let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
-        match &field.stake {
+        match field.stake() {
             Stake::Opens(When::Moved) if !keeps_secret(section, changed, after) => None,
             Stake::Opens(when) => weakened(field, when, name, was, is).map(Effect::Opens),
             Stake::Weakens(when) => weakened(field, when, name, was, is).map(Effect::Weakens),
@@ -38,7 +36,7 @@ pub fn changing(
 pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object) -> Vec<Effect> {
     let names = after.keys().map(String::as_str);
     // Only these are compared, and there is one lookup for each default.
-    let names: Vec<_> = names.filter(|name| section.field(name).stake.is_judged()).collect();
+    let names: Vec<_> = names.filter(|name| section.field(name).stake().is_judged()).collect();
     let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
     changing(section, &names, &before, after)
 }
@@ -57,23 +55,23 @@ pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
 pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
     let each = section.shape == Shape::List && section.removal == Removal::Nothing;
     let specs = section.table().specs().iter().filter(move |_| each);
-    let specs = specs.filter(|spec| matches!(spec.field.stake, Stake::Weakens(_)));
-    specs.map(|spec| &*spec.name)
+    let specs = specs.filter(|spec| matches!(spec.field.stake(), Stake::Weakens(_)));
+    specs.map(|spec| spec.name)
 }
 
 /// Whether an entry with the fields `after` may have a secret that is not written with `changed`.
 fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.table().specs().iter().any(|spec| {
-        spec.field.secrecy == Secrecy::Reference
-            && section.rules.has(after, &spec.name)
-            && !changed.contains(&&*spec.name)
+        spec.field.secrecy() == Secrecy::Reference
+            && section.rules.has(after, spec.name)
+            && !changed.contains(&spec.name)
     })
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
 fn weakened(
     field: &Field,
-    when: &When,
+    when: When,
     name: &str,
     was: Option<&Json>,
     is: &Json,
@@ -93,9 +91,9 @@ fn weakened(
         When::Moved => (known(&replaces), "send a stored secret to a new"),
         When::Outside => (is_outside(is) && known(&differs), "load the pipeline from outside with"),
         When::Wider => (known(&|was| is_wider(was, is)), "widen"),
-        When::Later(words) => (place(words, is) > was.map_or(0, |was| place(words, was)), "lower"),
+        When::Later => (rank(field, is) > was.map_or(0, |was| rank(field, was)), "lower"),
     };
-    let shows_values = matches!(when, When::Lower | When::Higher | When::Later(_));
+    let shows_values = matches!(when, When::Lower | When::Higher | When::Later);
     let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
     let more = was.filter(|_| shows_values).map(values).unwrap_or_default();
     let how = if is_nothing(is) && how == "change" { "clear" } else { how };
@@ -144,10 +142,11 @@ fn is_wider(was: &Json, is: &Json) -> bool {
     !was.is_empty() && (is.is_empty() || is.iter().any(|item| !was.contains(item)))
 }
 
-/// The position of a value among `words`. An unknown value comes last.
-fn place(words: &[Cow<'static, str>], value: &Json) -> usize {
-    let value = plain_text(value);
-    words.iter().position(|word| *word == value).unwrap_or(words.len())
+/// The position of a value among those of `field`, from the one that protects most. An unknown
+/// value comes last.
+fn rank(field: &Field, value: &Json) -> usize {
+    let (values, value) = (field.from_strictest(), plain_text(value));
+    values.iter().position(|one| plain_text(one) == value).unwrap_or(values.len())
 }
 
 fn word(value: &Json) -> String {

@@ -1,4 +1,4 @@
-//! The fields of a kind, read once from its schema.
+//! The fields of a kind in one scope.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,24 +6,27 @@ use std::{
 };
 
 use crate::{
-    field::{Codec, Field, KEYWORD, Readback, Stake, Tier, Word},
+    field::{Field, Keys, Readback, Scope, Stake, Tier, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
     value::{Json, Value},
+    yaml,
 };
+
+use super::property;
 
 /// One field of a kind: its name, its treatment and its schema.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The name in manifests.
-    pub name: String,
-    /// The treatment.
-    pub field: Field,
+    pub name: &'static str,
+    /// The description.
+    pub field: &'static Field,
     /// The schema of the property.
     pub schema: Json,
     /// The keys of a mapping, or of a row of a list, in the order of their description.
-    pub parts: Vec<(String, Field)>,
+    pub parts: &'static [Field],
     /// The format of the schema; empty if it has none.
     pub format: String,
     /// Whether the schema has a default, so that nobody has to write the value.
@@ -34,43 +37,43 @@ pub struct Spec {
 
 impl Spec {
     /// The treatment of a key of a mapping, or of a row of a list.
-    pub fn part(&self, key: &str) -> Option<&Field> {
-        self.parts.iter().find(|(name, _)| name == key).map(|(_, field)| field)
+    pub fn part(&self, key: &str) -> Option<&'static Field> {
+        self.parts.iter().find(|part| part.name == key)
     }
 
     /// The keys of the rows in the declared `value`, each with its tier.
-    pub fn tiers_of_rows<'s>(&'s self, value: &Value) -> Vec<(&'s str, Tier)> {
+    pub fn tiers_of_rows(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = || value.list().into_iter().flatten();
-        let used = self.parts.iter().filter(|(part, _)| rows().any(|row| row.get(part).is_some()));
-        used.map(|(part, field)| (part.as_str(), field.tier)).collect()
+        let used = self.parts.iter().filter(|part| rows().any(|row| row.get(part.name).is_some()));
+        used.map(|part| (part.name, part.tier)).collect()
     }
 
     /// The part of the declared `value` that needs a certain release, and that release: a level or
     /// word, a key of a row, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
-        let level = value.plain().filter(|_| self.field.codec == Codec::Level);
+        let level = value.plain().filter(|_| self.field.is_level());
         let level = level.and_then(Level::parse);
         let of_level = level.and_then(|level| Some((level.word, level.since?)));
-        let of_word = || self.word(value).and_then(|word| Some((&*word.word, word.since?)));
+        let of_word = || self.word(value).and_then(|word| Some((word.word, word.since?)));
         let rows = value.plain().filter(|_| self.has_rows()).and_then(Json::as_array);
         let is_there =
             |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
         let mut parts =
-            self.parts.iter().filter(|(part, field)| field.since.is_some() && is_there(part));
-        let of_row = || parts.next().and_then(|(part, field)| Some((part.as_str(), field.since?)));
-        let own = || Some((&*self.name, self.field.since?));
+            self.parts.iter().filter(|part| part.since.is_some() && is_there(part.name));
+        let of_row = || parts.next().and_then(|part| Some((part.name, part.since?)));
+        let own = || Some((self.name, self.field.since?));
         of_level.or_else(of_word).or_else(of_row).or_else(own)
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
     /// or a word.
     fn ends(&self, value: &Value) -> Option<(&str, Release)> {
-        let of_field = self.field.until.map(|until| (&*self.name, until));
-        of_field.or_else(|| self.word(value).and_then(|word| Some((&*word.word, word.until?))))
+        let of_field = self.field.until.map(|until| (self.name, until));
+        of_field.or_else(|| self.word(value).and_then(|word| Some((word.word, word.until?))))
     }
 
     /// The releases of the word in the declared `value`.
-    fn word(&self, value: &Value) -> Option<&Word> {
+    fn word(&self, value: &Value) -> Option<&'static Word> {
         let text = value.text()?;
         self.field.words.iter().find(|word| word.word == text)
     }
@@ -109,9 +112,9 @@ pub fn is_list(schema: &Json) -> bool {
 #[derive(Debug)]
 pub struct Table {
     specs: Vec<Spec>,
-    by_name: BTreeMap<String, usize>,
+    by_name: BTreeMap<&'static str, usize>,
     /// The first field with each name in responses.
-    by_shown_name: BTreeMap<String, usize>,
+    by_shown_name: BTreeMap<&'static str, usize>,
     /// The fields that every edit repeats.
     with_every_edit: Vec<usize>,
     /// The fields that only a licensed service shows, or whose rows can show a licence.
@@ -127,11 +130,13 @@ static EXTRA: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
 impl Table {
-    /// Reads the fields out of `schema`.
-    pub fn new(schema: Json) -> Self {
+    /// The table of an entry with these keys.
+    pub fn new(keys: Keys) -> Self {
+        let keys: &'static Keys = Box::leak(Box::new(keys.complete()));
+        let schema = property::mapping(keys);
         let mut specs = Vec::new();
-        gather("", &schema, &mut specs);
-        let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
+        gather(None, keys, &schema, &mut specs);
+        let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name, i)).collect();
         let needed_with = needed_with(&specs, &by_name);
         let positions = |is_it: fn(&Spec) -> bool| {
             let found = specs.iter().enumerate().filter(|(_, spec)| is_it(spec));
@@ -141,11 +146,18 @@ impl Table {
         let telling_tier = positions(|spec| spec.field.tier > Tier::Free || spec.has_rows());
         let mut by_shown_name = BTreeMap::new();
         for (i, spec) in specs.iter().enumerate() {
-            if let Some(shown) = spec.field.live_name(&spec.name) {
-                by_shown_name.entry(shown.to_owned()).or_insert(i);
+            if let Some(shown) = spec.field.live_name() {
+                by_shown_name.entry(shown).or_insert(i);
             }
         }
         Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
+    }
+
+    /// The fields of a kind in Rust that exist in `scope`. `text` is a part of the program.
+    pub fn read(text: &str, scope: Scope) -> Self {
+        let mut keys: Keys = yaml::built_in(text);
+        keys.fields.retain(|field| field.is_in(scope));
+        Self::new(keys)
     }
 
     /// The fields in the order of their description.
@@ -198,15 +210,15 @@ impl Table {
 
     /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
     /// that may not show more than they do.
-    pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
-        let named = self.needed_with.iter().map(|(of, other)| (&*self.specs[*of].name, *other));
-        named.filter(move |(of, _)| wanted(of)).map(|(_, other)| &*self.specs[other].name)
+    pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
+        let named = self.needed_with.iter().map(|(of, other)| (self.specs[*of].name, *other));
+        named.filter(move |(of, _)| wanted(of)).map(|(_, other)| self.specs[other].name)
     }
 
     /// Whether `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
         let below = format!("{name}.");
-        let next = self.by_name.range(below.clone()..).next();
+        let next = self.by_name.range(&*below..).next();
         next.is_some_and(|(next, _)| next.starts_with(&below))
     }
 
@@ -218,7 +230,7 @@ impl Table {
             since.is_none_or(|since| !since.is_late() || release.has(since))
                 && until.is_none_or(|until| !release.has(until))
         };
-        let modern = spec.field.replaced_by.as_deref().map(|modern| self.get(modern));
+        let modern = spec.field.replaced_by.map(|modern| self.get(modern));
         let is_old = match modern {
             Some(modern) => modern.is_none_or(has),
             None => spec.schema.get("deprecated").is_some(),
@@ -228,7 +240,7 @@ impl Table {
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
     pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unsupported> {
-        let name = &spec.name;
+        let name = spec.name;
         if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
             let message = format!("`{what}` is gone from release {until} on");
             let help = match several(&spec.schema) {
@@ -248,63 +260,67 @@ impl Table {
             return Some(Unsupported { message, help });
         }
         let (what, since) = spec.needs(value).filter(|_| !spec.field.local_before)?;
-        let older = self
-            .specs
-            .iter()
-            .find(|older| older.field.replaced_by.as_ref().is_some_and(|modern| modern == name));
-        let help = older.map_or_else(|| "leave it out".into(), |o| o.field.instead(&o.name));
+        let older = self.specs.iter().find(|older| older.field.replaced_by == Some(name));
+        let help = older.map_or_else(|| "leave it out".into(), |o| o.field.instead(o.name));
         let message = format!("`{what}` needs release {since} or later");
         (release < since).then_some(Unsupported { message, help })
     }
 
     /// The treatment of `name`. A name outside the table was declared below `extra:`.
-    pub fn field(&self, name: &str) -> &Field {
-        self.get(name).map_or(&*EXTRA, |spec| &spec.field)
+    pub fn field(&self, name: &str) -> &'static Field {
+        self.get(name).map_or(&*EXTRA, |spec| spec.field)
+    }
+
+    /// The name of a field in requests.
+    pub fn sent_name<'n>(&self, name: &'n str) -> &'n str {
+        self.get(name).map_or(name, |spec| spec.field.sent_name())
+    }
+
+    /// The name of a field in responses, if they contain it.
+    pub fn live_name<'n>(&self, name: &'n str) -> Option<&'n str> {
+        self.get(name).map_or(Some(name), |spec| spec.field.live_name())
     }
 }
 
 /// Which fields have to be read with which others: pairs of positions in `specs`.
-fn needed_with(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize, usize)> {
+fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
     let mut needed_with = Vec::new();
     for (own, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
-        let switch = field.needs.as_ref().and_then(|needs| place(&needs.switch));
+        let switch = field.needs.as_ref().and_then(|needs| place(needs.switch));
         needed_with.extend(switch.map(|switch| (own, switch)));
-        let most = field.at_most.as_deref().and_then(place);
+        let most = field.at_most.and_then(place);
         needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
         // Who sees a part also depends on the visibility of the container.
-        let seen = place("visibility").filter(|_| field.stake == Stake::Shows);
+        let seen = place("visibility").filter(|_| field.stake() == Stake::Shows);
         needed_with.extend(seen.map(|seen| (own, seen)));
     }
     needed_with
 }
 
-/// Adds the fields of `schema`, with `prefix` before each name.
-fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
-    for (own, property) in schema["properties"].as_object().into_iter().flatten() {
-        let (name, mut field) = (format!("{prefix}{own}"), Field::of(property));
-        let mut schema = property.clone();
-        if field.spread {
-            gather(&format!("{name}."), property, specs);
+/// Adds the fields of `keys`, whose schema is `schema`. `above` is the mapping that is spread.
+fn gather(above: Option<&str>, keys: &'static Keys, schema: &Json, specs: &mut Vec<Spec>) {
+    for field in &keys.fields {
+        let schema = &schema["properties"][field.name];
+        let name = above.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
+        if let Some(keys) = field.keys.as_ref().filter(|_| field.spread) {
+            gather(Some(name), keys, schema, specs);
             continue;
         }
-        if !prefix.is_empty() {
-            field.send_as.get_or_insert_with(|| own.clone().into());
-            schema[KEYWORD] = field.to_keyword();
-        }
-        let parts = parts(&schema);
+        let (field, schema) = match above {
+            None => (field, schema.clone()),
+            Some(_) => {
+                let whole = Field { name, send_as: Some(field.sent_name()), ..field.clone() };
+                let whole: &'static Field = Box::leak(Box::new(whole));
+                (whole, property::property(whole))
+            }
+        };
+        let parts = property::keys(field).map_or(&[][..], |keys| &keys.fields);
         let format = schema["format"].as_str().unwrap_or_default().to_owned();
-        let has_default = schema.get("default").is_some();
+        let has_default = field.default.is_some();
         let is_mapping = schema["properties"].is_object();
         specs.push(Spec { name, field, schema, parts, format, has_default, is_mapping });
     }
-}
-
-/// The keys of the mapping, or of the rows of the list, that `schema` describes.
-fn parts(schema: &Json) -> Vec<(String, Field)> {
-    let properties = schema.get("properties").or_else(|| schema.get("items")?.get("properties"));
-    let properties = properties.and_then(Json::as_object).into_iter().flatten();
-    properties.map(|(name, property)| (name.clone(), Field::of(property))).collect()
 }
 
 #[cfg(test)]
@@ -313,11 +329,19 @@ mod tests {
 
     use super::*;
 
+    /// A table of these fields.
+    fn table(fields: &str) -> Table {
+        let fields = fields.replace("\n            ", "\n");
+        Table::read(&format!("fields:\n- {fields}"), Scope::Project)
+    }
+
     #[test]
     fn a_word_is_available_in_a_range_of_releases() {
-        let words = json!([{"word": "new", "since": "17.7"}, {"word": "old", "until": "18.9"}]);
-        let own = json!({"x-undrift": {"words": words}});
-        let table = Table::new(json!({"properties": {"own": own}}));
+        let table = table(
+            "{name: own, about: A word., type: word, weakens: never, words: [
+                {word: new, about: New., since: '17.7'}, {word: old, about: Old., until: '18.9'},
+            ]}",
+        );
         let unfit = |word: &str, major, minor| {
             let release = Release::new(major, minor);
             let unfit = table.unfit(&table.specs()[0], &Value::from(Json::from(word)), release);
@@ -345,9 +369,11 @@ mod tests {
 
     #[test]
     fn a_shown_part_depends_on_the_visibility() {
-        let table = Table::new(json!({"properties": {
-            "visibility": {}, "wiki": {"x-undrift": {"stake": "shows"}}, "name": {"x-undrift": {}},
-        }}));
+        let table = table(
+            "{name: visibility, about: Who., type: text, weakens: shows}
+            - {name: wiki, about: A wiki., type: text, weakens: shows}
+            - {name: name, about: A name., type: text, weakens: never}",
+        );
         let needed_with = |own: &str| table.needed_with(|name| name == own).collect::<Vec<_>>();
         assert_eq!(needed_with("wiki"), ["visibility"]);
         assert_eq!(needed_with("name"), [""; 0]);
@@ -355,16 +381,25 @@ mod tests {
 
     #[test]
     fn the_keys_of_a_spread_mapping_are_separate_fields() {
-        let spread = json!({"spread": true});
-        let table = Table::new(json!({"properties": {
-            "own": {},
-            "from": {"x-undrift": spread, "properties": {
-                "host": {"x-undrift": spread, "properties": {"id": {"type": "integer"}}},
-            }},
-        }}));
-        let names: Vec<_> = table.specs().iter().map(|spec| &*spec.name).collect();
+        let table = table(
+            "{name: own, about: One., type: text, weakens: never}
+            - name: from
+              about: Two.
+              type: mapping
+              weakens: never
+              spread: true
+              keys:
+                fields:
+                - name: host
+                  about: Three.
+                  type: mapping
+                  weakens: never
+                  spread: true
+                  keys: {fields: [{name: id, about: Four., type: integer, weakens: never}]}",
+        );
+        let names: Vec<_> = table.specs().iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["own", "from.host.id"]);
-        assert_eq!(table.field("from.host.id").sent_name("from.host.id"), "id");
+        assert_eq!(table.field("from.host.id").sent_name(), "id");
         assert!(table.is_spread("from") && table.is_spread("from.host"));
         assert!(!table.is_spread("own") && !table.is_spread("from.host.id"));
     }

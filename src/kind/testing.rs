@@ -55,7 +55,7 @@ pub(crate) fn with_flags(section: Section, mut raw: Object) -> Object {
             && spec.schema["type"] == "boolean"
     };
     for spec in section.table().specs().iter().filter(is_flag) {
-        let name = spec.field.live_name(&spec.name).unwrap_or(&spec.name);
+        let name = spec.field.live_name().unwrap_or(spec.name);
         raw.entry(name).or_insert(false.into());
     }
     raw

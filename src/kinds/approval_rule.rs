@@ -12,7 +12,7 @@ use crate::{
 use super::prelude::*;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("approval_rule.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("approval_rule.yaml"), Scope::Project));
 
 /// The section `approval_rules`.
 pub static KIND: Kind = Kind {

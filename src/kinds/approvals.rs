@@ -6,7 +6,7 @@ use crate::operation;
 use super::prelude::*;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("approvals.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("approvals.yaml"), Scope::Project));
 
 /// The section `approvals`.
 pub static KIND: Kind = Kind {

@@ -5,7 +5,7 @@ use crate::operation;
 use super::prelude::*;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("archived.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("archived.yaml"), Scope::Project));
 
 /// The section `archived`.
 pub static KIND: Kind = Kind {

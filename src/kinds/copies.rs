@@ -131,8 +131,7 @@ fn difference(
 fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
     let Some(whole) = entry.whole.as_ref().map(LiveFields::raw) else { return Hidden::More };
     let specs = section.table().specs();
-    let is_spec =
-        |name: &str| specs.iter().any(|spec| spec.field.live_name(&spec.name) == Some(name));
+    let is_spec = |name: &str| specs.iter().any(|spec| spec.field.live_name() == Some(name));
     if parts(section).next().is_some()
         || whole.iter().any(|(name, value)| is_masked(value) && !is_spec(name))
     {
@@ -146,7 +145,7 @@ fn hidden(section: Section, entry: &LiveEntry) -> Hidden {
 }
 
 fn is_hidden(spec: &Spec, whole: &Object) -> bool {
-    let value = spec.field.live_name(&spec.name).and_then(|name| whole.get(name));
+    let value = spec.field.live_name().and_then(|name| whole.get(name));
     match spec.field.read {
         Readback::Never => true,
         Readback::IfPresent => value.is_none_or(is_masked),

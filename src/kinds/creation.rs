@@ -72,13 +72,11 @@ impl Creation<'_> {
 
     /// Whether the create request accepts a field and all its limits.
     fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
-        let takes = |name: &str| {
-            let field = section.field(name);
-            (self.takes)(name, field, field.sent_name(name))
-        };
-        let limits = limits::of(section, name).filter(|limit| declared.contains_key(&limit.name));
+        let takes =
+            |name: &str| (self.takes)(name, section.field(name), section.table().sent_name(name));
+        let limits = limits::of(section, name).filter(|limit| declared.contains_key(limit.name));
         let is_later =
-            |limit: &Spec| !takes(&limit.name) && section.field(name).accepted.on(Route::Edit);
+            |limit: &Spec| !takes(limit.name) && section.field(name).accepted.on(Route::Edit);
         takes(name) && !limits.into_iter().any(is_later)
     }
 }
@@ -96,7 +94,7 @@ pub(super) fn rename(job: &Job<'_>, edit: Op<Write>, former: &Former) -> Request
 /// with an internal error, so switches that are off are left out.
 fn says_nothing(container: Section, section: Section, name: &str, value: &Value) -> bool {
     let is_own = std::ptr::eq(section.kind, container.kind);
-    (section.field(name).upload && value.is_null())
+    (section.field(name).is_upload() && value.is_null())
         || (is_own && value.plain() == Some(&Json::Bool(false)))
 }
 

@@ -13,7 +13,7 @@ use super::prelude::*;
 pub(crate) const FORK_OF: &str = "fork_of";
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("fork.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("fork.yaml"), Scope::Project));
 
 /// The section `fork_of`.
 pub static KIND: Kind = Kind {

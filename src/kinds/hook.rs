@@ -17,9 +17,9 @@ use crate::{
 use super::prelude::*;
 
 static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("hook.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("hook.yaml"), Scope::Project));
 static OF_GROUP: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("hook.yaml"), Scope::Group));
+    LazyLock::new(|| Table::read(include_str!("hook.yaml"), Scope::Group));
 
 /// The section `hooks`.
 pub static KIND: Kind = Kind {
@@ -313,13 +313,13 @@ mod tests {
         let carried: Vec<_> = OF_PROJECT
             .specs()
             .iter()
-            .map(|spec| &*spec.name)
+            .map(|spec| spec.name)
             .filter(|name| OF_PROJECT.field(name).with_every_edit)
             .collect();
         let rest: Vec<_> = OF_PROJECT
             .specs()
             .iter()
-            .map(|spec| &*spec.name)
+            .map(|spec| spec.name)
             .filter(|name| !OF_PROJECT.field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 18 + 5, "{carried:?}");

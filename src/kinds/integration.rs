@@ -14,9 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{described, hook, prelude::*};
+use super::{hook, prelude::*};
 use crate::{
-    field::KEYWORD,
     kind::{Detail, Spec, forms},
     level::OWNER,
     operation::Body,
@@ -90,10 +89,10 @@ const INHERITS: &str = "use_inherited_settings";
 
 /// The content of the data file.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
 struct Data {
     integrations: Vec<Integration>,
-    fields: Vec<described::Field>,
+    fields: Vec<Field>,
     events: Vec<Event>,
 }
 
@@ -178,73 +177,61 @@ fn slugs(scope: Option<Scope>, name: &str) -> Vec<&'static str> {
 
 /// The fields of all integrations of `scope`.
 fn table(scope: Scope) -> Table {
-    let of_scope = || DATA.integrations.iter().filter(|of| of.is_in(scope));
-    let about = |of: &Integration| {
+    let word = |of: &'static Integration| {
         let needed: Vec<_> = of.required.iter().map(String::as_str).collect();
-        format!("{} Needs {}.", of.about, text::listed(&needed))
+        let about = format!("{} Needs {}.", of.about, text::listed(&needed)).leak();
+        Word { word: &of.slug, about, since: None, until: None }
     };
-    let slug = json!({
-        "type": "string",
-        "description": "Which integration it is, by its name in addresses.",
-        "enum": of_scope().map(|of| &*of.slug).collect::<Vec<_>>(),
-        "markdownEnumDescriptions": of_scope().map(about).collect::<Vec<_>>(),
-        "examples": ["external-wiki"],
-        KEYWORD: {"accepted": Accepted::OnCreate},
-    });
-    let described = DATA.fields.iter().filter(|field| field.is_in(scope));
-    let described = described.map(|field| (field.name.clone(), described::property(field)));
-    let channel = |event: &Event| {
-        let name = event.channel.as_ref().unwrap_or(&event.name);
-        let about = format!("The channel for {}, if not `channel`.", event.about);
-        let schema = json!({
-            "type": ["string", "null"],
-            "description": about,
-            "examples": ["#ops", "#dev"],
-            KEYWORD: {"nullable": true},
-        });
-        (format!("{name}_channel"), schema)
+    let slug = Field {
+        name: SLUG,
+        about: "Which integration it is, by its name in addresses.",
+        value_type: ValueType::Word,
+        words: DATA.integrations.iter().filter(|of| of.is_in(scope)).map(word).collect(),
+        examples: vec!["external-wiki".into()],
+        accepted: Accepted::OnCreate,
+        always: true,
+        ..Field::default()
     };
-    let event = |event: &Event| {
-        let about = format!("Whether {} trigger it.", event.about);
-        (format!("{}_events", event.name), json!({"type": "boolean", "description": about}))
+    let channel = |event: &Event| Field {
+        name: format!("{}_channel", event.channel.as_ref().unwrap_or(&event.name)).leak(),
+        about: format!("The channel for {}, if not `channel`.", event.about).leak(),
+        examples: vec!["#ops".into(), "#dev".into()],
+        nullable: true,
+        ..Field::default()
     };
+    let event = |event: &Event| Field {
+        name: format!("{}_events", event.name).leak(),
+        about: format!("Whether {} trigger it.", event.about).leak(),
+        value_type: ValueType::Boolean,
+        ..Field::default()
+    };
+    let described = DATA.fields.iter().filter(|field| field.is_in(scope)).cloned();
     let events = DATA.events.iter();
     let all = described.chain(events.clone().map(channel)).chain(events.map(event));
-    let properties = std::iter::once((SLUG.to_owned(), slug)).chain(all);
-    let properties = properties.filter(|(name, _)| !slugs(Some(scope), name).is_empty());
-    let properties: Object = properties
-        .map(|(name, property)| (name.clone(), of_some(property, &name, scope)))
-        .collect();
-    let schema = json!({
-        "description": "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
-        "type": "object",
-        "properties": properties,
-        "required": [SLUG],
-        "additionalProperties": false,
-    });
-    Table::new(schema)
+    let mut names = BTreeSet::new();
+    let has =
+        |field: &Field| names.insert(field.name) && !slugs(Some(scope), field.name).is_empty();
+    let fields = all.filter(has).map(|field| of_some(field, scope));
+    let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
+    let all = std::iter::once(slug).chain(fields);
+    Table::new(Keys {
+        about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
+        fields: all.map(|field| Field { since: field.since.max(since), ..field }).collect(),
+        ..Keys::default()
+    })
 }
 
-/// The schema of a field, which integrations of `scope` have.
-fn of_some(mut property: Json, name: &str, scope: Scope) -> Json {
-    let mut field = Field::of(&property);
-    if scope == Scope::Group {
-        field.since = field.since.max(Some(OF_GROUPS_SINCE));
-    }
-    property[KEYWORD] = field.to_keyword();
-    if name != SLUG {
-        let is_needed = |slug: &&str| NAMES[*slug].needed.contains(&name);
-        let (needing, others): (Vec<_>, Vec<_>) =
-            slugs(Some(scope), name).into_iter().partition(is_needed);
-        let told = |slugs: &[&str], what: &str| match slugs {
-            [] => String::new(),
-            some => format!(" {what} {}.", text::listed(some)),
-        };
-        let about = property["description"].as_str().unwrap_or_default();
-        let about = format!("{about}{}{}", told(&needing, "Required for"), told(&others, "For"));
-        property["description"] = about.into();
-    }
-    property
+/// The field, which some integrations of `scope` have.
+fn of_some(field: Field, scope: Scope) -> Field {
+    let is_needed = |slug: &&str| NAMES[*slug].needed.contains(&field.name);
+    let (needing, others): (Vec<_>, Vec<_>) =
+        slugs(Some(scope), field.name).into_iter().partition(is_needed);
+    let named = |slugs: &[&str], what: &str| match slugs {
+        [] => String::new(),
+        some => format!(" {what} {}.", text::listed(some)),
+    };
+    let about = [field.about, &named(&needing, "Required for"), &named(&others, "For")].concat();
+    Field { about: about.leak(), ..field }
 }
 
 struct Integrations;
@@ -280,7 +267,7 @@ impl Rules for Integrations {
     fn beside(&self, section: Section, name: &str) -> Object {
         let wanted = if name.is_empty() || name == SLUG { "external_wiki_url" } else { name };
         let known = slugs(Some(section.home.scope), wanted);
-        let is_secret = |name: &str| section.field(name).secrecy == Secrecy::Reference;
+        let is_secret = |name: &str| section.field(name).secrecy() == Secrecy::Reference;
         let secrets =
             |slug: &&&str| NAMES[**slug].needed.iter().filter(|name| is_secret(name)).count();
         // Its recipients are channels, and the examples are email addresses.
@@ -315,18 +302,18 @@ impl Rules for Integrations {
         let user = user(slug).filter(|_| !with_token);
         let needed = names.needed.iter().chain(user);
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
-        let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(&spec.name));
-        let strange: Vec<_> = specs.filter(|spec| !names.all.contains(&spec.name)).collect();
+        let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(spec.name));
+        let strange: Vec<_> = specs.filter(|spec| !names.all.contains(spec.name)).collect();
         if let ([name], [spec]) = (&*missing, &*strange) {
             let message = format!("`{slug}` has no `{}`, and needs `{name}`", spec.name);
             let help = format!("write `{name}` in its place");
-            report(Fault::error("unknown-field", &spec.name, message, help));
+            report(Fault::error("unknown-field", spec.name, message, help));
             return;
         }
         for name in missing {
             let message = format!("`{slug}` needs `{name}`");
             let is_secret =
-                OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy != Secrecy::Open);
+                OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy() != Secrecy::Open);
             let value = if is_secret { "{env: NAME}" } else { "..." };
             let help =
                 format!("add `{name}: {value}`: the service refuses each request without it");
@@ -334,9 +321,9 @@ impl Rules for Integrations {
         }
         for spec in strange {
             let message = format!("`{slug}` has no `{}`", spec.name);
-            let of = text::listed(&slugs(None, &spec.name));
+            let of = text::listed(&slugs(None, spec.name));
             let help = format!("take it away: it is a field of {of}");
-            report(Fault::error("unknown-field", &spec.name, message, help));
+            report(Fault::error("unknown-field", spec.name, message, help));
         }
         let recipients = declared.get("recipients").and_then(Value::text).unwrap_or_default();
         let refused = match slug {
@@ -352,7 +339,7 @@ impl Rules for Integrations {
             _ => None,
         };
         if let Some((name, what, help)) = refused.filter(|(name, ..)| names.all.contains(*name)) {
-            let name = OF_PROJECT.get(name).map_or(SLUG, |spec| &spec.name);
+            let name = OF_PROJECT.get(name).map_or(SLUG, |spec| spec.name);
             report(Fault::error("value", name, format!("`{name}` {what}"), help));
         }
         // Its value is known in a plan, if the environment has it.
@@ -369,20 +356,20 @@ impl Rules for Integrations {
             if let Some(spec) = OF_PROJECT.get(name)
                 && let Some(other) = other.and_then(|other| OF_PROJECT.get(other))
             {
-                let other = other.name.as_str();
+                let other = other.name;
                 match declared.get(other) {
                     Some(value) if is_set(value) => {
                         let message = format!("`{name}` cannot be empty beside `{other}`");
                         let help =
                             format!("write the channel of `{other}`: the service takes that one");
-                        let fault = Fault::error("exclusive", &spec.name, message, help);
+                        let fault = Fault::error("exclusive", spec.name, message, help);
                         report(fault.with(other));
                     }
                     Some(_) => {}
                     None => {
                         let message = format!("`{name}` stays empty only if `{other}` is, too");
                         let help = format!("add `{other}`: the service takes its channel");
-                        report(Fault::warning("no-effect", &spec.name, message, help));
+                        report(Fault::warning("no-effect", spec.name, message, help));
                     }
                 }
             }

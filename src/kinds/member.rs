@@ -13,9 +13,9 @@ use crate::{
 use super::prelude::*;
 
 static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("member.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("member.yaml"), Scope::Project));
 static OF_GROUP: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("member.yaml"), Scope::Group));
+    LazyLock::new(|| Table::read(include_str!("member.yaml"), Scope::Group));
 
 /// The section `members`.
 pub static KIND: Kind = Kind {

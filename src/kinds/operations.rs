@@ -6,7 +6,7 @@
 //! request accepts becomes a parameter, under its name in requests.
 
 use crate::{
-    field::{Codec, Compare},
+    field::{Compare, ValueType},
     kind::Spec,
     operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Type},
     release::Release,
@@ -62,7 +62,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     let specs = sections
         .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
     let alone = |(_, spec): &(_, &'static Spec)| {
-        let name = spec.field.single_level_as.as_deref().filter(|_| route == Route::Create)?;
+        let name = spec.field.single_level_as.filter(|_| route == Route::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
     };
@@ -70,7 +70,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {
-            let all = parameter(&spec.name, &spec.schema, &spec.field);
+            let all = parameter(&spec.schema, spec.field);
             // The replacing field may not be part of this request.
             let modern = all.replaced_by.and_then(|name| section.table().get(name));
             let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
@@ -110,31 +110,31 @@ fn is_required(section: Section, spec: &Spec, route: Route) -> bool {
     let by_schema = section.table().schema["required"]
         .as_array()
         .is_some_and(|names| names.iter().any(|name| *name == *spec.name));
-    by_schema || section.required.contains(&spec.name.as_str())
+    by_schema || section.required.contains(&spec.name)
 }
 
-fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -> Parameter {
+fn parameter(schema: &'static Json, field: &'static Field) -> Parameter {
     let about = schema["description"].as_str().unwrap_or_default();
     Parameter {
         tier: field.tier,
         since: field.since,
         administrators: field.administrators,
         deprecated: schema["deprecated"] == true,
-        replaced_by: field.replaced_by.as_deref(),
+        replaced_by: field.replaced_by,
         // A URL that responses show without its credentials often holds some.
-        secret: field.secrecy == Secrecy::Reference
-            || (field.secrecy == Secrecy::Address && field.compare == Compare::Location),
-        ..Parameter::new(Place::Body, field.sent_name(name), of_field(schema, field), about)
+        secret: field.secrecy() == Secrecy::Reference
+            || (field.secrecy() == Secrecy::Address && field.compare == Compare::Location),
+        ..Parameter::new(Place::Body, field.sent_name(), of_field(schema, field), about)
     }
 }
 
 fn of_field(schema: &'static Json, field: &Field) -> Type {
     match field {
-        Field { upload: true, .. } => Type::File,
+        Field { value_type: ValueType::File, .. } => Type::File,
         // Requests contain the id of the thing that manifests name.
         Field { names: Some(_), .. } if schema["type"] == "array" => Type::Integers,
         Field { names: Some(_), .. } => Type::Integer,
-        Field { codec: Codec::Level, .. } => Type::Level,
+        _ if field.is_level() => Type::Level,
         _ if schema["format"] == "date" => Type::Date,
         _ => value(schema),
     }
@@ -163,11 +163,8 @@ fn keys(schema: &'static Json) -> Option<&'static [Parameter]> {
     let properties = schema["properties"].as_object()?.iter();
     // A key that is only an alias in manifests is not sent.
     let keys = properties.filter(|(_, property)| Field::of(property).replaced_by.is_none());
-    Some(keys.map(|(name, property)| nested(name, property)).collect::<Vec<_>>().leak())
-}
-
-fn nested(name: &'static str, property: &'static Json) -> Parameter {
-    parameter(name, property, Box::leak(Box::new(Field::of(property))))
+    let keys = keys.map(|(_, property)| parameter(property, Field::of(property)));
+    Some(keys.collect::<Vec<_>>().leak())
 }
 
 /// Short remarks about an operation, apart from its parameters.

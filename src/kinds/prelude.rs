@@ -2,10 +2,8 @@
 
 pub(super) use std::sync::LazyLock;
 
-pub(super) use super::described::Keys;
-
 pub(super) use crate::{
-    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier},
+    field::{Accepted, Compare, Field, Keys, Named, Route, Scope, Secrecy, Tier, ValueType, Word},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, FieldOf, Handle, Home, Job, Kind,
         LiveEntry, Place, Removal, Rules, Section, Shape, Table, Unable, calls::Act,

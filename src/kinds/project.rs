@@ -17,7 +17,7 @@ use super::{
 };
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("create.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("create.yaml"), Scope::Project));
 
 /// The key `create`: the project itself, with the fields that only its create request accepts.
 pub static KIND: Kind = Kind {

@@ -15,10 +15,10 @@ use crate::{
 use super::prelude::*;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("protected_branch.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("protected_branch.yaml"), Scope::Project));
 
 static GROUP_TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("group_protected_branch.yaml"), Scope::Group));
+    LazyLock::new(|| Table::read(include_str!("group_protected_branch.yaml"), Scope::Group));
 
 /// The section `protected_branches`.
 pub static KIND: Kind = Kind {

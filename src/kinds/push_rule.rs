@@ -6,7 +6,7 @@ use crate::{kind::Absence, operation};
 use super::prelude::*;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("push_rule.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("push_rule.yaml"), Scope::Project));
 
 /// The section `push_rule`.
 pub static KIND: Kind = Kind {

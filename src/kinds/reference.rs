@@ -31,12 +31,12 @@ pub struct Described {
 pub fn describe(property: &Json, schema: &Json) -> Described {
     let field = Field::of(property);
     // The replacing field may be newer than the release of the reference.
-    let modern = field.replaced_by.as_deref().map(|name| Field::of(&schema["properties"][name]));
+    let modern = field.replaced_by.map(|name| Field::of(&schema["properties"][name]));
     let replaced = modern.and_then(|modern| modern.since).filter(|since| since.is_late());
     Described {
         value: value(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
-        remarks: remarks(&field, property, replaced),
+        remarks: remarks(field, property, replaced),
     }
 }
 
@@ -87,7 +87,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         .get("default")
         .map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
     remark(default.is_some(), default.as_deref().unwrap_or_default());
-    let instead = field.replaced_by.as_deref();
+    let instead = field.replaced_by;
     let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
     let instead = instead.map(|other| format!("deprecated{from}: {}", field.instead(other)));
     remark(schema["deprecated"] == true, instead.as_deref().unwrap_or("deprecated"));
@@ -97,14 +97,14 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
     remark(since.is_some(), since.as_deref().unwrap_or_default());
     let until = field.until.map(|release| format!("gone from release {release} on"));
     remark(until.is_some(), until.as_deref().unwrap_or_default());
-    for Word { word, since, until } in &field.words {
+    for Word { word, since, until, .. } in &field.words {
         let since = since.map(|release| format!("`{word}` from release {release}"));
         let until = until.map(|release| format!("`{word}` gone from release {release} on"));
         since.into_iter().chain(until).for_each(|text| remark(true, &text));
     }
     remark(field.administrators, "administrators only");
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
-    remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");
+    remark(field.secrecy() == Secrecy::Sensitive, "its live value is never shown");
     match &field.read {
         Readback::Never if field.accepted.on(Route::Edit) => {
             remark(true, "cannot be verified: the service does not return it");
@@ -112,24 +112,24 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         Readback::IfPresent => remark(true, "verified only where the service returns it"),
         _ => {}
     }
-    remark(field.stake != Stake::Nothing, &guarded(&field.stake));
+    remark(field.stake() != Stake::Nothing, &guarded(field));
     remarks
 }
 
 /// The guard that asks about a field.
-fn guarded(stake: &Stake) -> String {
-    let when = match stake {
+fn guarded(field: &Field) -> String {
+    let when = match field.stake() {
         Stake::Nothing => return String::new(),
         Stake::Access => return "guarded: `own-access`, `last-owner`".to_owned(),
         Stake::Shows => return "guarded: `visibility` if more people see it".to_owned(),
         Stake::ByKind => Cow::Borrowed("if it protects less"),
-        Stake::Weakens(when) | Stake::Opens(when) => changes(when),
+        Stake::Weakens(when) | Stake::Opens(when) => changes(field, when),
     };
     format!("guarded: `protection` {when}")
 }
 
 /// The changes that a guard asks about.
-fn changes(when: &When) -> Cow<'static, str> {
+fn changes(field: &Field, when: When) -> Cow<'static, str> {
     let when = match when {
         When::Off => "if it is switched off",
         When::On => "if it is switched on",
@@ -140,8 +140,10 @@ fn changes(when: &When) -> Cow<'static, str> {
         When::Moved => "if it is changed without the secrets that are sent there",
         When::Outside => "if it is changed to a URL or a path in another project",
         When::Wider => "if something is added, or all cleared",
-        When::Later(words) => {
-            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+        When::Later => {
+            let words = field.from_strictest();
+            let words: Vec<_> =
+                words.iter().map(|word| format!("`{}`", crate::kind::plain_text(word))).collect();
             return format!("from left to right in {}", words.join(", ")).into();
         }
     };

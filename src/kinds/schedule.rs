@@ -16,7 +16,7 @@ use crate::{
 use super::prelude::*;
 
 static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("schedule.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("schedule.yaml"), Scope::Project));
 
 /// The section `pipeline_schedules`.
 pub static KIND: Kind = Kind {

@@ -3,10 +3,10 @@
 //! They are part of the container's own object and are created with it: see `creation`. The fields
 //! are in `settings/project.yaml` and `settings/group.yaml`.
 
-use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use crate::{
-    field::{Field, Scope},
+    field::Scope,
     kind::{
         Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Removal, Rules,
         Section, Shape, Spec, Table,
@@ -16,12 +16,10 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-use super::described::Keys;
-
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("settings/project.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("settings/project.yaml"), Scope::Project));
 static OF_GROUPS: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("settings/group.yaml"), Scope::Group));
+    LazyLock::new(|| Table::read(include_str!("settings/group.yaml"), Scope::Group));
 
 /// The section `settings`.
 pub static KIND: Kind = Kind {
@@ -69,7 +67,7 @@ impl Rules for Settings {
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(policy);
         }
-        let modern = spec.field.replaced_by.as_deref();
+        let modern = spec.field.replaced_by;
         let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
         match twin {
             // The deprecated field may show the value of the groups above; its replacement shows
@@ -182,9 +180,9 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing = super::sections(Scope::Project).flat_map(|of| of.home.closed_by);
     let names: BTreeSet<&str> = closing.copied().flatten().copied().collect();
-    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by.as_deref() == Some(name);
+    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by == Some(name);
     let old = |name| TABLE.specs().iter().find(|spec| is_old(spec, name));
-    names.into_iter().map(|name| (name, old(name).map(|spec| &*spec.name))).collect()
+    names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
 
 /// Whether a feature is on; `None` if unknown.
@@ -205,15 +203,14 @@ fn has_user(url: &str) -> bool {
 /// under two names.
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let properties = TABLE.get("container_expiration_policy").map(|s| &s.schema["properties"]);
-    let properties = properties.and_then(Json::as_object).into_iter().flatten();
+    let parts = TABLE.get("container_expiration_policy").map(|spec| spec.parts);
     let mut policy = Object::new();
-    for (name, property) in properties {
-        let name = Field::of(property).replaced_by.map_or_else(|| name.clone(), Cow::into_owned);
+    for part in parts.into_iter().flatten() {
+        let name = part.replaced_by.unwrap_or(part.name);
         let shown = |name: &str| live.get(name).filter(|value| !value.is_null());
         let twin = || shown("name_regex_delete").filter(|_| name == "name_regex");
-        if let Some(value) = shown(&name).or_else(twin).or_else(|| live.get(&name)) {
-            policy.insert(name, value.clone());
+        if let Some(value) = shown(name).or_else(twin).or_else(|| live.get(name)) {
+            policy.insert(name.to_owned(), value.clone());
         }
     }
     Json::Object(policy)

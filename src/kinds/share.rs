@@ -11,7 +11,7 @@ use super::{
 };
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("share.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("share.yaml"), Scope::Project));
 
 /// The section `shares`.
 pub static KIND: Kind = Kind {

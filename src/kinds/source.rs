@@ -118,7 +118,7 @@ pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn F
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(name);
     let host = |prefix: &str| -> Option<&'static str> {
-        let mut names = table.specs().iter().map(|spec| spec.name.as_str());
+        let mut names = table.specs().iter().map(|spec| spec.name);
         names.find(|name| name.starts_with(prefix) && declared.contains_key(name))
     };
     let sources = [

@@ -10,9 +10,9 @@ use crate::{
 use super::prelude::*;
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("variable.yaml"), Scope::Project));
+    LazyLock::new(|| Table::read(include_str!("variable.yaml"), Scope::Project));
 static OF_GROUPS: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("variable.yaml"), Scope::Group));
+    LazyLock::new(|| Table::read(include_str!("variable.yaml"), Scope::Group));
 
 /// The section `variables`.
 pub static KIND: Kind = Kind {

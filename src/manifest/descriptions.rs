@@ -8,8 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize as _;
-
 use super::{
     Surroundings,
     faults::Findings,
@@ -95,7 +93,7 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
-    let description = match Description::deserialize(document.to_json()) {
+    let description = match yaml::read_for_good::<Description>(document.to_json()) {
         Ok(description) => description,
         Err(error) => {
             let message = format!("this is no description: {}", escape(&error.to_string()));

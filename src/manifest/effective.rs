@@ -128,7 +128,7 @@ impl Trace {
             if is_default && of.identity.contains(&name) {
                 continue;
             }
-            let value = match shown(&spec.field, &field.value, &values) {
+            let value = match shown(spec.field, &field.value, &values) {
                 Ok(value) => value,
                 Err(why) => {
                     hidden.push(format!("{name}: {why}"));
@@ -198,7 +198,7 @@ fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static
         Value::Plain(value) if forms::is_secret(field, value, beside) => {
             Err("not shown: it may be a secret")
         }
-        Value::Plain(Json::String(url)) if field.secrecy == Secrecy::Address => {
+        Value::Plain(Json::String(url)) if field.secrecy() == Secrecy::Address => {
             Ok(mask_url(url).into())
         }
         value => Ok(written(value)),

@@ -46,14 +46,13 @@ use jiff::civil::Date;
 use mask::Quality;
 use read::{File, files};
 use schema::Checker;
-use serde_json::json;
 use surroundings::Root;
 
 use crate::{
     address::Glob,
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, Source},
-    field::{KEYWORD, Scope},
+    field::{Field, Scope},
     secret::Secrets,
     value::Json,
     yaml::{self, Node},
@@ -244,7 +243,7 @@ pub fn faults_of(
     findings.add_yaml(&parsed);
     let mut marked = schema.clone();
     if let Some(secret) = marked.pointer_mut(secret) {
-        secret[KEYWORD] = json!({"secrecy": "sensitive"});
+        Field::mark_sensitive(secret);
     }
     let kind = parsed.documents.iter().find_map(|document| document.get("kind"));
     if let Some((kind, _)) = kind.filter(|_| findings.is_empty()) {

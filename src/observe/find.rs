@@ -234,7 +234,7 @@ impl Observer {
                 Place::Object => {
                     let table = section.of.table();
                     let unsaid = |name: &&&str| {
-                        let live = table.field(name).live_name(name);
+                        let live = table.live_name(name);
                         live.is_some_and(|live| !raw.contains_key(live))
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));

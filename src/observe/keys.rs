@@ -66,12 +66,12 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
                 .iter()
                 .filter(|spec| spec.field.tier > Tier::Free || spec.field.with_every_edit);
             let others = table.needed_with(|name| declared.contains(name));
-            let always = always.map(|spec| spec.name.as_str());
-            for name in declared.iter().copied().chain(others).chain(always) {
-                let field = table.field(name);
-                keys.extend(field.live_name(name));
+            let always = always.map(|spec| spec.name);
+            let others = others.chain(always).map(|name| -> &'c str { name });
+            for name in declared.iter().copied().chain(others) {
+                keys.extend(table.live_name(name));
                 // The replacement of a deprecated field, for answers that lack the deprecated one.
-                keys.extend(field.replaced_by.as_deref());
+                keys.extend(table.field(name).replaced_by);
             }
         }
         Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
@@ -95,12 +95,12 @@ mod tests {
                 let said = specs.iter().filter(|spec| {
                     (deprecated || spec.field.replaced_by.is_none()) && spec.field.tier <= tier
                 });
-                let names = said.filter_map(|spec| spec.field.live_name(&spec.name));
+                let names = said.filter_map(|spec| spec.field.live_name());
                 let more = [("id", json!(7)), ("added_by_hand", json!(1)), ("other", json!(2))];
                 let more = more.map(|(name, value)| (name.to_owned(), value));
                 names.map(|name| (name.to_owned(), json!(name))).chain(more).collect()
             };
-            let names = specs.iter().map(|spec| spec.name.as_str()).chain(["added_by_hand"]);
+            let names = specs.iter().map(|spec| spec.name).chain(["added_by_hand"]);
             for (name, empty, deprecated, tier) in names.flat_map(|name| {
                 let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
                 let cases = tiers.into_iter().flat_map(|tier| {

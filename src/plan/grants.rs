@@ -10,7 +10,7 @@ use crate::{
     address::Address,
     desired::{self, DeclaredSection, Entry, State, Unlisted},
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
-    field::{Codec, Compare, Named, Scope},
+    field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
     kinds::{self, share},
     level::{DEVELOPER, Level},
@@ -252,13 +252,13 @@ impl Planning<'_> {
                 continue;
             };
             let specs = of.table().specs().iter();
-            let Some(level) = specs.clone().find(|spec| spec.field.codec == Codec::Level) else {
+            let Some(level) = specs.clone().find(|spec| spec.field.is_level()) else {
                 continue;
             };
             let live = self.live.sections.get(of.section).and_then(|found| found.entries().ok());
             let live = live.into_iter().flatten();
             levels.extend(live.filter_map(|entry| {
-                Some((entry.id()?, Level::parse(entry.fields.raw().get(&level.name)?)?))
+                Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?))
             }));
             let declared = self.declared.section(of.section).map(|section| &section.entries);
             let declared = declared.into_iter().flatten();
@@ -266,7 +266,7 @@ impl Planning<'_> {
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(group)?.value;
                 let id = self.context.names.known_id(Named::Group, name.text()?)?;
-                let level = entry.fields.get(&level.name)?.value;
+                let level = entry.fields.get(level.name)?.value;
                 Some((id, Level::parse(level.plain()?)?))
             }));
         }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     desired::Desired,
     digest::Key,
-    field::{Compare, Field, Scope, Secrecy},
+    field::{Compare, Scope, Secrecy},
     kind::{self, Parent, Place, Section, Spec, Wanted, forms},
     kinds::{self, copies::COMPUTED},
     operation::{self, KeyFilter, Op, Read},
@@ -76,7 +76,7 @@ impl Literals {
                     let plain = values.iter().filter_map(|(name, value)| {
                         let field = of.field(name);
                         let value = value.plain()?;
-                        let counts = field.secrecy != Secrecy::Open
+                        let counts = field.secrecy() != Secrecy::Open
                             || judge::holds_secret(value, Secrecy::Open);
                         let counts = counts && !forms::is_kept_back(field, &values);
                         counts.then(|| (name.clone(), value.clone()))
@@ -112,8 +112,8 @@ impl Keep {
             match section.home.place {
                 Place::Object => {
                     let fields = section.table().specs().iter().flat_map(|spec| {
-                        let live = spec.field.live_name(&spec.name);
-                        live.into_iter().chain(spec.field.replaced_by.as_deref())
+                        let live = spec.field.live_name();
+                        live.into_iter().chain(spec.field.replaced_by)
                     });
                     keys.extend(fields.map(str::to_owned));
                     let extra = self.literals.extra.get(&(scope, section.section));
@@ -259,18 +259,18 @@ impl Keep {
             kept.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
-            let modern = spec.field.replaced_by.as_deref();
+            let modern = spec.field.replaced_by;
             let modern = modern.filter(|name| section.table().get(name).is_none());
             let modern = modern.and_then(|name| Some((name, raw.get(name)?)));
             let modern = modern.filter(|(_, value)| !self.may_be_secret(value));
             kept.extend(modern.map(|(name, value)| (name.to_owned(), value.clone())));
-            let Some(live) = spec.field.live_name(&spec.name) else { continue };
+            let Some(live) = spec.field.live_name() else { continue };
             let Some(value) = raw.get(live) else { continue };
             if !self.is_sensitive(section, spec, path, value, raw) {
                 kept.insert(live.to_owned(), open(spec, value));
             } else if let Some(sealed) = self.sealed(section, path, spec, raw, value) {
                 kept.insert(live.to_owned(), sealed);
-            } else if section.identity.contains(&spec.name.as_str()) {
+            } else if section.identity.contains(&spec.name) {
                 return Err(withheld(section, live).message);
             } else {
                 kept.insert(live.to_owned(), kind::withheld_field());
@@ -278,7 +278,7 @@ impl Keep {
         }
         let sensitive = |name: &str| {
             let mut specs = section.table().specs().iter();
-            specs.any(|spec| spec.field.live_name(&spec.name) == Some(name))
+            specs.any(|spec| spec.field.live_name() == Some(name))
         };
         let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
         let handles = home.handle.iter().map(|handle| &handle.field);
@@ -301,7 +301,7 @@ impl Keep {
         raw: &Object,
         value: &Json,
     ) -> Option<Json> {
-        let is_alone = !section.is_in_object() && spec.field.secrecy != Secrecy::Open;
+        let is_alone = !section.is_in_object() && spec.field.secrecy() != Secrecy::Open;
         let key = self.key.as_ref();
         let shows_url = !self.holds_secret(value);
         is_alone.then(|| sealed(key, section, path, spec, raw, value, shows_url)).flatten()
@@ -326,16 +326,16 @@ impl Keep {
         value: &Json,
         raw: &Object,
     ) -> bool {
-        let Field { secrecy, compare, .. } = &spec.field;
+        let (secrecy, compare) = (spec.field.secrecy(), spec.field.compare);
         if self.holds_secret(value) {
             return true;
         }
         let may_be = match secrecy {
-            Secrecy::Open | Secrecy::Address => judge::holds_secret(value, *secrecy),
+            Secrecy::Open | Secrecy::Address => judge::holds_secret(value, secrecy),
             Secrecy::Sensitive | Secrecy::Reference => !value.is_null(),
         };
         let key = (section.home.scope, path.to_owned(), section.section);
-        let is_identity = section.identity.contains(&spec.name.as_str());
+        let is_identity = section.identity.contains(&spec.name);
         let is_declared = || {
             let name = section.name(section.read(raw, Wanted::All).fields.raw());
             let mut plain = self.literals.plain.get(&key).into_iter().flatten();
@@ -348,7 +348,7 @@ impl Keep {
             plain.any(|(entry, field, declared)| {
                 *field == spec.name
                     && (is_identity || is_it(entry))
-                    && forms::same(*compare, declared, value)
+                    && forms::same(compare, declared, value)
             })
         };
         may_be && !is_declared()
@@ -383,8 +383,8 @@ fn open(spec: &Spec, value: &Json) -> Json {
 
 /// The parts of a row that names nobody.
 fn readable(spec: &Spec, row: &Json) -> Json {
-    let parts = spec.parts.iter().filter(|(_, part)| kind::is_readable(part));
-    let shown = parts.filter_map(|(name, _)| Some((name.clone(), row.get(name)?.clone())));
+    let parts = spec.parts.iter().filter(|part| kind::is_readable(part));
+    let shown = parts.filter_map(|part| Some((part.name.to_owned(), row.get(part.name)?.clone())));
     Json::Object(shown.collect())
 }
 

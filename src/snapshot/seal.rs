@@ -75,7 +75,7 @@ fn url_secrets(url: &str) -> Vec<Range<usize>> {
 }
 
 fn is_url_of_identity(section: Section, spec: &Spec) -> bool {
-    spec.field.secrecy == Secrecy::Address && section.identity.contains(&spec.name.as_str())
+    spec.field.secrecy() == Secrecy::Address && section.identity.contains(&spec.name)
 }
 
 /// `url` as addresses of entries show it; `None` if what they show may still be a secret.
@@ -150,7 +150,7 @@ impl Unsealing {
             for section in &container.sections {
                 let values = section.entries.iter().flat_map(Entry::values);
                 let values = values.filter_map(|(name, value)| {
-                    let is_open = section.of.field(&name).secrecy == Secrecy::Open;
+                    let is_open = section.of.field(&name).secrecy() == Secrecy::Open;
                     let value = match value {
                         Value::Plain(json) => json,
                         Value::Secret(reference) => secrets.get(&reference)?.expose().into(),
@@ -179,7 +179,7 @@ impl Unsealing {
             }
             Json::Object(mut raw) => {
                 for spec in section.table().specs() {
-                    let Some(live) = spec.field.live_name(&spec.name) else { continue };
+                    let Some(live) = spec.field.live_name() else { continue };
                     let part = |part| Some(raw.get(live)?.get(part)?.as_str()?.to_owned());
                     let (digest, masked) = (part(DIGEST), part(MASKED));
                     if digest.is_none() && masked.is_none() {
@@ -202,7 +202,7 @@ impl Unsealing {
                     };
                     match value {
                         Some(value) => drop(raw.insert(live.to_owned(), value)),
-                        None if section.identity.contains(&spec.name.as_str()) => {
+                        None if section.identity.contains(&spec.name) => {
                             return Err(undecided(section, live, digest.is_some()));
                         }
                         None => drop(raw.insert(live.to_owned(), kind::withheld_field())),
@@ -244,7 +244,7 @@ impl Unsealing {
 
     /// A value that equals nothing. An identity is shown, and must be the same in each run.
     fn stand_in(&self, section: Section, spec: &Spec, raw: &Object, masked: Option<&str>) -> Json {
-        if !section.identity.contains(&spec.name.as_str()) {
+        if !section.identity.contains(&spec.name) {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
         let own = section.home.rows.keys.iter().filter_map(|key| raw.get(*key));

@@ -87,19 +87,19 @@ fn filled(spec: &Spec, text: &str) -> Option<Json> {
 /// An example of the field.
 fn example(spec: &Spec) -> Option<Json> {
     let first = spec.schema["examples"].as_array()?.first()?;
-    Some(first.clone()).filter(|_| spec.field.live_name(&spec.name).is_some())
+    Some(first.clone()).filter(|_| spec.field.live_name().is_some())
 }
 
 /// An answer of the service with `text` in the field `name`.
 fn raw(of: Section, name: &str, text: &str) -> Object {
     let mut raw = of.rules.beside(of, name);
     for spec in of.table().specs() {
-        let is_needed = of.identity.contains(&&*spec.name) || of.required.contains(&&*spec.name);
+        let is_needed = of.identity.contains(&spec.name) || of.required.contains(&spec.name);
         let value = match *spec.name == *name {
             true => filled(spec, text),
             false => example(spec).filter(|_| is_needed),
         };
-        if let (Some(live), Some(value)) = (spec.field.live_name(&spec.name), value) {
+        if let (Some(live), Some(value)) = (spec.field.live_name(), value) {
             raw.insert(live.to_owned(), value);
         }
     }
@@ -229,8 +229,8 @@ fn no_live_credential_of_any_field_leaves_in_any_output() {
             let some = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);
             fields += 1;
             for form in some {
-                let raw = raw(of, &spec.name, form);
-                for (what, text) in outputs(of, &spec.name, &raw) {
+                let raw = raw(of, spec.name, form);
+                for (what, text) in outputs(of, spec.name, &raw) {
                     if text.contains(CANARY) {
                         leaks.push(format!("{}.{} {what}: {form}", of.section, spec.name));
                     }

@@ -20,7 +20,7 @@ about: A goal of a team.
 identity: [title]
 removal: nothing
 fields:
-  - {name: title, about: What it is called., type: text, weakens: never, example: '1.0'}
+  - {name: title, about: What it is called., type: text, weakens: never, examples: ['1.0']}
   - {name: description, about: What it is for., type: text, weakens: never, nullable: true}
   - {name: due_date, about: The day on which it ends., type: date, weakens: never, nullable: true}
 homes:
@@ -158,7 +158,7 @@ identity: [name]
 removal: nothing
 fields:
   - {name: title, about: What it is called., type: text, weakens: never, pattern: '[a-'}
-  - {name: title, about: What it is for., type: text, weakens: never, create_only: true}
+  - {name: title, about: What it is for., type: text, weakens: never, accepted: on_create}
 homes:
   - path: /projects/:id
   - path: /groups/:id/access_tokens
@@ -209,8 +209,8 @@ unique: true
 required: [height]
 entry: {field: code, argument: gate_code}
 fields:
-  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
-  - {name: height, about: Its height., type: integer, weakens: never, send_as: gate_height, read_as: gate_height}
+  - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
+  - {name: height, about: Its height., type: integer, weakens: never, send_as: gate_height, read: {as: gate_height}}
   - {name: sides, about: Where it leads., type: texts, weakens: never, compare: set, with_every_edit: true}
   - {name: locked, about: Whether it is locked., type: boolean, weakens: when_off}
   - name: material
@@ -390,7 +390,7 @@ required: [value]
 create: put
 entry: {field: key, argument: key}
 fields:
-  - {name: key, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: key, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: value, about: What is kept., type: text, weakens: never}
 homes: [{path: '/projects/:id/custom_attributes', paged: false}]
 ";
@@ -402,7 +402,7 @@ removal: nothing
 create: put
 entry: {field: name, argument: name}
 fields:
-  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: to, about: The project it leads to., type: text, weakens: never, names: project, send_as: to_id}
 homes: [{path: '/projects/:id/bridges'}]
 ";
@@ -415,7 +415,7 @@ unique: true
 edit: replace
 entry: {field: to_id, argument: to_id}
 fields:
-  - {name: to, about: The project it leads to., type: text, weakens: never, create_only: true, names: project, send_as: to_id, read_as: to_path}
+  - {name: to, about: The project it leads to., type: text, weakens: never, accepted: on_create, names: project, send_as: to_id, read: {as: to_path}}
   - {name: length, about: How far it is., type: integer, weakens: never}
 homes: [{path: '/projects/:id/ways'}]
 ";
@@ -479,8 +479,8 @@ unique: true
 write_returns_entry: true
 entry: {field: name}
 fields:
-  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
-  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, lets: open, read_as: open_levels, single_level_as: open_level}
+  - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
+  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, lets: open, read: {as: open_levels}, single_level_as: open_level}
 homes: [{path: '/projects/:id/town_gates'}]
 ";
     let manifest = |rows: &str| {
@@ -545,7 +545,7 @@ unique: true
 below: {{section: gates, field: gate}}
 fields:
   - {}}}
-  - {}, create_only: true}}
+  - {}, accepted: on_create}}
   - {}}}
 homes:
   - path: /projects/:id/town/gates/:entry/{section}
@@ -563,7 +563,7 @@ identity: [name]
 removal: nothing
 unique: true
 fields:
-  - {}, create_only: true}}
+  - {}, accepted: on_create}}
 homes:
   - path: /projects/:id/town/gates
 ",

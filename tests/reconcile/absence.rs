@@ -41,7 +41,7 @@ fn declared(of: Section) -> Json {
     if of.shape == Shape::Mapping && entry.as_object().is_none_or(serde_json::Map::is_empty) {
         let mut specs = of.table().specs().iter();
         let flag = specs.find(|spec| spec.schema["type"].to_string().contains("boolean")).unwrap();
-        entry = json!({ flag.name.as_str(): true });
+        entry = json!({ flag.name: true });
     }
     if of.shape == Shape::List { json!([entry]) } else { entry }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     diff::{Action, Reason},
     export::{Settings, Values},
-    field::{Codec, Compare, Field, Readback, Scope, Secrecy},
+    field::{Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     kinds::{self, operations},
     live::Caller,
@@ -79,7 +79,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     }
     let first = form == Form::Create;
     let pick = |a: Json, b: Json| if first { a } else { b };
-    match (kind.section, spec.name.as_str()) {
+    match (kind.section, spec.name) {
         ("settings", "visibility") => return pick("internal".into(), "private".into()),
         ("settings", "container_expiration_policy") => {
             let name = if first { "name_regex" } else { "name_regex_keep" };
@@ -122,13 +122,13 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
         (INTEGRATIONS, "jira_auth_type") => return pick(1.into(), 0.into()),
-        (INTEGRATIONS, name) if spec.field.secrecy == Secrecy::Reference => {
+        (INTEGRATIONS, name) if spec.field.secrecy() == Secrecy::Reference => {
             return json!({"env": name.to_uppercase()});
         }
-        (INTEGRATIONS, _) if spec.field.secrecy == Secrecy::Address => {
+        (INTEGRATIONS, _) if spec.field.secrecy() == Secrecy::Address => {
             return example(spec, usize::from(!first));
         }
-        _ if spec.field.codec == Codec::Level => return pick("developer".into(), 40.into()),
+        _ if spec.field.is_level() => return pick("developer".into(), 40.into()),
         ("pipeline_schedules", "ref") => return pick("main".into(), "refs/heads/next".into()),
         ("pipeline_schedules", "cron") => return pick("0 4 * * *".into(), "30 5 * * 1".into()),
         ("pipeline_schedules", "cron_timezone") => {
@@ -224,8 +224,7 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
         // For described kinds, the examples.
         _ => {
             // Of two fields that exclude each other, the first.
-            let excludes =
-                |one: &&str, other: &str| kind.field(one).not_with.as_deref() == Some(other);
+            let excludes = |one: &&str, other: &str| kind.field(one).not_with == Some(other);
             let needed = kind.identity.iter().chain(kind.required);
             let needed = needed.filter(|name| !kind.identity.iter().any(|one| excludes(one, name)));
             let example = |name: &&str| {
@@ -294,7 +293,7 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let of_group = section.home.scope == Scope::Group;
     let apart = APART.iter().any(|(apart, _)| *apart == name)
         && !(of_group && name == "settings.default_branch");
-    let identity = section.identity.contains(&spec.name.as_str()) && name != "hooks.url";
+    let identity = section.identity.contains(&spec.name) && name != "hooks.url";
     !identity
         && !apart
         && spec.field.since.is_none_or(|since| !since.is_late() || since <= release)
@@ -319,9 +318,9 @@ fn related(field: &Field) -> impl Iterator<Item = &str> {
 /// name it.
 fn touched(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
     let specs = section.table().specs().iter();
-    let naming = specs.filter(|other| related(&other.field).any(|name| name == spec.name));
-    let naming = naming.map(|other| other.name.as_str());
-    std::iter::once(&*spec.name).chain(related(&spec.field)).chain(naming).collect()
+    let naming = specs.filter(|other| related(other.field).any(|name| name == spec.name));
+    let naming = naming.map(|other| other.name);
+    std::iter::once(spec.name).chain(related(spec.field)).chain(naming).collect()
 }
 
 /// Whether a field is related to something outside its entry.
@@ -330,14 +329,14 @@ fn is_special(section: Section, spec: &Spec) -> bool {
     let name = format!("{}.{}", section.section, spec.name);
     field.names.is_some()
         || field.names_entries.is_some()
-        || field.upload
+        || field.is_upload()
         || field.compare == Compare::Rows
-        || field.secrecy != Secrecy::Open
-        || section.identity.contains(&spec.name.as_str())
-        || TOP_LEVEL.contains(&&*spec.name)
+        || field.secrecy() != Secrecy::Open
+        || section.identity.contains(&spec.name)
+        || TOP_LEVEL.contains(&spec.name)
         || UNSEEN.contains(&&*name)
         // With another address and a user, Jenkins needs the password again.
-        || ["mirror", "visibility", "jenkins_url"].contains(&&*spec.name)
+        || ["mirror", "visibility", "jenkins_url"].contains(&spec.name)
 }
 
 /// Fields of a section, with their positions in the table.
@@ -353,7 +352,7 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     for (at, spec) in others {
         let touched = touched(section, spec);
         // Not every entry can have every field.
-        let beside = |spec: &Spec| section.rules.beside(section, &spec.name);
+        let beside = |spec: &Spec| section.rules.beside(section, spec.name);
         let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
         let mut known = groups.iter_mut();
         match known.find(|(known, specs)| known.is_disjoint(&touched) && fits(specs)) {
@@ -394,18 +393,18 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if specs.is_empty() {
         return None;
     }
-    let beside = section.rules.beside(section, &first.name);
+    let beside = section.rules.beside(section, first.name);
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
-        entry[&spec.name] = sample(section, spec, form);
+        entry[spec.name] = sample(section, spec, form);
         if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.same_request)
             && spec.name != "mirror"
         {
-            entry[&*needs.switch] = true.into();
+            entry[needs.switch] = true.into();
         }
-        let level = entry[&spec.name].clone();
+        let level = entry[spec.name].clone();
         let others = section.table().specs().iter();
-        for narrower in others.filter(|s| s.field.at_most.as_deref() == Some(&*spec.name)) {
+        for narrower in others.filter(|s| s.field.at_most == Some(spec.name)) {
             entry[&narrower.name] = level.clone();
         }
     }
@@ -418,7 +417,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
         Shape::Mapping | Shape::Container => entry,
     };
     let noun = section.home.scope.noun();
-    let is_top = of_group && (TOP_LEVEL.contains(&&*first.name) || section.is_of_top());
+    let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_of_top());
     let above = if is_top { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
@@ -498,7 +497,7 @@ async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
             // In later releases clearing it means `false`.
             let is_false = spec.name == "emails_disabled" && form == Form::Clear;
             let same = (is_false && release > REFERENCE)
-                || matches!(&*spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
+                || matches!(spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
                 || single
                 || unseen;
             let is_shown =
@@ -567,7 +566,7 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
         for (case, spec) in cases.iter().flat_map(|case| case.specs.iter().map(move |s| (case, s)))
         {
             let is_shown = matches!(spec.field.read, Readback::Same | Readback::As(_))
-                && !spec.field.upload
+                && !spec.field.is_upload()
                 && case.is_planned(spec, &changed);
             let mut steps = plan.watched.iter().filter(|step| &*step.address.path == case.path());
             let is_step = steps.any(|step| {
@@ -776,7 +775,7 @@ fn fields_that_answers_never_show_are_listed() {
         .collect();
     assert_eq!(never.iter().map(String::as_str).collect::<Vec<_>>(), NEVER_READ);
     assert!(specs().all(|(_, spec)| {
-        spec.field.secrecy != Secrecy::Reference || spec.field.read == Readback::Never
+        spec.field.secrecy() != Secrecy::Reference || spec.field.read == Readback::Never
     }));
 }
 

@@ -19,7 +19,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
 use undrift::{
     api::{Content, SendError, Transport, WireRequest, WireResponse},
-    field::{Codec, Scope},
+    field::Scope,
     kind::Section,
     kinds,
     operation::Method,
@@ -353,18 +353,18 @@ impl Step<'_> {
             return true;
         }
         let specs = sections.iter().flat_map(|of| of.table().specs().iter().map(move |s| (of, s)));
-        let mut fields = specs.filter(|(_, spec)| spec.field.sent_name(&spec.name) == name);
+        let mut fields = specs.filter(|(_, spec)| spec.field.sent_name() == name);
         fields.any(|(section, spec)| {
-            let live = spec.field.live_name(&spec.name);
-            let is_named = section.identity.contains(&&*spec.name)
+            let live = spec.field.live_name();
+            let is_named = section.identity.contains(&spec.name)
                 && (self.json["action"] != "update" || self.json["replaces"] == true)
                 && self.json["address"]["entry"].is_string();
-            self.changes(&spec.name)
+            self.changes(spec.name)
                 || is_named
                 || live.zip(before.as_object()).is_some_and(|(live, before)| {
                     let before = section.flat(before);
                     let now = before.get(live).unwrap_or(&Json::Null);
-                    let is_nested = spec.field.codec == Codec::Nested;
+                    let is_nested = spec.field.nested;
                     plain(if is_nested { &now["value"] } else { now }) == plain(value)
                 })
         })

@@ -56,16 +56,16 @@ fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
     of_settings
         .chain(of_create)
         .filter(|(spec, _)| !spec.field.is_late())
-        .map(|(spec, create)| (spec.field.sent_name(&spec.name).to_owned(), (spec, create)))
+        .map(|(spec, create)| (spec.field.sent_name().to_owned(), (spec, create)))
         .collect()
 }
 
 /// The type of a property in the words of the table.
 fn type_of(spec: &Spec) -> &str {
-    if spec.field.upload {
+    if spec.field.is_upload() {
         return "file";
     }
-    if matches!(spec.field.secrecy, Secrecy::Reference | Secrecy::Address) {
+    if matches!(spec.field.secrecy(), Secrecy::Reference | Secrecy::Address) {
         return "string";
     }
     let types = &spec.schema["type"];
@@ -115,22 +115,18 @@ fn every_field_is_treated_as_the_reference_says() {
         let read = match &field.read {
             Readback::Never => String::new(),
             Readback::IfPresent => format!("{}?", spec.name),
-            Readback::Same => spec.name.clone(),
+            Readback::Same => spec.name.to_owned(),
             Readback::As(other) => other.to_string(),
         };
         assert_eq!(read, row["read"], "{name}");
         let since = field.since.map(|release| release.to_string()).unwrap_or_default();
         assert_eq!(since, row["since"], "{name}");
         // An attribute that a later release replaces is not deprecated in this one.
-        let modern = field.replaced_by.as_deref().and_then(|modern| settings().get(modern));
+        let modern = field.replaced_by.and_then(|modern| settings().get(modern));
         let replaced_later = modern.is_some_and(|modern| modern.field.is_late());
         let deprecated = spec.schema["deprecated"] == true && !replaced_later;
         assert_eq!(
-            field.replaced_by.as_deref().filter(|_| deprecated).unwrap_or(if deprecated {
-                "yes"
-            } else {
-                ""
-            }),
+            field.replaced_by.filter(|_| deprecated).unwrap_or(if deprecated { "yes" } else { "" }),
             row["deprecated"],
             "{name}"
         );
@@ -144,7 +140,7 @@ fn every_field_is_treated_as_the_reference_says() {
 #[test]
 fn unverifiable_fields_are_listed() {
     let named = |table: &'static [Spec], read: Readback| -> Vec<&str> {
-        table.iter().filter(|spec| spec.field.read == read).map(|spec| &*spec.name).collect()
+        table.iter().filter(|spec| spec.field.read == read).map(|spec| spec.name).collect()
     };
     let of_settings = settings().specs();
     assert_eq!(named(of_settings, Readback::Never), [""; 0]);
@@ -171,13 +167,13 @@ fn unverifiable_fields_are_listed() {
 #[test]
 fn fields_for_certain_roles_are_listed() {
     let named = |has: fn(&Spec) -> bool| {
-        settings().specs().iter().filter(|s| has(s)).map(|s| s.name.as_str()).collect::<Vec<_>>()
+        settings().specs().iter().filter(|s| has(s)).map(|s| s.name).collect::<Vec<_>>()
     };
     assert_eq!(
         named(|spec| spec.field.administrators),
         ["max_artifacts_size", "repository_storage", "mirror_user_id"]
     );
-    assert_eq!(named(|spec| spec.field.secrecy != Secrecy::Open), ["import_url"]);
-    assert_eq!(named(|spec| spec.field.upload), ["avatar"]);
+    assert_eq!(named(|spec| spec.field.secrecy() != Secrecy::Open), ["import_url"]);
+    assert_eq!(named(|spec| spec.field.is_upload()), ["avatar"]);
     assert_eq!(named(|spec| spec.field.accepted == Accepted::Never), [""; 0]);
 }

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
-use serde::Deserialize as _;
 use serde_json::json;
 use undrift::{
-    field::{Accepted, Codec, Compare, Field, KEYWORD, Named, Route, Scope, Secrecy},
+    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy},
     kind::{
         Change, Create, Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner,
         Place, Section, Shape, Spec, Table, Target, Wanted,
@@ -191,11 +190,7 @@ fn every_treatment_is_sound() {
     for (section, of) in sections() {
         let table = of.table();
         for Spec { name, field, schema, .. } in table.specs() {
-            let written = schema.get(KEYWORD).map(Field::deserialize);
-            assert!(
-                written.is_none_or(|parsed| parsed.is_ok_and(|parsed| parsed == *field)),
-                "{section}.{name}"
-            );
+            assert_eq!(Field::of(schema), *field, "{section}.{name}");
             if let Some(other) = &field.replaced_by {
                 let other = table
                     .get(other)
@@ -206,10 +201,10 @@ fn every_treatment_is_sound() {
                 );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
-            let Field { reset_by, not_with, not_before, hidden_by, at_most, .. } = field;
+            let Field { reset_by, not_with, not_before, hidden_by, at_most, .. } = **field;
             let named = [reset_by, not_with, not_before, hidden_by, at_most].into_iter().flatten();
-            let needs = field.needs.iter().map(|needs| &needs.switch);
-            let limits = field.limits.iter().map(|limits| &limits.switch);
+            let needs = field.needs.iter().map(|needs| needs.switch);
+            let limits = field.limits.iter().map(|limits| limits.switch);
             for other in named.chain(needs).chain(limits) {
                 assert!(table.get(other).is_some(), "{section}.{name} names no field `{other}`");
             }
@@ -219,7 +214,7 @@ fn every_treatment_is_sound() {
             let accepts_null = has(&schema["type"], json!("null"))
                 || has(&schema["anyOf"], json!({"type": "null"}));
             assert_eq!(accepts_null, field.nullable, "{section}.{name}");
-            if field.secrecy == Secrecy::Reference {
+            if field.secrecy() == Secrecy::Reference {
                 assert!(
                     !jsonschema::is_valid(schema, &json!("text")),
                     "{section}.{name} takes a secret as text"
@@ -363,7 +358,7 @@ fn samples(schema: &Json) -> Vec<Json> {
 /// its position in `entries`, which are names.
 fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object {
     let live = |(sent, value): (&String, &Value)| {
-        let spec = table.specs().iter().find(|spec| spec.field.sent_name(&spec.name) == sent)?;
+        let spec = table.specs().iter().find(|spec| spec.field.sent_name() == sent)?;
         let value = match value.plain()? {
             Json::String(text) if text.is_empty() => absent.clone(),
             Json::Array(ids) if spec.field.names_entries.is_some() => {
@@ -373,10 +368,10 @@ fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object
             Json::Array(ids) if spec.field.names.is_some() => {
                 ids.iter().map(|id| json!({"id": id})).collect()
             }
-            other if spec.field.codec == Codec::Nested => json!({ "value": other }),
+            other if spec.field.nested => json!({ "value": other }),
             other => other.clone(),
         };
-        Some((spec.field.live_name(&spec.name)?.to_owned(), value))
+        Some((spec.field.live_name()?.to_owned(), value))
     };
     body.iter().filter_map(live).collect()
 }
@@ -395,7 +390,7 @@ fn sent_values_read_back_as_declared() {
                 let mut value = Value::Plain(sample);
                 forms::normalise(spec, &mut value);
                 forms::modern(spec, &mut value);
-                let declared = Fields::from([(spec.name.clone(), value.clone())]);
+                let declared = Fields::from([(spec.name.to_owned(), value.clone())]);
                 let mut names = Names::default();
                 for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
                     names.insert(named, &name, Some(id));
@@ -404,7 +399,7 @@ fn sent_values_read_back_as_declared() {
                     (Some(_), Some(Json::Array(entries))) => entries.clone(),
                     _ => Vec::new(),
                 };
-                if let Some(other) = spec.field.names_entries.as_deref() {
+                if let Some(other) = spec.field.names_entries {
                     let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
                     names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
@@ -412,8 +407,8 @@ fn sent_values_read_back_as_declared() {
                 let wanted = forms::comparable(Some(spec), value.plain().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);
-                    let live = section.read(&raw, Wanted::Only(&[spec.name.as_str()].into()));
-                    let Some(live) = live.fields.raw().get(&spec.name) else { continue };
+                    let live = section.read(&raw, Wanted::Only(&[spec.name].into()));
+                    let Some(live) = live.fields.raw().get(spec.name) else { continue };
                     compared += 1;
                     assert!(
                         forms::same(spec.field.compare, &wanted, live),
@@ -434,9 +429,9 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
     let mut seen = 0;
     for (at, section) in sections() {
         let rows = section.home.rows;
-        let told = |spec: &&Spec| section.identity.contains(&spec.name.as_str());
+        let told = |spec: &&Spec| section.identity.contains(&spec.name);
         let told = section.table().specs().iter().filter(told);
-        let told = told.filter_map(|spec| spec.field.live_name(&spec.name));
+        let told = told.filter_map(|spec| spec.field.live_name());
         let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
         let tells_inherited =
             |key: &&str| section.home.inherited_unless.iter().any(|(name, _)| name == key);
@@ -507,7 +502,7 @@ fn whole(section: Section) -> Vec<(Fields, Names)> {
         let mut value = Value::Plain(samples.swap_remove(at.min(samples.len().checked_sub(1)?)));
         forms::normalise(spec, &mut value);
         forms::modern(spec, &mut value);
-        Some((spec.name.clone(), value))
+        Some((spec.name.to_owned(), value))
     };
     let alone = specs().filter_map(|spec| Some(Fields::from([sample(spec, 1)?])));
     let all = (0..3).map(|at| specs().filter_map(|spec| sample(spec, at)).collect());
@@ -526,7 +521,7 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
     let mut found = 0;
     for (at, section) in sections() {
         for spec in section.table().specs() {
-            let Some(other) = spec.field.names_entries.as_deref() else { continue };
+            let Some(other) = spec.field.names_entries else { continue };
             let other = kinds::section(section.home.scope, other).unwrap_or_else(|| panic!("{at}"));
             let mut fields = other.home.handle.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");

@@ -28,7 +28,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("page", 0, &["operation", "planted", "value"]),
     ("diagnostic", 0, &["field", "origin", "secret", "text", "yaml"]),
     ("schema", 1, &[]),
-    ("kind", 1, &[]),
+    ("kind", 1, &["schema"]),
     ("kinds", 1, &["kind", "schema"]),
     ("desired", 2, &[]),
     ("manifest", 3, &[]),

@@ -223,7 +223,7 @@ fn required_parameters_are_listed() {
             let all = all.filter(move |name| of.rules.has(&Object::new(), name));
             // The path has what an entry is below.
             let all = all.filter(move |name| of.home.parent.is_none_or(|p| p.field != **name));
-            all.map(move |name| of.field(name).sent_name(name))
+            all.map(move |name| of.table().sent_name(name))
         });
         assert_eq!(required, names.collect(), "{}", row.id);
     }

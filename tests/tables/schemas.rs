@@ -92,8 +92,7 @@ fn editors_get_markdown_for_whatever_is_described() {
             found.push(path.to_owned());
         }
         let parts = schema.as_object().into_iter().flatten();
-        // `x-undrift` contains facts about a field, not schemas.
-        for (name, part) in parts.filter(|(name, _)| *name != "x-undrift") {
+        for (name, part) in parts {
             bare(&format!("{path}/{name}"), part, found);
         }
         for (at, part) in schema.as_array().into_iter().flatten().enumerate() {

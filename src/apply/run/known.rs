@@ -289,7 +289,7 @@ fn shows(section: &DeclaredSection, body: &Object) -> bool {
     let is_there = |name: &str| {
         let field = section.of.field(name);
         let may_lack = matches!(field.read, Readback::Never | Readback::IfPresent);
-        may_lack || field.live_name(name).is_none_or(|live| body.contains_key(live))
+        may_lack || section.of.table().live_name(name).is_none_or(|live| body.contains_key(live))
     };
     let rows = section.of.home.rows;
     let rows_there = match section.of.home.place {

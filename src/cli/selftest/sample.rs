@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     digest,
-    field::{Codec, Compare, Named, Readback, Route, Scope, Secrecy, Tier},
+    field::{Compare, Named, Readback, Route, Scope, Secrecy, Tier},
     kind::{Place, Section, Shape, Spec},
     kinds,
     release::{Known, REFERENCE},
@@ -67,7 +67,7 @@ pub(super) struct Attribute {
 impl Attribute {
     /// The scope, the section and the field.
     pub(super) fn of(self) -> (Scope, &'static str, &'static str) {
-        (self.section.home.scope, self.section.section, &self.spec.name)
+        (self.section.home.scope, self.section.section, self.spec.name)
     }
 }
 
@@ -138,7 +138,7 @@ impl Setup {
     /// Why a field cannot be changed on its own.
     fn unchangeable(&self, attribute: Attribute) -> Option<String> {
         let Attribute { section, spec } = attribute;
-        if section.identity.contains(&&*spec.name) {
+        if section.identity.contains(&spec.name) {
             return Some("tells entries apart".to_owned());
         }
         self.unfit(spec).or_else(|| match pair(spec) {
@@ -157,7 +157,7 @@ impl Setup {
             () if spec.name.contains('.') => "is part of another field",
             () if !field.accepted.on(Route::Edit) => "is set when something is created",
             () if field.read == Readback::Never => "is not shown by the service",
-            () if field.secrecy != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
+            () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
             () if field.administrators => "is for administrators",
             () if field.top_level => "is of top-level groups",
@@ -219,9 +219,9 @@ impl Setup {
     /// Why it is not tested.
     fn value(&self, section: Section, phase: Phase) -> Result<Json, String> {
         let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
-        let changing = changing.filter(|spec| !section.identity.contains(&&*spec.name));
+        let changing = changing.filter(|spec| !section.identity.contains(&spec.name));
         // Booleans first, because every service knows both values.
-        let rank = |spec: &&Spec| (!is_boolean(spec), spec.field.codec != Codec::Level);
+        let rank = |spec: &&Spec| (!is_boolean(spec), !spec.field.is_level());
         let value = self.entry(section, changing.min_by_key(rank), phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
         if phase != Phase::Remove {
@@ -260,19 +260,18 @@ impl Setup {
         if !section.table().specs().iter().any(|spec| self.has(spec)) {
             return Err("is of a later release".to_owned());
         }
-        let beside = changing.map_or("", |spec| &*spec.name);
+        let beside = changing.map_or("", |spec| spec.name);
         let mut fields = section.rules.beside(section, beside);
         let is_known = |name: &String| {
-            section.table().get(name).is_none_or(|spec| spec.field.secrecy != Secrecy::Reference)
+            section.table().get(name).is_none_or(|spec| spec.field.secrecy() != Secrecy::Reference)
         };
         if !fields.keys().all(is_known) {
             return Err("needs a secret".to_owned());
         }
         for spec in named {
             // Of two fields that exclude each other, one.
-            let excludes =
-                |name: &String| section.field(name).not_with.as_deref() == Some(&*spec.name);
-            if fields.contains_key(&spec.name) || fields.keys().any(excludes) {
+            let excludes = |name: &String| section.field(name).not_with == Some(spec.name);
+            if fields.contains_key(spec.name) || fields.keys().any(excludes) {
                 continue;
             }
             let value = match spec.field.names {
@@ -280,19 +279,19 @@ impl Setup {
                 Some(Named::Project) => format!("{}/{PEER}/archived", self.root).into(),
                 _ => self.sample(spec, Phase::Create)?,
             };
-            fields.insert(spec.name.clone(), value);
+            fields.insert(spec.name.to_owned(), value);
         }
         if let Some(spec) = changing {
             let value = self.sample(spec, phase)?;
             // Add the fields that limit this one, and those without which it has no effect.
             for other in section.table().specs() {
-                if other.field.at_most.as_deref() == Some(&*spec.name) {
-                    fields.insert(other.name.clone(), value.clone());
+                if other.field.at_most == Some(spec.name) {
+                    fields.insert(other.name.to_owned(), value.clone());
                 }
             }
             let mut needed = &spec.field.needs;
             while let Some(needs) = needed {
-                let switch = section.table().get(&needs.switch);
+                let switch = section.table().get(needs.switch);
                 let on = match switch.filter(|switch| switch.schema["type"] != "boolean") {
                     Some(switch) => self.sample(switch, Phase::Create)?,
                     None => true.into(),
@@ -300,7 +299,7 @@ impl Setup {
                 fields.entry(needs.switch.to_string()).or_insert(on);
                 needed = switch.map_or(&None, |switch| &switch.field.needs);
             }
-            fields.insert(spec.name.clone(), value);
+            fields.insert(spec.name.to_owned(), value);
         }
         if fields.is_empty() {
             return Err(format!("no field of the tier {} changes alone", self.tier));
@@ -321,7 +320,7 @@ impl Setup {
     fn is_changeable(&self, spec: &Spec) -> bool {
         let field = &spec.field;
         let is_two_valued = is_boolean(spec)
-            || field.codec == Codec::Level
+            || field.is_level()
             || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
         is_two_valued
             && field.accepted.on(Route::Create)
@@ -386,7 +385,7 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
     if is_boolean(spec) {
         return Some([true.into(), false.into()]);
     }
-    if spec.field.codec == Codec::Level {
+    if spec.field.is_level() {
         return Some(["developer".into(), "reporter".into()]);
     }
     let schema = &spec.schema;

@@ -36,7 +36,7 @@ pub fn identify(section: Section, field: FieldOf<'_>) -> Identity {
             Compare::PublicKey => fingerprint(&key),
             _ => text,
         };
-        Some((judge::masked(&shown, field.secrecy).into_owned(), key))
+        Some((judge::masked(&shown, field.secrecy()).into_owned(), key))
     };
     let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
     Identity { keys: vec![keys.join("@")], name: shown.join("@"), ..Identity::default() }

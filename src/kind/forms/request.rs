@@ -3,7 +3,7 @@
 use super::plain_text;
 use crate::{
     cause::Cause,
-    field::{Codec, Compare, Field, Named, Readback, Route, Secrecy},
+    field::{Compare, Field, Named, Readback, Route, Secrecy},
     kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
     level::Level,
     planted::Bug,
@@ -34,7 +34,7 @@ fn without_unset_twins<'d>(
     section: Section,
     fields: Vec<(&'d String, &'d Value)>,
 ) -> Vec<(&'d String, &'d Value)> {
-    let excludes = |one: &str, other: &str| section.field(one).not_with.as_deref() == Some(other);
+    let excludes = |one: &str, other: &str| section.field(one).not_with == Some(other);
     let twins =
         |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
     let is_kept = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
@@ -77,8 +77,9 @@ pub fn edit_body(
     }
     let known = |name: &str| {
         // A live URL has lost its credentials.
-        let found =
-            || live.fields.raw().get(name).filter(|_| section.field(name).secrecy == Secrecy::Open);
+        let found = || {
+            live.fields.raw().get(name).filter(|_| section.field(name).secrecy() == Secrecy::Open)
+        };
         declared.get(name).cloned().or_else(|| found().map(|value| Value::Plain(value.clone())))
     };
     add_needed(section, &mut body, known, names)?;
@@ -93,14 +94,14 @@ pub fn add_needed(
     names: &Names,
 ) -> Result<(), Unable> {
     for spec in section.table().specs() {
-        let is_carried = |_: &&str| body.contains_key(spec.field.sent_name(&spec.name));
-        let switch = needs::in_request(&spec.field).filter(is_carried);
+        let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
+        let switch = needs::in_request(spec.field).filter(is_carried);
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
-        if body.contains_key(switch.field.sent_name(&switch.name)) {
+        if body.contains_key(switch.field.sent_name()) {
             continue;
         }
-        if let Some(value) = known(&switch.name) {
-            body.extend([sent(section, &switch.name, &value, names)?]);
+        if let Some(value) = known(switch.name) {
+            body.extend([sent(section, switch.name, &value, names)?]);
         }
     }
     Ok(())
@@ -108,28 +109,26 @@ pub fn add_needed(
 
 /// Whether the service resets `field` when `changed` fields change.
 pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
-    field.reset_by.as_deref().is_some_and(|other| changed.contains(&other))
-        && !Bug::ForgetToken.is_planted()
+    field.reset_by.is_some_and(|other| changed.contains(&other)) && !Bug::ForgetToken.is_planted()
 }
 
 /// Whether an edit that changes `changed` turns on a switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(limits) = &field.limits else { return false };
-    changed.contains(&&*limits.switch) && declared.get(&limits.switch).is_some_and(is_on)
+    changed.contains(&limits.switch) && declared.get(limits.switch).is_some_and(is_on)
 }
 
 /// Whether responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
     let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
-    field.hidden_by.as_deref().is_some_and(hides)
+    field.hidden_by.is_some_and(hides)
 }
 
 /// Whether a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
 pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
-    field.secrecy == Secrecy::Sensitive
-        && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
+    field.secrecy() == Secrecy::Sensitive && (is_on("masked") || field.hidden_by.is_some_and(is_on))
 }
 
 /// The credential that is certainly in `value` or below it.
@@ -142,8 +141,8 @@ pub fn credential(value: &Json) -> Option<Credential> {
 pub fn is_secret(field: &Field, value: &Json, values: &Fields) -> bool {
     let is_protected = || values.get("protected").and_then(Value::flag) == Some(true);
     is_kept_back(field, values)
-        || field.secrecy == Secrecy::Sensitive && is_protected()
-        || field.secrecy != Secrecy::Address && credential(value).is_some()
+        || field.secrecy() == Secrecy::Sensitive && is_protected()
+        || field.secrecy() != Secrecy::Address && credential(value).is_some()
 }
 
 /// The fields of `live` that an edit must repeat, because the service would reset them.
@@ -160,14 +159,14 @@ pub fn repeated(
         return Ok(Object::new());
     }
     let is_repeated = |spec: &&Spec| spec.field.with_every_edit;
-    let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(&spec.name);
+    let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(spec.name);
     if let Some(lacking) = lacking(section, live, open) {
         let cause = Cause::new(format!("{lacking}, which this edit would reset"));
         return Err(Unable::Unseen(cause.help("declare it, and the edit sends what is declared")));
     }
     let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
-        let value = live.fields.raw().get(&spec.name).filter(|value| !value.is_null())?;
-        let (name, sent) = sent(section, &spec.name, &value.clone().into(), names).ok()?;
+        let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
+        let (name, sent) = sent(section, spec.name, &value.clone().into(), names).ok()?;
         Some((name, sent.plain()?.clone()))
     });
     Ok(repeated.collect())
@@ -186,24 +185,24 @@ pub fn lacking(
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.tier <= live.tier
-            && section.rules.has(live.fields.raw(), &spec.name)
+            && section.rules.has(live.fields.raw(), spec.name)
     };
     let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
-    let lacking = specs.filter(|spec| !live.fields.raw().contains_key(&spec.name));
-    let lacking: Vec<_> = lacking.map(|spec| spec.name.as_str()).collect();
+    let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
+    let lacking: Vec<_> = lacking.map(|spec| spec.name).collect();
     (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
 }
 
 /// Replaces each list of a new entry that is a single level by the parameter for a single level,
 /// which also works without tiers.
 pub fn send_single_level(section: Section, body: &mut Fields) {
-    for Spec { name, field, .. } in section.table().specs() {
-        let list = body.get(field.sent_name(name)).and_then(Value::list).map(Vec::as_slice);
-        if let (Some(alone), Some([row])) = (&field.single_level_as, list)
+    for Spec { field, .. } in section.table().specs() {
+        let list = body.get(field.sent_name()).and_then(Value::list).map(Vec::as_slice);
+        if let (Some(alone), Some([row])) = (field.single_level_as, list)
             && let Some(level) = row.get("access_level").cloned()
         {
-            body.remove(field.sent_name(name));
-            body.insert(alone.clone().into_owned(), level.into());
+            body.remove(field.sent_name());
+            body.insert(alone.to_owned(), level.into());
         }
     }
 }
@@ -216,7 +215,7 @@ pub fn sent(
     names: &Names,
 ) -> Result<(String, Value), Unable> {
     let field = section.field(name);
-    let sent_name = field.sent_name(name).to_owned();
+    let sent_name = section.table().sent_name(name).to_owned();
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
     let sent = match (field.names, plain) {
         (Some(named), Json::String(text)) => known(named, text, names, name)?,
@@ -227,12 +226,12 @@ pub fn sent(
                 id => Ok(id.clone()),
             })
             .collect::<Result<_, _>>()?,
-        (None, Json::Array(items)) => match (&field.names_entries, section.table().get(name)) {
+        (None, Json::Array(items)) => match (field.names_entries, section.table().get(name)) {
             (Some(section), _) => entries_sent(section, items, names, name)?,
             (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
             _ => plain.clone(),
         },
-        _ if field.codec == Codec::Level => Level::number_of(plain),
+        _ if field.is_level() => Level::number_of(plain),
         _ => cleared(plain),
     };
     Ok((sent_name, Value::Plain(sent)))
@@ -288,8 +287,8 @@ fn cleared(value: &Json) -> Json {
 /// The fields of a body whose values must not be quoted.
 pub fn sensitive(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
-    let secret = specs.filter(|spec| spec.field.secrecy != Secrecy::Open);
-    secret.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+    let secret = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
+    secret.map(|spec| spec.field.sent_name().to_owned()).collect()
 }
 
 /// The fields of a body that contain ids of named things.
@@ -298,7 +297,7 @@ pub fn naming(section: Section) -> Vec<String> {
     let naming = specs.filter(|Spec { field, .. }| {
         field.names.is_some() || field.names_entries.is_some() || field.compare == Compare::Rows
     });
-    naming.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+    naming.map(|spec| spec.field.sent_name().to_owned()).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::{entry_id, request::known};
 use crate::{
-    field::{Codec, Compare, Field, Named, Secrecy, Tier},
+    field::{Compare, Field, Named, Secrecy, Tier},
     kind::{Id, Names, Spec, Unable, is_readable},
     level::Level,
     value::{Json, Object},
@@ -23,18 +23,17 @@ impl Spec {
 
     /// Whether its rows contain secrets.
     pub fn has_secret_rows(&self) -> bool {
-        self.has_rows() && self.parts.iter().any(|(_, part)| part.secrecy != Secrecy::Open)
+        self.has_rows() && self.parts.iter().any(|part| part.secrecy() != Secrecy::Open)
     }
 
     /// The keys of a row with a level.
-    pub(super) fn levels(&self) -> impl Iterator<Item = (&str, &Field)> {
-        let levels = self.parts.iter().filter(|(_, field)| field.codec == Codec::Level);
-        levels.map(|(name, field)| (name.as_str(), field))
+    pub(super) fn levels(&self) -> impl Iterator<Item = &'static Field> {
+        self.parts.iter().filter(|field| field.is_level())
     }
 
     /// The further values of a row, with their defaults.
-    fn values(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.parts.iter().filter_map(|(name, field)| Some((name.as_str(), field.preset.as_ref()?)))
+    fn values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
+        self.parts.iter().filter_map(|field| Some((field.name, field.preset.as_ref()?)))
     }
 
     /// `row` with its further values, and with their defaults for those that it lacks.
@@ -49,14 +48,13 @@ impl Spec {
     /// A live row in comparable form: the id of what it names. Only a row without one keeps its level,
     /// because the service also shows a level in other rows.
     pub(super) fn live_row(&self, row: &Json) -> Json {
-        let who = self.parts.iter().filter(|(_, field)| field.preset.is_none());
+        let who = self.parts.iter().filter(|field| field.preset.is_none());
         let mut fields: Vec<_> = who.collect();
-        fields.sort_by_key(|(_, field)| field.codec == Codec::Level);
-        let told = fields.into_iter().find_map(|(name, field)| {
-            let name = field.sent_name(name);
+        fields.sort_by_key(|field| field.is_level());
+        let told = fields.into_iter().find_map(|field| {
+            let name = field.sent_name();
             let value = row.get(name).filter(|value| !value.is_null())?;
-            let is_level = field.codec == Codec::Level;
-            Some((name, if is_level { Level::word_of(value) } else { value.clone() }))
+            Some((name, if field.is_level() { Level::word_of(value) } else { value.clone() }))
         });
         let id = row.get("id").map(|id| ("id", id.clone()));
         let own = id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value));
@@ -66,16 +64,17 @@ impl Spec {
     /// A declared row in comparable form: names become ids where known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
         // Responses leave out what is never read.
-        let readable = self.parts.iter().filter(|(_, field)| is_readable(field));
-        let fields = readable.filter_map(|(name, field)| {
-            let value = row.get(name)?;
-            let entry =
-                |section: &str| entry_id(section, value.as_str()?, names, name).ok().map(Id::sent);
+        let readable = self.parts.iter().filter(|field| is_readable(field));
+        let fields = readable.filter_map(|field| {
+            let value = row.get(field.name)?;
+            let entry = |section: &str| {
+                entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
+            };
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
-                None => field.names_entries.as_deref().and_then(entry),
+                None => field.names_entries.and_then(entry),
             };
-            Some((field.sent_name(name).to_owned(), id.unwrap_or_else(|| value.clone())))
+            Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
         self.complete(row, fields.collect())
     }
@@ -86,15 +85,15 @@ impl Spec {
         row: &Json,
         called: impl Fn(&Field, &Json) -> Option<Json>,
     ) -> Json {
-        let fields = self.parts.iter().filter_map(|(name, field)| {
-            let value = row.get(field.sent_name(name))?;
+        let fields = self.parts.iter().filter_map(|field| {
+            let value = row.get(field.sent_name())?;
             if field.preset.as_ref() == Some(value) {
                 return None;
             }
             Some(match called(field, value) {
-                Some(known) => (name.clone(), known),
-                None if value.is_string() => (name.clone(), value.clone()),
-                None => (field.sent_name(name).to_owned(), value.clone()),
+                Some(known) => (field.name.to_owned(), known),
+                None if value.is_string() => (field.name.to_owned(), value.clone()),
+                None => (field.sent_name().to_owned(), value.clone()),
             })
         });
         Json::Object(fields.collect())
@@ -116,16 +115,16 @@ impl Spec {
     pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, Unable> {
         let row = |row: &Json| {
             let mut fields = Object::new();
-            for (part, field) in &self.parts {
-                let sent_name = field.sent_name(part);
-                let value = row.get(part).or_else(|| row.get(sent_name));
+            for field in self.parts {
+                let sent_name = field.sent_name();
+                let value = row.get(field.name).or_else(|| row.get(sent_name));
                 let Some(value) = value.or(field.created_with.as_ref()) else { continue };
                 let value = match (field.names, value) {
-                    (Some(named), Json::String(text)) => known(named, text, names, &self.name)?,
-                    (None, Json::String(text)) if let Some(section) = &field.names_entries => {
-                        entry_id(section, text, names, &self.name)?.sent()
+                    (Some(named), Json::String(text)) => known(named, text, names, self.name)?,
+                    (None, Json::String(text)) if let Some(section) = field.names_entries => {
+                        entry_id(section, text, names, self.name)?.sent()
                     }
-                    _ if field.codec == Codec::Level => Level::number_of(value),
+                    _ if field.is_level() => Level::number_of(value),
                     _ => value.clone(),
                 };
                 fields.insert(sent_name.to_owned(), value);
@@ -142,8 +141,8 @@ impl Spec {
         let live = live.and_then(Json::as_array).into_iter().flatten();
         let numbered = |row: &Json| {
             let mut row = row.clone();
-            for (name, field) in self.levels() {
-                if let Some(level) = row.get_mut(field.sent_name(name)) {
+            for field in self.levels() {
+                if let Some(level) = row.get_mut(field.sent_name()) {
                     *level = Level::number_of(level);
                 }
             }
@@ -188,8 +187,8 @@ impl Spec {
 
     /// Removes the rows that name one of `ids` from a comparable value.
     pub fn drop_rows_of(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
-        let of_named = self.parts.iter().filter(|(_, field)| field.names == Some(named));
-        let keys: Vec<_> = of_named.map(|(name, field)| field.sent_name(name)).collect();
+        let of_named = self.parts.iter().filter(|field| field.names == Some(named));
+        let keys: Vec<_> = of_named.map(Field::sent_name).collect();
         let id = |row: &Json| keys.iter().find_map(|key| row.get(key)?.as_u64());
         if let Some(rows) = comparable.as_array_mut().filter(|_| self.has_rows()) {
             rows.retain(|row| id(row).is_none_or(|id| !ids.contains(&id)));
@@ -198,12 +197,12 @@ impl Spec {
 
     /// The highest tier that a live row proves: only that tier has rows for users and groups.
     pub fn tier_of_rows(&self, raw: &Object) -> Option<Tier> {
-        let rows = self.field.live_name(&self.name).and_then(|name| raw.get(name)?.as_array());
+        let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
         let is_set =
             |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
-        let parts = self.parts.iter().filter(|(name, field)| is_set(field.sent_name(name)));
-        parts.map(|(_, field)| field.tier).max()
+        let parts = self.parts.iter().filter(|field| is_set(field.sent_name()));
+        parts.map(|field| field.tier).max()
     }
 }
 

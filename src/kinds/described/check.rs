@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{
-    description::{Create, Description, Edit, Field, Scalar, Value, Weakens},
-    entry, make,
+    description::{Create, Description, Edit},
+    make,
 };
 use crate::{
-    field::{Compare, Named},
-    kind::{Kind, Removal},
+    field::{Accepted, Compare, Field, Named, Readback, ValueType, Weakens},
+    kind::{self, Kind, Removal},
     kinds::{Registry, words},
     level::Level,
     operation::{
@@ -109,7 +109,7 @@ impl Check<'_> {
 
     /// `removal: access` needs a field that gives access.
     fn removal(&mut self) {
-        if self.description.removal == Removal::Access && !self.has(Value::Level) {
+        if self.description.removal == Removal::Access && !self.has(ValueType::Level) {
             let help = "add the field with the level of access";
             self.fault("removal", "`removal: access` needs a field with the type `level`", help);
         }
@@ -133,12 +133,9 @@ impl Check<'_> {
             return;
         }
         let named = entry.field.as_deref().and_then(|name| {
-            self.description
-                .fields
-                .iter()
-                .find(|field| field.read_as.as_deref().unwrap_or(&field.name) == name)
+            self.description.fields.iter().find(|field| live_name(field) == Some(name))
         });
-        let is_named = named.is_some_and(|field| [field.name.as_str()] == identity[..]);
+        let is_named = named.is_some_and(|field| [field.name] == identity[..]);
         if !is_named || *edit != Edit::Put {
             let help = "give `entry: {field: …}` the one field of `identity`, and leave out `edit`";
             self.fault("create", "a request for a new entry needs its path", help);
@@ -162,7 +159,7 @@ impl Check<'_> {
             || of.removal != Removal::Nothing
             || of.create != Create::Post
             || of.edit == Edit::Replace;
-        if has_entries || self.has(Value::Grants) || self.has(Value::Approvals) {
+        if has_entries || self.has(ValueType::Grants) || self.has(ValueType::Approvals) {
             let help = "remove `identity`, `name_field`, `below`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";
             self.fault("document", "a document has no entries", help);
         }
@@ -204,7 +201,8 @@ impl Check<'_> {
             self.identity(format!("identity/{at}"), name);
         }
         if let Some(field) = self.description.name_field.as_ref().and_then(|name| self.of(name))
-            && (field.value != Value::Text || identity.contains(&field.name))
+            && (field.value_type != ValueType::Text
+                || identity.iter().any(|name| *name == field.name))
         {
             let help = "name a field of type `text` that is not in `identity`";
             self.fault(
@@ -223,9 +221,14 @@ impl Check<'_> {
         let Some(field) = fields.iter().find(is_it) else {
             return self.known(at.into(), &below.field);
         };
-        let is_plain = field.value == Value::Text && !field.sensitive && field.names.is_none();
-        let is_renamed = field.send_as.is_some() || field.read_as.is_some();
-        if !is_plain || is_renamed || identity.len() < 2 || !identity.contains(&field.name) {
+        let is_plain =
+            field.value_type == ValueType::Text && !field.sensitive && field.names.is_none();
+        let is_renamed = field.send_as.is_some() || field.read != Readback::Same;
+        if !is_plain
+            || is_renamed
+            || identity.len() < 2
+            || !identity.iter().any(|name| *name == field.name)
+        {
             let help = "name a field of type `text` in `identity`, which needs another field too";
             self.fault(at, "this field cannot name the parent entry", help);
         }
@@ -240,8 +243,8 @@ impl Check<'_> {
         self.description.fields.iter().filter(move |field| field.name == name)
     }
 
-    fn has(&self, value: Value) -> bool {
-        self.description.fields.iter().any(|field| field.value == value)
+    fn has(&self, value: ValueType) -> bool {
+        self.description.fields.iter().any(|field| field.value_type == value)
     }
 
     fn known(&mut self, at: String, name: &str) {
@@ -256,11 +259,15 @@ impl Check<'_> {
         let Some(field) = self.of(name) else { return };
         let why = match field {
             Field {
-                value:
-                    Value::Boolean | Value::Texts | Value::Secret | Value::Grants | Value::Approvals,
+                value_type:
+                    ValueType::Boolean
+                    | ValueType::Texts
+                    | ValueType::Secret
+                    | ValueType::Grants
+                    | ValueType::Approvals,
                 ..
             } => "of this type",
-            Field { write_only: true, .. } => "that responses leave out",
+            Field { read: Readback::Never, .. } => "that responses leave out",
             Field { nullable: true, .. } => "that may be null",
             Field { only: Some(_), .. } if self.named(name).count() < 2 => {
                 "that only one scope has"
@@ -280,9 +287,8 @@ impl Check<'_> {
             let help = "describe each field once";
             self.fault(format!("{at}/name"), format!("`{name}` is described twice"), help);
         }
-        if words::OF_ENTRIES.contains(&name.as_str()) {
-            let help =
-                "choose another name, and put the service's name into `send_as` and `read_as`";
+        if words::OF_ENTRIES.contains(name) {
+            let help = "choose another name, and put the service's name into `send_as` and `read`";
             self.fault(format!("{at}/name"), format!("every entry has a key `{name}`"), help);
         }
         let Field { reset_by, not_with, not_before, limits, .. } = field;
@@ -290,7 +296,7 @@ impl Check<'_> {
             ("reset_by", reset_by),
             ("not_with", not_with),
             ("not_before", not_before),
-            ("limits", limits),
+            ("limits/switch", &limits.as_ref().map(|limits| limits.switch)),
         ] {
             other.iter().for_each(|other| self.known(format!("{at}/{key}"), other));
         }
@@ -306,36 +312,36 @@ impl Check<'_> {
 
     /// Keys that only fit certain types of fields.
     fn value(&mut self, at: &str, field: &Field) {
-        let mut only = |key: &str, applies: bool, types: &[Value], help| {
-            if applies && !types.contains(&field.value) {
+        let mut only = |key: &str, applies: bool, types: &[ValueType], help| {
+            if applies && !types.contains(&field.value_type) {
                 let message = format!("`{key}` does not fit this type");
                 self.fault(format!("{at}/{key}"), message, help);
             }
         };
         let has_words = !field.words.is_empty();
-        let worded = [Value::Word, Value::Grants, Value::Approvals, Value::Level];
+        let worded = [ValueType::Word, ValueType::Grants, ValueType::Approvals, ValueType::Level];
         let of_words = "only the types `word`, `level`, `grants` and `approvals` have words";
         only("words", has_words, &worded, of_words);
-        let text = [Value::Text];
+        let text = [ValueType::Text];
         only("pattern", field.pattern.is_some(), &text, "only the type `text` can have a pattern");
-        let blank = [Value::Text, Value::TimeZone, Value::Cron];
+        let blank = [ValueType::Text, ValueType::TimeZone, ValueType::Cron];
         only("trimmed", field.trimmed, &blank, "only texts can be trimmed");
         only("expression", field.expression, &text, "only the type `text` can be an expression");
-        let number = [Value::Integer];
+        let number = [ValueType::Integer];
         let of_number = "only the type `integer` has limits";
         only("minimum", field.minimum.is_some(), &number, of_number);
         only("maximum", field.maximum.is_some(), &number, of_number);
-        let nullable = [Value::Text, Value::Integer, Value::Date, Value::Texts];
+        let nullable = [ValueType::Text, ValueType::Integer, ValueType::Date, ValueType::Texts];
         let to_null = "only a text, an integer, a date or a list of texts can be null";
         let flag = matches!(
             field.weakens,
             Weakens::WhenOff | Weakens::WhenOn | Weakens::OpensWhenOff | Weakens::OpensWhenOn
         );
-        only("weakens", flag, &[Value::Boolean], "only for the type `boolean`");
+        only("weakens", flag, &[ValueType::Boolean], "only for the type `boolean`");
         let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
         only("weakens", height, &number, "only for the type `integer`");
         let is_later = field.weakens == Weakens::WhenLater;
-        only("weakens", is_later, &[Value::Word], "only for the type `word`");
+        only("weakens", is_later, &[ValueType::Word], "only for the type `word`");
         only("nullable", field.nullable, &nullable, to_null);
         only(
             "names",
@@ -343,12 +349,12 @@ impl Check<'_> {
             &text,
             "a field that names something must have the type `text`",
         );
-        let granted = [Value::Grants];
+        let granted = [ValueType::Grants];
         let is_wider = field.weakens == Weakens::WhenWider;
         only("weakens", is_wider, &granted, "only for the type `grants`");
         let is_fewer = field.weakens == Weakens::WhenFewer;
-        only("weakens", is_fewer, &[Value::Approvals], "only for the type `approvals`");
-        let lists = [Value::Grants, Value::Approvals];
+        only("weakens", is_fewer, &[ValueType::Approvals], "only for the type `approvals`");
+        let lists = [ValueType::Grants, ValueType::Approvals];
         only("lets", field.lets.is_some(), &lists, "only for the types `grants` and `approvals`");
         only("deploy_keys", field.deploy_keys, &granted, "only for the type `grants`");
         only(
@@ -357,15 +363,15 @@ impl Check<'_> {
             &granted,
             "only for the type `grants`",
         );
-        let open = [Value::Text, Value::Integer, Value::Texts];
+        let open = [ValueType::Text, ValueType::Integer, ValueType::Texts];
         only("sensitive", field.sensitive, &open, "leave it out: the type decides what is hidden");
         let (types, help): (&[_], _) = match field.compare {
             Compare::AnyCase | Compare::PublicKey => {
-                (&[Value::Text], "only texts can be compared like this")
+                (&[ValueType::Text], "only texts can be compared like this")
             }
-            Compare::Set => (&[Value::Texts], "only lists of texts can be compared like this"),
+            Compare::Set => (&[ValueType::Texts], "only lists of texts can be compared like this"),
             Compare::Url | Compare::Location => {
-                (&[Value::Text, Value::Address], "only URLs can be compared like this")
+                (&[ValueType::Text, ValueType::Address], "only URLs can be compared like this")
             }
             _ => return self.words(at, field),
         };
@@ -376,8 +382,8 @@ impl Check<'_> {
     /// A flag in `grants` is judged by its own stake, not by the entry that has it.
     fn granting_flag(&mut self, at: &str, field: &Field) {
         let opens = matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff);
-        let grants = self.description.grants.contains(&field.name);
-        if grants && field.value == Value::Boolean && !opens {
+        let grants = self.description.grants.iter().any(|name| *name == field.name);
+        if grants && field.value_type == ValueType::Boolean && !opens {
             let help = "write `weakens: opens_when_on`, or `opens_when_off`";
             self.fault(format!("{at}/weakens"), "guards must see who is let in", help);
         }
@@ -386,20 +392,23 @@ impl Check<'_> {
     /// Guards need to know who gets a grant, and on what.
     fn grants(&mut self, at: &str, field: &Field) {
         let Description { identity, name_field, removal, .. } = self.description;
-        let (message, help) = if field.value == Value::Approvals {
-            if self.has(Value::Grants)
+        let (message, help) = if field.value_type == ValueType::Approvals {
+            if self.has(ValueType::Grants)
                 && field.weakens == Weakens::WhenFewer
                 && field.lets.is_some()
-                && !field.write_only
+                && field.read != Readback::Never
             {
                 return;
             }
-            let help = "write `weakens: when_fewer`, set `lets` to what needs the approvals, remove `write_only`, and add the field with `grants`";
+            let help = "write `weakens: when_fewer`, set `lets` to what needs the approvals, remove `read: never`, and add the field with `grants`";
             ("guards must see each approval that is no longer required", help)
-        } else if field.value != Value::Grants {
+        } else if field.value_type != ValueType::Grants {
             return;
-        } else if field.weakens != Weakens::WhenWider || field.lets.is_none() || field.write_only {
-            let help = "write `weakens: when_wider`, set `lets` to what is allowed, and remove `write_only`";
+        } else if field.weakens != Weakens::WhenWider
+            || field.lets.is_none()
+            || (field.read == Readback::Never)
+        {
+            let help = "write `weakens: when_wider`, set `lets` to what is allowed, and remove `read: never`";
             ("guards must see every new grant", help)
         } else if *removal != Removal::Weakens {
             ("an entry with grants is a protection", "write `removal: weakens`")
@@ -415,13 +424,13 @@ impl Check<'_> {
     /// A field that gives access is not a protection; removing its entry removes access.
     fn level(&mut self, at: &str, field: &Field) {
         let Description { removal, fields, .. } = self.description;
-        let levels = fields.iter().filter(|field| field.value == Value::Level).count();
-        let (message, help) = if field.value != Value::Level {
+        let levels = fields.iter().filter(|field| field.value_type == ValueType::Level).count();
+        let (message, help) = if field.value_type != ValueType::Level {
             return;
         } else if *removal != Removal::Access || field.weakens != Weakens::Never {
             ("guards must see who loses access", "write `removal: access` and `weakens: never`")
-        } else if levels > 1 || field.write_only || field.nullable {
-            let help = "keep one `level`, without `nullable` and `write_only`";
+        } else if levels > 1 || (field.read == Readback::Never) || field.nullable {
+            let help = "keep one `level`, without `nullable` and `read: never`";
             ("an entry must have exactly one visible level of access", help)
         } else {
             return;
@@ -430,14 +439,15 @@ impl Check<'_> {
     }
 
     fn words(&mut self, at: &str, field: &Field) {
-        let words: BTreeSet<_> = field.words.iter().map(|word| &word.word).collect();
-        if field.value == Value::Word && words.is_empty() {
+        let words: BTreeSet<_> = field.words.iter().map(|word| word.word).collect();
+        if field.value_type == ValueType::Word && words.is_empty() {
             self.fault(format!("{at}/type"), "there are no `words`", "list them in `words`");
         } else if words.len() < field.words.len() {
             self.fault(format!("{at}/words"), "a word is listed twice", "list each word once");
         }
-        let is_level = |word: &&String| Level::parse(&Json::from(word.as_str())).is_some();
-        let of_levels = [Value::Grants, Value::Approvals, Value::Level].contains(&field.value);
+        let is_level = |word: &&str| Level::parse(&Json::from(*word)).is_some();
+        let of_levels =
+            [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
         if of_levels && !words.iter().all(is_level) {
             let help = "use names of levels, such as `developer`";
             self.fault(format!("{at}/words"), "a word is not a level of access", help);
@@ -449,18 +459,18 @@ impl Check<'_> {
         let is_replaced = self.description.edit == Edit::Replace;
         // If entries are found by their name, their identity can change.
         let stays = self.description.name_field.is_none()
-            && self.description.identity.contains(&field.name);
-        if field.create_only && !is_replaced && !stays {
+            && self.description.identity.iter().any(|name| *name == field.name);
+        if field.accepted == Accepted::OnCreate && !is_replaced && !stays {
             self.fault(
-                format!("{at}/create_only"),
-                "a field with `create_only` can never change",
+                format!("{at}/accepted"),
+                "a field with `accepted: on_create` can never change",
                 match self.description.create {
-                    Create::Never => "leave out `create_only`, or add it to `identity`",
+                    Create::Never => "leave out `accepted`, or add it to `identity`",
                     _ => "add it to `identity` and remove `name_field`, or write `edit: replace`",
                 },
             );
         }
-        let is_unread = field.write_only || field.value == Value::Secret;
+        let is_unread = field.read == Readback::Never || field.value_type == ValueType::Secret;
         if is_unread && is_replaced {
             self.fault(
                 format!("{at}/name"),
@@ -468,15 +478,15 @@ impl Check<'_> {
                 "remove the field, or write `edit: put`",
             );
         }
-        if is_unread && field.read_as.is_some() {
-            let help = "remove `read_as` or `write_only`";
-            self.fault(format!("{at}/read_as"), "responses do not contain this field", help);
+        if field.value_type == ValueType::Secret && field.read != Readback::Same {
+            let help = "remove `read`";
+            self.fault(format!("{at}/read"), "responses do not contain this field", help);
         }
     }
 
     /// Checks that use the schema of the field.
     fn schema(&mut self, at: &str, field: &Field) {
-        let property = entry::property(field);
+        let property = kind::property(Box::leak(Box::new(field.clone())));
         let Ok(validator) = jsonschema::validator_for(&property) else {
             let help = "correct the expression";
             let message = "not a valid regular expression";
@@ -487,12 +497,11 @@ impl Check<'_> {
             let help = "swap `minimum` and `maximum`";
             self.fault(format!("{at}/minimum"), "`minimum` is above `maximum`", help);
         }
-        let wrong = |value: &Option<Scalar>| {
-            value.as_ref().is_some_and(|value| !validator.is_valid(&value.0))
-        };
-        if wrong(&field.example) || wrong(&field.another_example) {
+        let wrong =
+            |value: &Option<Json>| value.as_ref().is_some_and(|value| !validator.is_valid(value));
+        if !field.examples.iter().all(|example| validator.is_valid(example)) {
             let help = "give an example that the field allows";
-            self.fault(format!("{at}/example"), "the field does not allow this example", help);
+            self.fault(format!("{at}/examples"), "the field does not allow this example", help);
         } else if wrong(&field.created_with) {
             let help = "give a value that the field allows";
             self.fault(format!("{at}/created_with"), "the field does not allow this value", help);
@@ -549,12 +558,12 @@ impl Check<'_> {
             let message = "these are contents of a repository, which a removal would destroy";
             return self.fault(path, message, "push them, or use `undrift call`");
         }
-        if has(&GRANTS) && !self.has(Value::Grants) {
+        if has(&GRANTS) && !self.has(ValueType::Grants) {
             let message = "this is a protection, but no field has the type `grants`";
             let help = "add the field that grants something, with the type `grants`";
             return self.fault(path, message, help);
         }
-        if has(&ACCESS) && !self.has(Value::Level) {
+        if has(&ACCESS) && !self.has(ValueType::Level) {
             let message = "this gives access, but no field has the type `level`";
             let help = "add the field with the level of access, or use `undrift call`";
             return self.fault(path, message, help);
@@ -565,4 +574,9 @@ impl Check<'_> {
             self.fault("noun", message, "choose another noun");
         }
     }
+}
+
+/// The name in responses of a field that is not [complete](Field::complete).
+fn live_name(field: &Field) -> Option<&'static str> {
+    field.clone().complete().live_name()
 }

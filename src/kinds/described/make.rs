@@ -5,13 +5,10 @@
 
 use super::{
     Described,
-    description::{
-        Create as Creation, Description, Edit, Home as Collected, QueryParameter, Value,
-    },
-    entry,
+    description::{Create as Creation, Description, Edit, Home as Collected, QueryParameter},
 };
 use crate::{
-    field::{Named, Scope},
+    field::{Accepted, Field, Keys, Named, Scope, ValueType},
     kind::{
         Capability, Change, Create, Effect, Fault, FieldOf, Handle, HandlePlace, Home, Identity,
         Job, Kind, Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
@@ -43,13 +40,13 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
         homes.push(of_scope(description, home, below.scope, parent, &made));
     }
     let name_field = description.name_field.as_deref().map(keep);
-    let lists_of = |value: Value| -> &'static [_] {
-        let of = description.fields.iter().filter(|field| field.value == value);
-        let of = of.filter_map(|field| Some((keep(&field.name), keep(field.lets.as_ref()?))));
+    let lists_of = |value: ValueType| -> &'static [_] {
+        let of = description.fields.iter().filter(|field| field.value_type == value);
+        let of = of.filter_map(|field| Some((field.name, field.lets?)));
         of.collect::<Vec<_>>().leak()
     };
-    let lets = lists_of(Value::Grants);
-    let level = description.fields.iter().find(|field| field.value == Value::Level);
+    let lets = lists_of(ValueType::Grants);
+    let level = description.fields.iter().find(|field| field.value_type == ValueType::Level);
     let kind = Kind {
         section: keep(&description.section),
         noun: keep(&description.noun),
@@ -64,11 +61,11 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
             takes_jobs: description.fields.iter().any(|of| of.names == Some(Named::Runner)),
             pattern: description.identity.first().map_or("", |name| keep(name)),
             lets,
-            approves: lists_of(Value::Approvals),
+            approves: lists_of(ValueType::Approvals),
             grants: keep_all(&description.grants),
             is_named: description.called_by.is_some(),
             either: keep_all(&description.either),
-            level: level.map(|field| keep(&field.name)),
+            level: level.map(|field| field.name),
             before_removal: description.before_removal.as_deref().map(|text| {
                 let parameter = act_before(description).and_then(|(_, parameter)| parameter);
                 (keep(&format!("sends `POST …/{text}` first")), parameter)
@@ -213,8 +210,8 @@ fn act_before(description: &Description) -> Option<ActBefore> {
 
 /// The query parameter that addresses an entry by this field.
 fn by_query(description: &Description, name: &str) -> Parameter {
-    let about = description.fields.iter().find(|field| field.name == *name);
-    let about = about.map_or("", |field| keep(&field.about));
+    let about = description.fields.iter().find(|field| field.name == name);
+    let about = about.map_or("", |field| field.about);
     collection::query_parameter(keep(name), Type::Text, about)
 }
 
@@ -235,8 +232,7 @@ fn of_scope(
     above: Option<Parents>,
     operations: &Operations,
 ) -> Home {
-    let table: &'static Table =
-        Box::leak(Box::new(Table::new(entry::schema(description, home, scope))));
+    let table: &'static Table = Box::leak(Box::new(Table::new(keys(description, home, scope))));
     let parent = above.map(|above| above.parent);
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));
@@ -253,8 +249,8 @@ fn of_scope(
     };
     let grants = table.specs().iter().any(Spec::has_rows);
     let names = table.specs().iter().filter(is_needed);
-    let names = names.filter_map(|spec| spec.field.live_name(&spec.name));
-    let also = names.map(keep).chain(inherited_unless.iter().map(|(field, _)| *field));
+    let names = names.filter_map(|spec| spec.field.live_name());
+    let also = names.chain(inherited_unless.iter().map(|(field, _)| *field));
     let query = home.query.iter();
     let query = query.map(|p| (keep(&p.name), keep(&forms::plain_text(&p.value.0))));
     let named = parent.map(|parent| Handle::path(parent.argument, parent.argument));
@@ -310,6 +306,28 @@ fn of_scope(
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,
         ..Home::PLAIN
+    }
+}
+
+/// The fields of an entry of `home`, which is in `scope`.
+fn keys(description: &Description, home: &Collected, scope: Scope) -> Keys {
+    let of = |field: &Field| {
+        // The path contains the id of the parent.
+        let is_parent = description.below.as_ref().is_some_and(|below| below.field == field.name);
+        Field {
+            since: field.since.or(home.since),
+            accepted: if is_parent { Accepted::Never } else { field.accepted },
+            top_level: field.top_level || home.top_level,
+            always: field.always || description.always_named().any(|name| *name == field.name),
+            ..field.clone()
+        }
+    };
+    let fields = description.fields.iter().filter(|field| field.is_in(scope));
+    Keys {
+        about: keep(&description.about),
+        fields: fields.map(of).collect(),
+        min_keys: description.document.then_some(1),
+        max_keys: None,
     }
 }
 

@@ -9,13 +9,10 @@
 
 mod check;
 mod description;
-mod entry;
 mod make;
 
 pub use check::Fault;
 pub use description::Description;
-pub(super) use description::{Field, Keys};
-pub(super) use entry::property;
 
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};

@@ -1,6 +1,5 @@
 //! Tests of description files, and of the kinds made from them.
 
-use serde::Deserialize as _;
 use serde_json::json;
 
 use super::*;
@@ -26,7 +25,7 @@ write_returns_entry: true
 entry: {field: code, argument: toy_code, about: The code of the toy.}
 edit_parameters: [{name: new_size, about: The new size.}]
 fields:
-  - {name: url, about: Where it is., type: address, weakens: never, compare: url, example: 'https://h/x'}
+  - {name: url, about: Where it is., type: address, weakens: never, compare: url, examples: ['https://h/x']}
   - {name: size, about: How large it is., type: integer, weakens: when_lower, minimum: 1, maximum: 9}
   - {name: title, about: What it is called., type: text, weakens: never, pattern: '^[a-z]+$', nullable: true}
   - name: kind
@@ -35,11 +34,11 @@ fields:
     weakens: when_changed
     words: [{word: ball, about: It is round.}, {word: kite, about: It flies.}]
     send_as: toy_kind
-    read_as: toy_kind_name
+    read: {as: toy_kind_name}
   - {name: colours, about: Its colours., type: texts, weakens: never, compare: set, with_every_edit: true}
   - {name: nick, about: Its other name., type: text, weakens: never, compare: any_case, sensitive: true}
   - {name: key, about: What opens it., type: secret, weakens: never, reset_by: url}
-  - {name: note, about: What is written on it., type: text, weakens: never, write_only: true}
+  - {name: note, about: What is written on it., type: text, weakens: never, read: never}
   - {name: until, about: When it goes., type: date, weakens: never, tier: premium, since: '16.2', until: '18.0'}
   - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, only: project}
 homes:
@@ -54,7 +53,7 @@ homes:
 
 fn description(text: &str) -> Description {
     let parsed = yaml::parse(text);
-    Description::deserialize(parsed.documents[0].to_json()).unwrap()
+    yaml::read_for_good(parsed.documents[0].to_json()).unwrap()
 }
 
 fn made(text: &str) -> Described {
@@ -95,24 +94,23 @@ fn everything_that_is_described_is_in_the_kind() {
     let (kind, of) = (toys.kind, in_scope(&toys, Scope::Project));
     assert_eq!((kind.section, kind.noun, kind.identity), ("toys", "toy", &["url", "size"][..]));
     assert_eq!(kind.required, ["kind"]);
-    let names = |of: Section| -> Vec<_> {
-        of.table().specs().iter().map(|spec| spec.name.as_str()).collect()
-    };
+    let names =
+        |of: Section| -> Vec<_> { of.table().specs().iter().map(|spec| spec.name).collect() };
     let all = ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
     assert_eq!(names(of), all);
     assert_eq!(names(in_scope(&toys, Scope::Group)), all[..9]);
     let field = |name| of.field(name);
-    assert_eq!((field("url").secrecy, field("url").compare), (Secrecy::Address, Compare::Url));
-    assert_eq!(field("kind").sent_name("kind"), "toy_kind");
-    assert_eq!(field("kind").live_name("kind"), Some("toy_kind_name"));
-    assert_eq!((field("key").secrecy, field("key").live_name("key")), (Secrecy::Reference, None));
-    assert_eq!(field("key").reset_by.as_deref(), Some("url"));
+    assert_eq!((field("url").secrecy(), field("url").compare), (Secrecy::Address, Compare::Url));
+    assert_eq!(field("kind").sent_name(), "toy_kind");
+    assert_eq!(field("kind").live_name(), Some("toy_kind_name"));
+    assert_eq!((field("key").secrecy(), field("key").live_name()), (Secrecy::Reference, None));
+    assert_eq!(field("key").reset_by, Some("url"));
     assert_eq!(
-        (field("nick").secrecy, field("nick").compare),
+        (field("nick").secrecy(), field("nick").compare),
         (Secrecy::Sensitive, Compare::AnyCase)
     );
     assert!(field("title").nullable && field("colours").with_every_edit);
-    assert_eq!((field("note").secrecy, field("note").live_name("note")), (Secrecy::Open, None));
+    assert_eq!((field("note").secrecy(), field("note").live_name()), (Secrecy::Open, None));
     assert_eq!(field("until").tier, Tier::Premium);
     assert_eq!(
         field("until").since.zip(field("until").until),
@@ -221,7 +219,7 @@ removal: nothing
 edit: replace
 fields:
   - {name: name, about: Its name., type: text, weakens: never}
-  - {name: height, about: Its height., type: integer, weakens: never, create_only: true}
+  - {name: height, about: Its height., type: integer, weakens: never, accepted: on_create}
 homes: [{path: '/projects/:id/gates'}]
 ";
     let gates = made(text);
@@ -250,7 +248,7 @@ required: [deploy_access_levels]
 unique: true
 entry: {field: name}
 fields:
-  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: deploy_access_levels, about: Who may deploy to it., type: grants, weakens: when_wider, lets: deploy}
 homes: [{path: '/projects/:id/town_gates', tier: premium}]
 ";
@@ -299,7 +297,7 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
     let wide = "guards must see every new grant";
     for (from, to, want) in [
         (", lets: deploy", "", format!("fields/1/type: {wide}")),
-        ("lets: deploy", "lets: deploy, write_only: true", format!("fields/1/type: {wide}")),
+        ("lets: deploy", "lets: deploy, read: never", format!("fields/1/type: {wide}")),
         ("when_wider", "never", format!("fields/1/type: {wide}")),
         (
             "removal: weakens",
@@ -471,14 +469,14 @@ fn faults_of_a_description_have_their_places() {
         ("type: boolean,", "type: word,", "fields/9/type", "there are no `words`"),
         (
             "type: boolean,",
-            "type: boolean, create_only: true,",
-            "fields/9/create_only",
-            "a field with `create_only` can never change",
+            "type: boolean, accepted: on_create,",
+            "fields/9/accepted",
+            "a field with `accepted: on_create` can never change",
         ),
         (
-            "write_only: true",
-            "write_only: true, read_as: x",
-            "fields/7/read_as",
+            "type: secret, weakens: never",
+            "type: secret, weakens: never, read: {as: x}",
+            "fields/6/read",
             "responses do not contain this field",
         ),
         ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/pattern", "not a valid regular expression"),
@@ -490,8 +488,8 @@ fn faults_of_a_description_have_their_places() {
         ),
         (
             "minimum: 1, maximum: 9",
-            "minimum: 1, example: 0",
-            "fields/1/example",
+            "minimum: 1, examples: [0]",
+            "fields/1/examples",
             "the field does not allow this example",
         ),
         (
@@ -616,8 +614,9 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
 
 #[test]
 fn a_description_without_guards_is_refused() {
-    let parses =
-        |text: &str| Description::deserialize(yaml::parse(text).documents[0].to_json()).is_ok();
+    let parses = |text: &str| {
+        yaml::read_for_good::<Description>(yaml::parse(text).documents[0].to_json()).is_ok()
+    };
     assert!(parses(EVERYTHING));
     assert!(!parses(&EVERYTHING.replacen("removal: weakens\n", "", 1)));
     assert!(!parses(&EVERYTHING.replacen(", weakens: never", "", 1)));
@@ -663,8 +662,8 @@ removal: access
 edit: replace
 entry: {field: name}
 fields:
-  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
-  - {name: may, about: What they may do., type: level, weakens: never, create_only: true}
+  - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
+  - {name: may, about: What they may do., type: level, weakens: never, accepted: on_create}
 homes: [{path: '/groups/:id/saml_town_links'}]
 ";
 
@@ -723,7 +722,7 @@ unique: true
 below: {section: widgets, field: widget}
 fields:
   - {name: widget, about: The widget., type: text, weakens: never}
-  - {name: name, about: What it is called., type: text, weakens: never, create_only: true}
+  - {name: name, about: What it is called., type: text, weakens: never, accepted: on_create}
   - {name: secret, about: What it hides., type: text, weakens: never, sensitive: true, nullable: true}
 homes:
   - path: /projects/:id/widgets/:entry/parts
@@ -737,7 +736,7 @@ identity: [title]
 removal: nothing
 unique: true
 fields:
-  - {name: title, about: What it is called., type: text, weakens: never, create_only: true}
+  - {name: title, about: What it is called., type: text, weakens: never, accepted: on_create}
 homes:
   - path: /projects/:id/widgets
 ";
@@ -787,7 +786,7 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         ("[widget, name]", "[widget]", "below/field", "cannot name the parent"),
         (
             "The widget., type: text",
-            "The widget., read_as: other, type: text",
+            "The widget., read: {as: other}, type: text",
             "below/field",
             "cannot name the parent",
         ),

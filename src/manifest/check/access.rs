@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     desired::{Container, DeclaredSection, Entry, State},
     diagnostic::Severity,
-    field::{Codec, Field, Named, Scope},
+    field::{Field, Named, Scope},
     level::{DEVELOPER, Level},
     manifest::faults::{Faults, Finding, Spot},
     origin::Origin,
@@ -34,8 +34,8 @@ pub(super) fn rows(container: &Container, faults: &mut Faults) {
     for section in &container.sections {
         for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
             for spec in section.of.table().specs() {
-                let Some(field) = entry.fields.get(&spec.name) else { continue };
-                for (part, name, is_row) in named(&spec.field, field.value.plain()) {
+                let Some(field) = entry.fields.get(spec.name) else { continue };
+                for (part, name, is_row) in named(spec.field, field.value.plain()) {
                     let low = low.get(&(part, name.to_lowercase()));
                     // A list of names needs no level.
                     let low = low.filter(|low| is_row || low.severity == Severity::Warning);
@@ -79,7 +79,7 @@ fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), L
         _ if of.section == "deploy_keys" => "deploy_key",
         _ => return Vec::new(),
     };
-    let level = of.table().specs().iter().find(|spec| spec.field.codec == Codec::Level);
+    let level = of.table().specs().iter().find(|spec| spec.field.is_level());
     let low = |entry: &Entry| {
         let title = entry.fields.get("title").filter(|_| part == "deploy_key");
         let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
@@ -98,7 +98,7 @@ fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), L
                 origin: entry.origin.clone(),
             },
             (State::Present, "group") => {
-                let field = entry.fields.get(&level?.name)?;
+                let field = entry.fields.get(level?.name)?;
                 let level = field.value.plain().and_then(Level::parse)?;
                 Low {
                     severity: (level.number < DEVELOPER).then_some(Severity::Error)?,

@@ -169,7 +169,7 @@ pub(super) fn of_another_scope(
                 Some(Named::Project) => Scope::Project,
                 _ => continue,
             };
-            for field in section.entries.iter().filter_map(|entry| entry.fields.get(&spec.name)) {
+            for field in section.entries.iter().filter_map(|entry| entry.fields.get(spec.name)) {
                 let path = field.value.text().unwrap_or_default();
                 let Some(other) = by_path.get(&path.to_lowercase()) else { continue };
                 if other.scope != scope {
@@ -223,16 +223,16 @@ pub(super) fn shared(containers: &[Container], faults: &mut Faults) {
         for spec in section.of.table().specs().iter().filter(|spec| spec.field.shared) {
             let mut own = BTreeSet::new();
             for entry in &section.entries {
-                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let Some(field) = entry.fields.get(spec.name) else { continue };
                 let value = |name: &str| entry.fields.get(name).map(|field| field.value);
                 let id = identity(section.of, &value).keys;
                 // Two entries of one project are another fault.
                 if !own.insert(id.clone()) {
                     continue;
                 }
-                let first = seen.entry((id, &spec.name)).or_insert_with(|| field.clone());
+                let first = seen.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
-                    let (name, noun) = (&spec.name, section.of.noun);
+                    let (name, noun) = (spec.name, section.of.noun);
                     let message = format!("this {noun} has another `{name}` elsewhere");
                     let other =
                         faults.error("duplicate-entry", message, Spot::value(&field.origin));

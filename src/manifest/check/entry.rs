@@ -133,10 +133,9 @@ impl Check<'_> {
         let handles = of.home.handle.iter().filter(|handle| in_path(handle));
         for handle in handles {
             let specs = of.table().specs().iter();
-            let mut specs =
-                specs.filter(|spec| spec.field.live_name(&spec.name) == Some(handle.field));
+            let mut specs = specs.filter(|spec| spec.field.live_name() == Some(handle.field));
             let Some((name, text)) =
-                specs.find_map(|spec| Some((&*spec.name, values.get(&spec.name)?.text()?)))
+                specs.find_map(|spec| Some((spec.name, values.get(spec.name)?.text()?)))
             else {
                 continue;
             };
@@ -186,7 +185,7 @@ impl Check<'_> {
         for spec in of.table().specs().iter().filter(|spec| spec.field.unique) {
             let mut seen = HashMap::new();
             for entry in entries {
-                let Some(field) = entry.fields.get(&spec.name) else { continue };
+                let Some(field) = entry.fields.get(spec.name) else { continue };
                 let Some(value) = field.value.plain().map(Json::to_string) else { continue };
                 if let Some(first) = seen.get(&value) {
                     let message = format!("two {} with one `{}`", plural(of.noun), spec.name);

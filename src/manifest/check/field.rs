@@ -28,7 +28,7 @@ impl Check<'_> {
             let Some(spec) = of.table().get(name) else { continue };
             self.tier(of, spec, field);
             self.release(of, spec, field);
-            let modern = spec.field.replaced_by.as_deref();
+            let modern = spec.field.replaced_by;
             match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
                 Some((modern, twin)) => self.both_spellings(spec, field, modern, &twin),
                 None => self.deprecated(of, spec, field),
@@ -50,7 +50,7 @@ impl Check<'_> {
         }
         // A section that the tier lacks is reported once.
         if spec.field.tier > of.tier() {
-            self.lacks(&spec.name, spec.field.tier, Spot::key(&field.origin));
+            self.lacks(spec.name, spec.field.tier, Spot::key(&field.origin));
             return;
         }
         for (part, needed) in spec.tiers_of_rows(&field.value) {
@@ -90,7 +90,7 @@ impl Check<'_> {
         modern: &str,
         twin: &Sourced<Value>,
     ) {
-        let name = &spec.name;
+        let name = spec.name;
         let (how, help) = match spec.field.opposite {
             true => (" with opposite values", format!("; `{modern}` has the value that counts")),
             false => ("", String::new()),
@@ -103,9 +103,9 @@ impl Check<'_> {
 
     /// The field that another one needs must be on, and a level must not exceed its limit.
     fn beside(&mut self, spec: &Spec, field: &Sourced<Value>, fields: &Declared) {
-        let name = &spec.name;
+        let name = spec.name;
         let Some(value) = field.value.plain() else { return };
-        let needed = spec.field.needs.as_ref().map(|needs| &*needs.switch);
+        let needed = spec.field.needs.as_ref().map(|needs| needs.switch);
         if let Some(switch) = needed.filter(|_| !needs::is_off(value))
             && let Some(off) = fields.get(switch)
             && off.value.plain().is_some_and(needs::is_off)
@@ -115,7 +115,7 @@ impl Check<'_> {
             idle.related(Spot::key(&off.origin), "what it needs")
                 .help(format!("turn on `{switch}`, or leave out `{name}`"));
         }
-        if let Some(most) = spec.field.at_most.as_deref()
+        if let Some(most) = spec.field.at_most
             && let Some(limit) = fields.get(most)
             && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
         {
@@ -155,26 +155,27 @@ impl Check<'_> {
             part: Part::Inner(vec![key.to_owned()]),
         };
         let old = |modern: &str| {
-            let old = spec.parts.iter().find(|(_, f)| f.replaced_by.as_deref() == Some(modern));
-            old.map(|(old, _)| old.as_str()).filter(|old| object.contains_key(*old))
+            let old = spec.parts.iter().find(|part| part.replaced_by == Some(modern));
+            old.map(|old| old.name).filter(|old| object.contains_key(*old))
         };
-        for (key, treatment) in &spec.parts {
+        for part in spec.parts {
+            let key = part.name;
             if let Some(old) = old(key).filter(|_| object.contains_key(key)) {
                 let message = format!("`{old}` and `{key}` are two names of one thing");
                 let both = self.faults.error("both-spellings", message, at(old));
                 both.related(at(key), "the one to keep").help(format!("leave out `{old}`"));
             }
-            let Some(limits) = treatment.limits.as_ref().filter(|limits| limits.required) else {
+            let Some(limits) = part.limits.as_ref().filter(|limits| limits.required) else {
                 continue;
             };
             let value = object.get(key).or_else(|| object.get(old(key)?));
-            let is_on = object.get(&*limits.switch).is_some_and(Limits::is_on);
+            let is_on = object.get(limits.switch).is_some_and(Limits::is_on);
             if is_on && !value.is_some_and(Limits::is_on) {
-                let name = &spec.name;
+                let name = spec.name;
                 let message = format!(
                     "`{name}` is on without `{key}`, in the place of which the service takes everything"
                 );
-                let fault = self.faults.error("unlimited", message, at(&limits.switch));
+                let fault = self.faults.error("unlimited", message, at(limits.switch));
                 fault.help(format!("add `{key}`; write `.*` if everything is meant"));
             }
         }
@@ -187,7 +188,7 @@ impl Check<'_> {
             // An error already says so.
             return;
         }
-        let modern = spec.field.replaced_by.as_deref().and_then(|name| of.table().get(name));
+        let modern = spec.field.replaced_by.and_then(|name| of.table().get(name));
         let since = modern.and_then(|modern| modern.field.since).filter(|since| since.is_late());
         if let (Some(modern), Some(since)) = (modern, since) {
             if self.context.release.is_none_or(|release| release >= since) {
@@ -199,12 +200,12 @@ impl Check<'_> {
                         format!("; for an older service, set `service.release` in {}", config::FILE)
                     }
                 };
-                warning.help(format!("{}{older}", spec.field.instead(&modern.name)));
+                warning.help(format!("{}{older}", spec.field.instead(modern.name)));
             }
             return;
         }
         let mut found = Vec::new();
-        deprecated_in(&spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
+        deprecated_in(spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
         for (name, modern, inner) in found {
             let part = if inner.is_empty() { Part::Key } else { Part::Inner(inner) };
             let at = Spot { origin: field.origin.clone(), part };
@@ -259,7 +260,7 @@ impl Check<'_> {
 
     /// Warns of a text that looks like a reference to a secret in another syntax.
     fn dollar(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
+        let takes_text = matches!(spec.field.secrecy(), Secrecy::Sensitive | Secrecy::Address);
         if let Some(sign) = field.value.text().filter(|_| takes_text).and_then(foreign_reference) {
             // The name is not quoted, because it may be a password.
             let message = format!(

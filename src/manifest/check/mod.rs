@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
-    field::{Codec, Scope, Tier},
+    field::{Scope, Tier},
     kind::{self, Fault, Shape, refs::overlap},
     kinds::{
         self, approval_rule,
@@ -362,9 +362,12 @@ impl Check<'_> {
     fn entries_of_others(&mut self, sections: &[DeclaredSection]) {
         for own in sections {
             let parent = own.of.home.parent.map(|parent| (parent.field, parent.section));
-            let named = own.of.table().specs().iter().filter_map(|spec| {
-                Some((spec.name.as_str(), spec.field.names_entries.as_deref()?))
-            });
+            let named = own
+                .of
+                .table()
+                .specs()
+                .iter()
+                .filter_map(|spec| Some((spec.name, spec.field.names_entries?)));
             for (field, section) in named.chain(parent) {
                 let Some(other) = sections.iter().find(|known| known.of.section == section) else {
                     continue;
@@ -427,7 +430,7 @@ impl Check<'_> {
     fn outside_itself(&mut self, path: &str, sections: &[DeclaredSection]) {
         for own in sections {
             let specs = own.of.table().specs().iter().filter(|spec| spec.field.starts_with_path);
-            for name in specs.map(|spec| spec.name.as_str()) {
+            for name in specs.map(|spec| spec.name) {
                 for field in own.entries.iter().filter_map(|entry| entry.fields.get(name)) {
                     let Some(text) = field.value.text() else { continue };
                     let is_below = text
@@ -457,7 +460,7 @@ impl Check<'_> {
         {
             for (name, field) in entry.fields.iter() {
                 let Some(spec) = own.of.table().get(name) else { continue };
-                let level = field.value.plain().filter(|_| spec.field.codec == Codec::Level);
+                let level = field.value.plain().filter(|_| spec.field.is_level());
                 let is_minimal =
                     level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
                 let message = match spec.field.top_level {

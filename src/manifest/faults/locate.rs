@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    field::Secrecy,
+    field::{Field, Secrecy},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -51,7 +51,7 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
                 spot.at(key, value, &token)
             }
         };
-        if Secrecy::of(spot.schema) != Secrecy::Open {
+        if Field::of(spot.schema).secrecy() != Secrecy::Open {
             break;
         }
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     desired::PROJECTS,
-    field::{Scope, Secrecy},
+    field::{Field, Scope, Secrecy},
     kind::{Section, Shape},
     kinds::{
         self,
@@ -49,7 +49,7 @@ pub(super) fn explain(
     if spot.node.data == Data::Unreadable {
         return;
     }
-    if Secrecy::of(spot.schema) != Secrecy::Open {
+    if Field::of(spot.schema).secrecy() != Secrecy::Open {
         if is_new {
             findings.push(spot.secret());
         }
@@ -179,7 +179,7 @@ impl Located<'_> {
     }
 
     fn secret(&self) -> Finding {
-        let is_reference = Secrecy::of(self.schema) == Secrecy::Reference;
+        let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
         let message = match &self.node.data {
             Data::Null => "is empty",
             Data::Map(_) if self.is_reference_tried() => {
@@ -236,7 +236,7 @@ impl Located<'_> {
             let expected = if is_list { "array" } else { "object" };
             let shape = || spot.instead(&[expected]).1.map(|shape| format!("{help}, and {shape}"));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
-            let is_open = Secrecy::of(schema) == Secrecy::Open;
+            let is_open = Field::of(schema).secrecy() == Secrecy::Open;
             let whole = if is_list || is_mapping { shape() } else { option() };
             return whole.filter(|_| is_open).unwrap_or(help);
         }

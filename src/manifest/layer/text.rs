@@ -307,10 +307,10 @@ impl<'w> Words<'w> {
             return Ok(());
         };
         if let Some(template) = template(&spec.schema, json)
-            && spec.field.secrecy != Secrecy::Open
+            && spec.field.secrecy() != Secrecy::Open
         {
             *value = self.fill(template, origin)?;
-            return match (spec.field.secrecy, &*value) {
+            return match (spec.field.secrecy(), &*value) {
                 (Secrecy::Reference, Value::Plain(_)) => Err(Unfilled::new(
                     "this text refers to no secret".into(),
                     "write `{env: NAME}`, or `{env:NAME}` in the text".into(),

@@ -11,7 +11,7 @@ use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 use super::read::templates;
 use crate::{
     diagnostic::Source,
-    field::Secrecy,
+    field::{Field, Secrecy},
     secret::judge::{self, Credential},
     text::{self, is_name},
     value::Json,
@@ -134,7 +134,7 @@ impl Walk<'_> {
         let known = |name: &str| schema.get("properties")?.get(name);
         let property = known(&key.name).or_else(|| known(&plain));
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
-        match property.map(|property| (property, Secrecy::of(property))) {
+        match property.map(|property| (property, Field::of(property).secrecy())) {
             Some((property, Secrecy::Open))
                 if !self.is_misplaced || self.open().contains(&key.name) =>
             {
@@ -292,7 +292,7 @@ pub(super) fn may_be_secret(schema: &Json) -> bool {
         && ["enum", "const", "anyOf", "oneOf"].iter().all(|one| schema.get(one).is_none());
     let own = properties.into_iter().flatten().filter(|(name, _)| *name != "extra");
     is_free
-        || Secrecy::of(schema) != Secrecy::Open
+        || Field::of(schema).secrecy() != Secrecy::Open
         || own.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
 }
 
@@ -340,7 +340,7 @@ fn open_names(schemas: &[&Json]) -> BTreeSet<String> {
 fn collect_names(schema: &Json, open: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {
     for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten()
     {
-        let is_open = Secrecy::of(property) == Secrecy::Open && name != "extra";
+        let is_open = Field::of(property).secrecy() == Secrecy::Open && name != "extra";
         if is_open { &mut *open } else { &mut *secret }.insert(name.clone());
         if is_open {
             collect_names(property, open, secret);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::text::mask_ranges;
+use crate::{field::Field, text::mask_ranges};
 
 /// The visible parts of an unreadable text.
 fn shown(text: &str) -> String {
@@ -43,7 +43,8 @@ fn without_a_tree_only_harmless_words_are_shown() {
 
 #[test]
 fn with_a_tree_open_fields_are_shown() {
-    let secret = json!({"type": "string", "x-undrift": {"secrecy": "sensitive"}});
+    let mut secret = json!({"type": "string"});
+    Field::mark_sensitive(&mut secret);
     let item = json!({"type": "object", "properties": {"key": {"type": "string"}, "on": {"type": "boolean"}, "value": secret}});
     let schema = json!({"type": "object", "properties": {
         "list": {"type": "array", "items": item},

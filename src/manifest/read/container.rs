@@ -181,7 +181,7 @@ impl Reader<'_, '_> {
         fields: &mut Vec<(&str, Sourced<Value>)>,
     ) {
         let schema = &of.table().schema;
-        let known: Vec<_> = of.table().specs().iter().map(|spec| spec.name.as_str()).collect();
+        let known: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
         let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let must: Vec<_> = must.chain(of.identity.iter().copied()).collect();
         let entries = node.entries();
@@ -254,7 +254,7 @@ impl Reader<'_, '_> {
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
                 let origin = self.origin(key, layer);
-                fields.push((spec.name.as_str(), Sourced { value, origin }));
+                fields.push((spec.name, Sourced { value, origin }));
             } else if table.is_spread(&name) {
                 self.known_fields(table, &format!("{name}."), value, layer, fields, is_open);
             }
@@ -301,9 +301,9 @@ fn policy(node: &Node) -> Unlisted {
 
 /// The value of a field, which may be a reference to a secret or to a file.
 fn field_value(spec: &Spec, node: &Node) -> Value {
-    let takes_reference = spec.field.upload || spec.field.secrecy != Secrecy::Open;
+    let takes_reference = spec.field.is_upload() || spec.field.secrecy() != Secrecy::Open;
     match reference(node).filter(|_| takes_reference) {
-        Some(Reference::File(path)) if spec.field.upload => Value::File(path),
+        Some(Reference::File(path)) if spec.field.is_upload() => Value::File(path),
         Some(reference) => Value::Secret(reference),
         None => node.to_json().into(),
     }

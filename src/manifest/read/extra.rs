@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    field::{Field, Scope},
+    field::Scope,
     kind::{Change, Create, Section, Spec},
     kinds::{
         self,
@@ -162,11 +162,9 @@ fn base(written: &str) -> String {
 
 /// The field that is called `name` in manifests, requests or responses.
 fn find<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
-    let is = |spec: &&Spec| {
-        let Spec { name: own, field, .. } = spec;
-        own == name || field.sent_name(own) == name || Field::live_name(field, own) == Some(name)
-    };
-    specs.iter().find(is)
+    specs.iter().find(|spec| {
+        spec.name == name || spec.field.sent_name() == name || spec.field.live_name() == Some(name)
+    })
 }
 
 #[cfg(test)]
@@ -208,7 +206,7 @@ mod tests {
             let (section, rows) = (kind.section, writes(kind.section));
             assert!(!rows.is_empty(), "{section}");
             let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
-            let own = kind.table().specs().iter().map(|spec| spec.name.as_str());
+            let own = kind.table().specs().iter().map(|spec| spec.name);
             for name in taken
                 .chain(own)
                 .chain(RESERVED.split(' '))

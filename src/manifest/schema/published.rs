@@ -2,7 +2,7 @@
 //! reference page.
 
 use crate::{
-    field::KEYWORD,
+    field::Field,
     kinds::reference::{self, Described},
     schema,
     value::{Json, Object},
@@ -45,10 +45,7 @@ fn mark(schema: &mut Json) {
         let text = text.clone();
         object.insert("markdownDescription".into(), text.into());
     }
-    // The default treatment needs no remark.
-    if object.get(KEYWORD).and_then(Json::as_object).is_some_and(Object::is_empty) {
-        object.shift_remove(KEYWORD);
-    }
+    Field::unmark(object);
     for (key, part) in object.iter_mut() {
         match key.as_str() {
             "properties" => parts(part).for_each(mark),
@@ -65,8 +62,7 @@ fn parts(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
-/// `schema` without the forms that may replace a value, so that the treatments of its fields are
-/// where they are expected.
+/// `schema` without the forms that may replace a value, so that its properties carry their fields.
 fn closed(schema: &Json) -> Json {
     let close = |(name, property): (&String, &Json)| {
         let mut plain = match &property["anyOf"][0] {

@@ -128,7 +128,7 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
     for of in Scope::ALL.into_iter().flat_map(kinds::sections) {
         let nothing = json!({});
         let extra = (of.shape != Shape::Switch).then_some(("extra", &nothing));
-        let known = of.table().specs().iter().map(|spec| (&*spec.name, &spec.schema));
+        let known = of.table().specs().iter().map(|spec| (spec.name, &spec.schema));
         for ((name, schema), mapping) in
             known.chain(extra).flat_map(|field| mappings.iter().map(move |one| (field, one)))
         {

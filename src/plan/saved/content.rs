@@ -221,14 +221,14 @@ impl SavedSections {
     /// Whether a field that matches `is_it` has hidden values.
     fn is_secret(&self, is_it: impl Fn(&Spec) -> bool) -> bool {
         let specs = self.0.iter().flat_map(|section| section.table().specs());
-        specs.filter(|spec| spec.field.secrecy != Secrecy::Open).any(is_it)
+        specs.filter(|spec| spec.field.secrecy() != Secrecy::Open).any(is_it)
     }
 
     /// The names in requests of the fields that `step` changes.
     fn sent_names<'s>(&'s self, step: &'s diff::Step) -> BTreeSet<&'s str> {
         let names = step.changes.iter().map(|change| &*change.field);
         names
-            .flat_map(|name| self.0.iter().map(move |section| section.field(name).sent_name(name)))
+            .flat_map(|name| self.0.iter().map(move |section| section.table().sent_name(name)))
             .collect()
     }
 }
@@ -240,7 +240,7 @@ fn is_masked(value: &Json) -> bool {
 
 /// Whether `name` is the field's name in requests.
 fn sends(spec: &Spec, name: &str) -> bool {
-    spec.field.sent_name(&spec.name) == name
+    spec.field.sent_name() == name
 }
 
 /// The records of `steps`, and of their containers.

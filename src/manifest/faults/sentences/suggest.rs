@@ -173,7 +173,7 @@ impl<'l, 'd> Mistake<'l, 'd> {
                 ["env", "file"].iter().any(|of| has_just(entries, of)) && first?.1.text().is_some(),
             ),
             "tried" => fact(at.is_reference_tried()),
-            "reference" => fact(field.secrecy == Secrecy::Reference),
+            "reference" => fact(field.secrecy() == Secrecy::Reference),
             "only_projects" => fact(at.other_home() == Some(Scope::Project)),
             "only_groups" => fact(at.other_home() == Some(Scope::Group)),
             "single" => fact(entries.len() == 1),
@@ -345,7 +345,7 @@ impl<'l, 'd> Mistake<'l, 'd> {
                 option.map(|option| quoted(option, false))
             }
             "unwanted" => {
-                let is_shown = field.secrecy == Secrecy::Open && text.len() <= 255;
+                let is_shown = field.secrecy() == Secrecy::Open && text.len() <= 255;
                 unwanted(Some(text).filter(|_| is_shown)?, |text| at.takes(text))
             }
             "stray" => {
@@ -408,7 +408,7 @@ impl<'l, 'd: 'l> Mistake<'l, 'd> {
         let at = self.at.at(key, node, field);
         let kind = at.schema["type"].as_str()?;
         let is_other = matches!(node.data, Data::List(_)) && kind != "array";
-        let is_open = Secrecy::of(at.schema) == Secrecy::Open;
+        let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
         at.instead(&[kind]).1.filter(|_| is_other && is_open)
     }
 }

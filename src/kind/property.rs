@@ -1,0 +1,180 @@
+//! The schema of an entry, made from its fields.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use serde_json::json;
+
+use super::{CRON, TIME_ZONE};
+use crate::{
+    field::{Compare, Field, Keys, Named, ValueType},
+    level::{Level, RuleLevel},
+    schema::{self, TextOrSecret},
+    secret::Reference,
+    value::{Json, Object},
+    yaml,
+};
+
+/// The rows of lists of grants and approvals, by name.
+static ROWS: LazyLock<BTreeMap<String, Keys>> = LazyLock::new(|| {
+    let rows: BTreeMap<String, Keys> = yaml::built_in(include_str!("grants.yaml"));
+    rows.into_iter().map(|(name, keys)| (name, keys.complete())).collect()
+});
+
+/// The keys of the mapping, or of the rows of the list, that `field` is.
+pub(super) fn keys(field: &'static Field) -> Option<&'static Keys> {
+    Some(match field.value_type {
+        ValueType::Grants if field.deploy_keys => &ROWS["grants_with_deploy_keys"],
+        ValueType::Grants => &ROWS["grants"],
+        ValueType::Approvals => &ROWS["approvals"],
+        ValueType::LevelGrants => &ROWS["levels"],
+        _ => field.keys.as_ref()?,
+    })
+}
+
+/// The schema of a mapping with these keys only.
+pub(super) fn mapping(keys: &'static Keys) -> Json {
+    let properties = keys.fields.iter().map(|field| (field.name.to_owned(), property(field)));
+    let properties: Object = properties.collect();
+    debug_assert_eq!(properties.len(), keys.fields.len(), "each name is used once");
+    let mut mapping = json!({
+        "description": keys.about,
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    let always = keys.fields.iter().filter(|field| field.always).map(|field| field.name);
+    let always: Vec<_> = always.collect();
+    let required = (!always.is_empty()).then(|| json!(always));
+    let number = |number: Option<u32>| number.map(Json::from);
+    let limits = [
+        ("required", required),
+        ("minProperties", number(keys.min_keys)),
+        ("maxProperties", number(keys.max_keys)),
+    ];
+    add(&mut mapping, limits);
+    mapping
+}
+
+/// The schema of a field. It carries the field.
+pub fn property(field: &'static Field) -> Json {
+    let mut property = of_type(field);
+    if field.nullable {
+        match property.get_mut("anyOf").and_then(Json::as_array_mut) {
+            Some(any) => any.push(json!({"type": "null"})),
+            None => property["type"] = json!([property["type"], "null"]),
+        }
+    }
+    property["description"] = json!(field.about);
+    if !field.words.is_empty() {
+        let worded = match field.value_type {
+            ValueType::Grants | ValueType::Approvals => {
+                &mut property["items"]["properties"]["access_level"]
+            }
+            _ => &mut property,
+        };
+        worded["enum"] = field.words.iter().map(|word| word.word).collect();
+        worded["markdownEnumDescriptions"] = field.words.iter().map(|word| word.about).collect();
+    }
+    let mut examples = field.examples.clone();
+    if matches!(field.value_type, ValueType::Grants | ValueType::Approvals) && examples.is_empty() {
+        examples.push(json!([{"access_level": "maintainer"}]));
+    }
+    let of_text = [
+        ("minLength", field.min_length.map(Json::from)),
+        ("maxLength", field.max_length.map(Json::from)),
+        ("pattern", field.pattern.map(Json::from)),
+    ];
+    let limits = [
+        ("minimum", field.minimum.map(Json::from)),
+        ("maximum", field.maximum.map(Json::from)),
+        ("minItems", field.min_items.map(Json::from)),
+        ("maxItems", field.max_items.map(Json::from)),
+        ("uniqueItems", (field.compare == Compare::Topics).then_some(true.into())),
+        ("enum", (!field.numbers.is_empty()).then(|| json!(field.numbers))),
+        ("default", field.default.clone()),
+        ("examples", (!examples.is_empty()).then(|| examples.into())),
+        ("deprecated", (field.deprecated || field.replaced_by.is_some()).then_some(true.into())),
+    ];
+    let text = match field.value_type {
+        ValueType::Texts | ValueType::Addresses => &mut property["items"],
+        _ => &mut property,
+    };
+    add(text, of_text);
+    add(&mut property, limits);
+    field.mark(&mut property);
+    if let Some(property) = property.as_object_mut() {
+        property.remove("$schema");
+        property.remove("title");
+    }
+    property
+}
+
+/// What the type of the field allows.
+fn of_type(field: &'static Field) -> Json {
+    let rows = || keys(field).map(mapping).unwrap_or_default();
+    match field.value_type {
+        ValueType::Secret => schema::of::<Reference>().to_value(),
+        ValueType::Address => schema::of::<TextOrSecret>().to_value(),
+        ValueType::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
+        ValueType::Text if field.names == Some(Named::Runner) => {
+            json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
+        }
+        ValueType::Text | ValueType::Word => json!({"type": "string"}),
+        ValueType::Cron => json!({"type": "string", "format": CRON}),
+        ValueType::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
+        ValueType::Date => {
+            json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date"})
+        }
+        ValueType::Integer => json!({"type": "integer"}),
+        ValueType::Boolean => json!({"type": "boolean"}),
+        ValueType::Texts | ValueType::Addresses => {
+            json!({"type": "array", "items": {"type": "string"}})
+        }
+        ValueType::Plain => {
+            let items = json!({"type": ["string", "number", "boolean"]});
+            json!({"type": ["string", "number", "boolean", "array"], "items": items})
+        }
+        ValueType::File => json!({
+            "type": "object",
+            "description": "",
+            "properties": {"file": {
+                "type": "string",
+                "description": "The path, relative to the manifest folder.",
+                "minLength": 1,
+                "examples": ["avatars/shop.png"],
+            }},
+            "additionalProperties": false,
+            "required": ["file"],
+        }),
+        ValueType::Level => level(field, schema::of::<Level>().to_value()),
+        ValueType::RuleLevel => schema::of::<RuleLevel>().to_value(),
+        ValueType::Mapping => rows(),
+        ValueType::Rows => json!({"type": "array", "items": rows()}),
+        ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
+            let mut row = rows();
+            row["properties"]["access_level"] =
+                level(field, row["properties"]["access_level"].take());
+            let fewest = u8::from(field.value_type != ValueType::Approvals);
+            json!({"type": "array", "items": row, "minItems": fewest})
+        }
+    }
+}
+
+/// Adds those `limits` to `schema` that are set.
+fn add(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option<Json>)>) {
+    for (key, value) in limits {
+        if let Some(value) = value {
+            schema[key] = value;
+        }
+    }
+}
+
+/// The schema of a level of access. The words of the field, if there are any, replace the list of
+/// all levels.
+fn level(field: &Field, mut all: Json) -> Json {
+    if let Some(level) = all.as_object_mut().filter(|_| !field.words.is_empty()) {
+        level.retain(|key, _| key != "anyOf" && key != "examples");
+        level.insert("type".to_owned(), "string".into());
+    }
+    all
+}
