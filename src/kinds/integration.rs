@@ -14,14 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{described, hook, prelude::*};
+use super::{described, hook, prelude::*, words::ALIASES};
 use crate::{
     field::KEYWORD,
     kind::{Detail, Spec, forms},
     level::OWNER,
     operation::Body,
     release::{Known, Release},
-    yaml,
 };
 
 /// The section `integrations`.
@@ -189,6 +188,7 @@ fn table(scope: Scope) -> Table {
         "enum": of_scope().map(|of| &*of.slug).collect::<Vec<_>>(),
         "markdownEnumDescriptions": of_scope().map(about).collect::<Vec<_>>(),
         "examples": ["external-wiki"],
+        ALIASES: ["kind", "id", "key", "name", "service", "integration", "type", "title"],
         KEYWORD: {"accepted": Accepted::OnCreate},
     });
     let described = DATA.fields.iter().filter(|field| field.is_in(scope));
@@ -206,17 +206,21 @@ fn table(scope: Scope) -> Table {
     };
     let event = |event: &Event| {
         let about = format!("Whether {} trigger it.", event.about);
-        (format!("{}_events", event.name), json!({"type": "boolean", "description": about}))
+        let schema = json!({"type": "boolean", "description": about, KEYWORD: {}});
+        (format!("{}_events", event.name), schema)
     };
     let events = DATA.events.iter();
     let all = described.chain(events.clone().map(channel)).chain(events.map(event));
     let properties = std::iter::once((SLUG.to_owned(), slug)).chain(all);
-    let properties = properties.filter(|(name, _)| !slugs(Some(scope), name).is_empty());
-    let properties: Object = properties
-        .map(|(name, property)| (name.clone(), of_some(property, &name, scope)))
-        .collect();
+    let of_some = |(name, property): (String, Json)| {
+        let slugs = Some(slugs(Some(scope), &name)).filter(|slugs| !slugs.is_empty())?;
+        let property = of_some(property, &name, scope, slugs);
+        Some((name, property))
+    };
+    let properties: Object = properties.filter_map(of_some).collect();
     let schema = json!({
         "description": "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
+        ALIASES: ["project_integrations", "group_integrations", "integration", "services", "service"],
         "type": "object",
         "properties": properties,
         "required": [SLUG],
@@ -225,17 +229,16 @@ fn table(scope: Scope) -> Table {
     Table::new(schema)
 }
 
-/// The schema of a field, which integrations of `scope` have.
-fn of_some(mut property: Json, name: &str, scope: Scope) -> Json {
-    let mut field = Field::of(&property);
+/// The schema of a field, which the integrations `slugs` of `scope` have.
+fn of_some(mut property: Json, name: &str, scope: Scope, slugs: Vec<&str>) -> Json {
     if scope == Scope::Group {
+        let mut field = Field::of(&property);
         field.since = field.since.max(Some(OF_GROUPS_SINCE));
+        property[KEYWORD] = field.to_keyword();
     }
-    property[KEYWORD] = field.to_keyword();
     if name != SLUG {
         let is_needed = |slug: &&str| NAMES[*slug].needed.contains(&name);
-        let (needing, others): (Vec<_>, Vec<_>) =
-            slugs(Some(scope), name).into_iter().partition(is_needed);
+        let (needing, others): (Vec<_>, Vec<_>) = slugs.into_iter().partition(is_needed);
         let told = |slugs: &[&str], what: &str| match slugs {
             [] => String::new(),
             some => format!(" {what} {}.", text::listed(some)),

@@ -21,6 +21,10 @@ pub struct Description {
     /// The name of the section in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
     pub section: String,
+    /// Other names for it, for which check suggests the right one.
+    #[serde(default)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = &["feature_toggles"])]
+    pub aliases: Vec<String>,
     /// The noun for one entry. The operations of `undrift call` are named after it.
     #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"feature flag")]
     pub noun: String,
@@ -332,6 +336,10 @@ pub struct Field {
     /// The name of the field in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
     pub name: String,
+    /// Other names for it, for which check suggests the right one.
+    #[serde(default)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = &["deadline"])]
+    pub aliases: Vec<String>,
     /// What the field is, in a sentence or two.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: String,
@@ -534,6 +542,9 @@ pub struct Keys {
     /// What it is. A mapping within an entry has it in the `about` of its field.
     #[serde(default)]
     pub about: String,
+    /// Other names for the section.
+    #[serde(default)]
+    pub aliases: Vec<String>,
     /// The keys.
     pub fields: Vec<Field>,
     /// The minimum number of keys.

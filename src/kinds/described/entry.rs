@@ -10,6 +10,7 @@ use crate::{
         self, Accepted, Codec, Compare, KEYWORD, Limits, Named, Readback, Scope, Secrecy, Stake,
     },
     kind::{CRON, TIME_ZONE, Table},
+    kinds::words::ALIASES,
     level::{Level, RuleLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -31,9 +32,13 @@ impl Field {
 impl Keys {
     /// The fields of a kind in Rust that exist in `scope`. `text` is a part of the program.
     pub fn table(text: &str, scope: Scope) -> Table {
-        let mut keys: Self = yaml::built_in(text);
-        keys.fields.retain(|field| field.is_in(scope));
-        Table::new(keys.schema())
+        yaml::built_in::<Self>(text).of(scope)
+    }
+
+    /// Those of the fields that exist in `scope`.
+    pub fn of(mut self, scope: Scope) -> Table {
+        self.fields.retain(|field| field.is_in(scope));
+        Table::new(self.schema())
     }
 
     fn schema(&self) -> Json {
@@ -42,6 +47,7 @@ impl Keys {
         debug_assert_eq!(properties.len(), self.fields.len(), "each name is used once");
         let always = self.fields.iter().filter(|field| field.always).map(|field| &*field.name);
         let mut schema = object(&self.about, properties, always);
+        add(&mut schema, [(ALIASES, aliases(&self.aliases))]);
         for (key, number) in [("minProperties", self.min_keys), ("maxProperties", self.max_keys)] {
             if let Some(number) = number {
                 schema[key] = number.into();
@@ -87,6 +93,7 @@ pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Js
     let here = description.fields.iter().filter(|field| field.is_in(scope));
     let always = description.always_named().map(String::as_str);
     let mut schema = object(&description.about, here.map(of).collect(), always);
+    add(&mut schema, [(ALIASES, aliases(&description.aliases))]);
     if description.document {
         schema["minProperties"] = 1.into();
     }
@@ -189,12 +196,18 @@ pub(in crate::kinds) fn property(field: &Field) -> Json {
         property.remove("$schema");
         property.remove("title");
     }
+    add(&mut property, [(ALIASES, aliases(&field.aliases))]);
     property
 }
 
 /// The schema of the mapping, or of a row, that `field` consists of.
 fn keys(field: &Field) -> Json {
     field.keys.as_ref().map(Keys::schema).unwrap_or_default()
+}
+
+/// What else a field or section is called.
+fn aliases(names: &[String]) -> Option<Json> {
+    (!names.is_empty()).then(|| json!(names))
 }
 
 /// Adds those `limits` to `schema` that are set.

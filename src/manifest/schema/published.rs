@@ -3,7 +3,10 @@
 
 use crate::{
     field::KEYWORD,
-    kinds::reference::{self, Described},
+    kinds::{
+        reference::{self, Described},
+        words::ALIASES,
+    },
     schema,
     value::{Json, Object},
 };
@@ -45,6 +48,7 @@ fn mark(schema: &mut Json) {
         let text = text.clone();
         object.insert("markdownDescription".into(), text.into());
     }
+    object.shift_remove(ALIASES);
     // The default treatment needs no remark.
     if object.get(KEYWORD).and_then(Json::as_object).is_some_and(Object::is_empty) {
         object.shift_remove(KEYWORD);
