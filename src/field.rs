@@ -30,6 +30,10 @@ use crate::{
 /// The schema keyword that carries the number of a [`Field`]. It is not published.
 const KEYWORD: &str = "x-undrift";
 
+/// The keyword of a schema for what else its property, or the section of its entries, is called. It
+/// is not published.
+pub const ALIASES: &str = "x-aliases";
+
 /// The fields whose numbers schemas carry.
 static MARKED: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
 
@@ -40,6 +44,10 @@ pub struct Field {
     /// The name of the field in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
     pub name: &'static str,
+    /// Other names for it, for which check suggests the right one.
+    #[serde(default)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = &["deadline"])]
+    pub aliases: Vec<&'static str>,
     /// What the field is, in a sentence or two.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: &'static str,
@@ -229,6 +237,9 @@ pub struct Keys {
     /// What it is. A mapping within an entry has it in the `about` of its field.
     #[serde(default)]
     pub about: &'static str,
+    /// Other names for the section.
+    #[serde(default)]
+    pub aliases: Vec<&'static str>,
     /// The keys.
     pub fields: Vec<Field>,
     /// The minimum number of keys.

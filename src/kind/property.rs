@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{CRON, TIME_ZONE};
 use crate::{
-    field::{Compare, Field, Keys, Named, ValueType},
+    field::{ALIASES, Compare, Field, Keys, Named, ValueType},
     level::{Level, RuleLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -47,6 +47,7 @@ pub(super) fn mapping(keys: &'static Keys) -> Json {
     let required = (!always.is_empty()).then(|| json!(always));
     let number = |number: Option<u32>| number.map(Json::from);
     let limits = [
+        (ALIASES, aliases(&keys.aliases)),
         ("required", required),
         ("minProperties", number(keys.min_keys)),
         ("maxProperties", number(keys.max_keys)),
@@ -101,6 +102,7 @@ pub fn property(field: &'static Field) -> Json {
     };
     add(text, of_text);
     add(&mut property, limits);
+    add(&mut property, [(ALIASES, aliases(&field.aliases))]);
     field.mark(&mut property);
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
@@ -158,6 +160,11 @@ fn of_type(field: &'static Field) -> Json {
             json!({"type": "array", "items": row, "minItems": fewest})
         }
     }
+}
+
+/// What else a field or section is called.
+fn aliases(names: &[&str]) -> Option<Json> {
+    (!names.is_empty()).then(|| json!(names))
 }
 
 /// Adds those `limits` to `schema` that are set.

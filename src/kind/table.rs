@@ -155,7 +155,11 @@ impl Table {
 
     /// The fields of a kind in Rust that exist in `scope`. `text` is a part of the program.
     pub fn read(text: &str, scope: Scope) -> Self {
-        let mut keys: Keys = yaml::built_in(text);
+        Self::of(yaml::built_in(text), scope)
+    }
+
+    /// Those of the fields that exist in `scope`.
+    pub fn of(mut keys: Keys, scope: Scope) -> Self {
         keys.fields.retain(|field| field.is_in(scope));
         Self::new(keys)
     }

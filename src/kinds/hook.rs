@@ -16,10 +16,9 @@ use crate::{
 
 use super::prelude::*;
 
-static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("hook.yaml"), Scope::Project));
-static OF_GROUP: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("hook.yaml"), Scope::Group));
+static KEYS: LazyLock<Keys> = LazyLock::new(|| yaml::built_in(include_str!("hook.yaml")));
+static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Project));
+static OF_GROUP: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Group));
 
 /// The section `hooks`.
 pub static KIND: Kind = Kind {

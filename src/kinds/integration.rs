@@ -190,6 +190,7 @@ fn table(scope: Scope) -> Table {
         examples: vec!["external-wiki".into()],
         accepted: Accepted::OnCreate,
         always: true,
+        aliases: vec!["kind", "id", "key", "name", "service", "integration", "type", "title"],
         ..Field::default()
     };
     let channel = |event: &Event| Field {
@@ -209,23 +210,25 @@ fn table(scope: Scope) -> Table {
     let events = DATA.events.iter();
     let all = described.chain(events.clone().map(channel)).chain(events.map(event));
     let mut names = BTreeSet::new();
-    let has =
-        |field: &Field| names.insert(field.name) && !slugs(Some(scope), field.name).is_empty();
-    let fields = all.filter(has).map(|field| of_some(field, scope));
+    let all = all.filter(|field| names.insert(field.name));
+    let fields = all.filter_map(|field| {
+        let slugs = Some(slugs(Some(scope), field.name)).filter(|slugs| !slugs.is_empty())?;
+        Some(of_some(field, slugs))
+    });
     let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
     let all = std::iter::once(slug).chain(fields);
     Table::new(Keys {
         about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
         fields: all.map(|field| Field { since: field.since.max(since), ..field }).collect(),
+        aliases: vec!["project_integrations", "group_integrations", "integration", "services", "service"],
         ..Keys::default()
     })
 }
 
-/// The field, which some integrations of `scope` have.
-fn of_some(field: Field, scope: Scope) -> Field {
+/// The field, which the integrations `slugs` have.
+fn of_some(field: Field, slugs: Vec<&str>) -> Field {
     let is_needed = |slug: &&str| NAMES[*slug].needed.contains(&field.name);
-    let (needing, others): (Vec<_>, Vec<_>) =
-        slugs(Some(scope), field.name).into_iter().partition(is_needed);
+    let (needing, others): (Vec<_>, Vec<_>) = slugs.into_iter().partition(is_needed);
     let named = |slugs: &[&str], what: &str| match slugs {
         [] => String::new(),
         some => format!(" {what} {}.", text::listed(some)),

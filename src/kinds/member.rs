@@ -12,10 +12,9 @@ use crate::{
 
 use super::prelude::*;
 
-static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("member.yaml"), Scope::Project));
-static OF_GROUP: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("member.yaml"), Scope::Group));
+static KEYS: LazyLock<Keys> = LazyLock::new(|| yaml::built_in(include_str!("member.yaml")));
+static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Project));
+static OF_GROUP: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Group));
 
 /// The section `members`.
 pub static KIND: Kind = Kind {

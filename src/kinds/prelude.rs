@@ -12,4 +12,5 @@ pub(super) use crate::{
     page::Rows,
     text,
     value::{Fields, Json, Object, Value},
+    yaml,
 };

@@ -9,10 +9,9 @@ use crate::{
 
 use super::prelude::*;
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("variable.yaml"), Scope::Project));
-static OF_GROUPS: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("variable.yaml"), Scope::Group));
+static KEYS: LazyLock<Keys> = LazyLock::new(|| yaml::built_in(include_str!("variable.yaml")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Project));
+static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Group));
 
 /// The section `variables`.
 pub static KIND: Kind = Kind {

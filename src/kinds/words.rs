@@ -3,46 +3,91 @@
 //!
 //! The nearest field name would often be wrong: `emails_enabled` is the opposite of
 //! `emails_disabled`.
+//!
+//! A word that means just one field or section is in its `aliases`, which its schema carries. All
+//! others are in `words.yaml`, which is read when a manifest has a fault.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use crate::{kind::Section, text, yaml};
+use crate::{field::ALIASES, kind::Section, text, value::Json, yaml};
 
 /// Keys that every entry of a manifest has.
 pub const OF_ENTRIES: [&str; 2] = ["extra", "state"];
 
 /// The meaning of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Meaning {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning<'m> {
     /// A field, with the same value.
-    Field(&'static str),
+    Field(&'m str),
     /// A boolean field, with the opposite value.
-    Opposite(&'static str),
+    Opposite(&'m str),
     /// An access level. The word is its boolean form.
-    Level(&'static str),
+    Level(&'m str),
     /// Something that is written in another form or elsewhere in the document: the end of a
     /// sentence that starts with "write".
-    Write(&'static str),
+    Write(&'m str),
     /// Something that is left out, and why.
-    Leave(&'static str),
+    Leave(&'m str),
     /// An attribute that the service has since this release.
-    Since(&'static str),
+    Since(&'m str),
     /// A value that only responses contain; nobody can set it.
     Answer,
     /// Something that undrift does not manage yet.
     NotYet,
     /// The first key of a document of another tool with this name.
-    Foreign(&'static str),
+    Foreign(&'m str),
 }
 
 use Meaning::{Answer, Field, Foreign, Leave, Level, NotYet, Opposite, Since, Write};
 
-/// Meanings of words by place.
-static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning>>> =
-    LazyLock::new(|| yaml::built_in(include_str!("words.yaml")));
+/// Makes a meaning of its text.
+type Maker = fn(&'static str) -> Meaning<'static>;
+
+/// Words by the text of their meaning.
+type Texts = BTreeMap<&'static str, Vec<&'static str>>;
+
+/// The words of one place in `words.yaml`, by their meaning.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+struct Place {
+    field: Texts,
+    opposite: Texts,
+    level: Texts,
+    write: Texts,
+    leave: Texts,
+    since: Texts,
+    foreign: Texts,
+    answer: Vec<&'static str>,
+    not_yet: Vec<&'static str>,
+}
+
+impl Place {
+    /// The words, each with its meaning.
+    fn words(self) -> impl Iterator<Item = (&'static str, Meaning<'static>)> {
+        let with_texts: [(Maker, Texts); 7] = [
+            (Field, self.field),
+            (Opposite, self.opposite),
+            (Level, self.level),
+            (Write, self.write),
+            (Leave, self.leave),
+            (Since, self.since),
+            (Foreign, self.foreign),
+        ];
+        let with_texts = with_texts.into_iter().flat_map(|(meaning, texts)| {
+            texts.into_iter().map(move |(text, words)| (meaning(text), words))
+        });
+        let all = with_texts.chain([(Answer, self.answer), (NotYet, self.not_yet)]);
+        all.flat_map(|(meaning, words)| words.into_iter().map(move |word| (word, meaning)))
+    }
+}
+
+/// Meanings of words by place: of those that are no alias of a field.
+static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
+    let places: BTreeMap<_, Place> = yaml::built_in(include_str!("words.yaml"));
+    places.into_iter().map(|(place, of)| (place, of.words().collect())).collect()
+});
 
 /// The place of words that are meant at the top of any document.
 pub const TOP: &str = "";
@@ -67,9 +112,15 @@ pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     VALUES.iter().filter(means).map(|(option, _)| *option)
 }
 
-/// The one of the fields `known` of `section` that `word`, which is none, most likely stands for.
-pub fn suggest_field<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'k str> {
-    match alias(&[section, ANY], word).map(Meaning::field) {
+/// The one of the fields `known` in `schema`, that of `section`, for which `word`, which is none, most
+/// likely stands.
+pub fn suggest_field<'k>(
+    schema: &Json,
+    section: &str,
+    word: &str,
+    known: &[&'k str],
+) -> Option<&'k str> {
+    match alias_in(schema, &[section, ANY], word).map(Meaning::field) {
         Some(field) => known.iter().copied().find(|known| Some(*known) == field),
         None => match text::likely(word, known)[..] {
             [only] => Some(only),
@@ -102,7 +153,7 @@ pub fn is_elsewhere(section: &str, word: &str) -> bool {
 
 /// The meaning of `word` in the first of `places` that has one: the key of a section, mapping, entry or
 /// value, or the kind of a document.
-pub fn alias(places: &[&str], word: &str) -> Option<Meaning> {
+pub fn alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     let plain = text::snake_case(word);
     let alias = |place: &&str| {
         let words = WORDS.get(place)?;
@@ -111,7 +162,28 @@ pub fn alias(places: &[&str], word: &str) -> Option<Meaning> {
     places.iter().find_map(alias)
 }
 
-impl Meaning {
+/// What else a property with this schema, or the section of its entries, is called.
+pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
+    let aliases = property.get(ALIASES).or_else(|| property["items"].get(ALIASES));
+    aliases.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
+}
+
+/// The meaning of `word` in the first of `places`, as an alias of a property of `schema`, which
+/// describes what is there, or in the next of `places`.
+pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
+    let (own, others) = places.split_at(places.len().min(1));
+    let of_schema = || {
+        let plain = text::snake_case(word);
+        let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
+        let is_it = |(_, property): &(&String, &Json)| {
+            aliases(property).any(|alias| alias == word || alias == plain)
+        };
+        properties.as_object()?.iter().find(is_it).map(|(name, _)| Field(name))
+    };
+    alias(own, word).or_else(of_schema).or_else(|| alias(others, word))
+}
+
+impl<'m> Meaning<'m> {
     /// The help text.
     pub fn help(self) -> String {
         match self {
@@ -132,7 +204,7 @@ impl Meaning {
     }
 
     /// The field to use instead, if it is in the same mapping.
-    pub fn field(self) -> Option<&'static str> {
+    pub fn field(self) -> Option<&'m str> {
         match self {
             Field(name) | Opposite(name) | Level(name) => Some(name),
             Write(what) => what.strip_prefix('`')?.split(['`', ':']).next(),
@@ -161,6 +233,14 @@ mod tests {
                 assert_eq!(*word, word.to_lowercase().replace(['_', '-'], " "), "{meant}");
                 assert_ne!(meant, word);
             }
+        }
+    }
+
+    #[test]
+    fn a_word_has_one_meaning_in_its_place() {
+        let places: BTreeMap<&str, Place> = yaml::built_in(include_str!("words.yaml"));
+        for (place, of) in places {
+            assert_eq!(of.words().count(), WORDS[place].len(), "{place}");
         }
     }
 

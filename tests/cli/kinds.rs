@@ -149,6 +149,22 @@ fn schemas_and_lists_of_operations_have_described_kinds() {
 }
 
 #[test]
+fn what_a_described_section_and_its_fields_are_also_called_is_suggested() {
+    let kind = DESCRIPTION.replace("noun:", "aliases: [targets]\nnoun:");
+    let kind = kind.replace("name: due_date,", "name: due_date, aliases: [deadline],");
+    let place = Place::new().file("kinds/goals.yaml", &kind);
+    place.write("m/shop.yaml", &RELEASE.replace("due_date", "deadline"));
+    let field = place.run("check m --kinds kinds/goals.yaml");
+    assert!(
+        field.contains("unknown field `deadline`") && field.contains("use `due_date`"),
+        "{field}"
+    );
+    place.write("m/shop.yaml", &RELEASE.replace("goals", "targets"));
+    let section = place.run("check m --kinds kinds/goals.yaml");
+    assert!(section.contains("use `goals`") && !section.contains("deadline"), "{section}");
+}
+
+#[test]
 fn faults_of_a_description_are_reported_with_their_places() {
     let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
     let wrong = "section: labels

@@ -174,6 +174,13 @@ impl Check<'_> {
             let help = "choose another name";
             self.fault("section", format!("`{name}` is a key of documents"), help);
         }
+        let is_key = |alias: &&&str| {
+            reserved.iter().any(|name| name == **alias)
+                || known.kinds().iter().any(|kind| kind.section == **alias)
+        };
+        if let Some(alias) = self.description.aliases.iter().find(is_key) {
+            self.fault("aliases", format!("`{alias}` is a key of documents"), "leave it out");
+        }
     }
 
     /// Keys that name fields must name existing ones.
@@ -290,6 +297,14 @@ impl Check<'_> {
         if words::OF_ENTRIES.contains(name) {
             let help = "choose another name, and put the service's name into `send_as` and `read`";
             self.fault(format!("{at}/name"), format!("every entry has a key `{name}`"), help);
+        }
+        let is_taken = |alias: &&&str| {
+            let means_other = |other: &Field| other.name != *name && other.aliases.contains(alias);
+            self.of(alias).is_some() || self.description.fields.iter().any(means_other)
+        };
+        if let Some(alias) = field.aliases.iter().find(is_taken) {
+            let message = format!("`{alias}` is a field, or also stands for another");
+            self.fault(format!("{at}/aliases"), message, "leave it out");
         }
         let Field { reset_by, not_with, not_before, limits, .. } = field;
         for (key, other) in [

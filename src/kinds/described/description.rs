@@ -18,6 +18,10 @@ pub struct Description {
     /// The name of the section in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
     pub section: String,
+    /// Other names for it, for which check suggests the right one.
+    #[serde(default)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = &["feature_toggles"])]
+    pub aliases: Vec<&'static str>,
     /// The noun for one entry. The operations of `undrift call` are named after it.
     #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"feature flag")]
     pub noun: String,

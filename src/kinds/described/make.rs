@@ -325,6 +325,7 @@ fn keys(description: &Description, home: &Collected, scope: Scope) -> Keys {
     let fields = description.fields.iter().filter(|field| field.is_in(scope));
     Keys {
         about: keep(&description.about),
+        aliases: description.aliases.clone(),
         fields: fields.map(of).collect(),
         min_keys: description.document.then_some(1),
         max_keys: None,

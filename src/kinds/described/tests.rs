@@ -371,6 +371,18 @@ fn faults_of_a_description_have_their_places() {
     let path = "/groups/:id/toys";
     for (from, to, at, message) in [
         (
+            "noun: toy",
+            "noun: toy\naliases: [games, hooks]",
+            "aliases",
+            "`hooks` is a key of documents",
+        ),
+        (
+            "name: url,",
+            "name: url, aliases: [where, size],",
+            "fields/0/aliases",
+            "`size` is a field, or also stands for another",
+        ),
+        (
             "unique: true",
             "unique: true\ngrants: [loud]",
             "fields/9/weakens",

@@ -220,7 +220,7 @@ impl Located<'_> {
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.
-    fn as_written(&self, name: &str, alias: Meaning) -> String {
+    fn as_written(&self, name: &str, alias: Meaning<'_>) -> String {
         let help = alias.help();
         let Some((key, node)) = self.node.get(name) else { return help };
         if let Some(path) = node.text().filter(|path| path.contains('/'))
@@ -334,22 +334,22 @@ impl Located<'_> {
     }
 
     /// The alias that an unknown key is.
-    fn alias(&self, name: &str) -> Option<Meaning> {
+    fn alias(&self, name: &str) -> Option<Meaning<'_>> {
         // A list of texts can be another thing than the same name with anything else.
         let listed = format!("{name}[]");
-        let is_listed = |_: &Meaning| {
+        let is_listed = |_: &Meaning<'_>| {
             let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
             !texts.is_empty() && texts.iter().all(|item| item.text().is_some())
         };
-        let alias = |places: &[&str]| {
+        let alias = |schema, places: &[&str]| {
             let listed = words::alias(places, &listed).filter(is_listed);
-            listed.or_else(|| words::alias(places, name))
+            listed.or_else(|| words::alias_in(schema, places, name))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
         let places = match (self.key, kind.and_then(Json::as_str)) {
             (Some(key), _) if key.name == "unlisted" => {
-                let field = alias(&[words::TOP]).filter(|of| of.field().is_some());
-                return alias(&["unlisted"]).or(field
+                let field = alias(self.root, &[words::TOP]).filter(|of| of.field().is_some());
+                return alias(&Json::Null, &["unlisted"]).or(field
                     .filter(|of| self.property_names().contains(&of.field().unwrap_or_default())));
             }
             (Some(key), Some(_)) if self.is_of_section() => vec![&*key.name, words::ANY],
@@ -358,13 +358,13 @@ impl Located<'_> {
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
         // The field may be there already; then the word means something else.
-        let fits = |alias: &Meaning| match alias {
+        let fits = |alias: &Meaning<'_>| match alias {
             Meaning::Field(field) => {
                 self.property_names().contains(field) && self.node.get(field).is_none()
             }
             _ => true,
         };
-        alias(&places).filter(fits)
+        alias(self.schema, &places).filter(fits)
     }
 }
 

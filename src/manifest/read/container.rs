@@ -190,7 +190,7 @@ impl Reader<'_, '_> {
             // As in `- LOG_LEVEL: debug`, or `group` for a member.
             let is_elsewhere = words::is_elsewhere(of.section, &key.name);
             let by_place = by_place.filter(|_| !is_elsewhere).map(|(_, field)| field);
-            let field = words::suggest_field(of.section, &key.name, &known).or(by_place);
+            let field = words::suggest_field(schema, of.section, &key.name, &known).or(by_place);
             let is_alone = (entries.len() == 1 || is_elsewhere) && field.is_none();
             let is_written = |name: &str| fields.iter().any(|(other, _)| *other == name);
             let alone = of.identity.iter().find(|name| is_alone && !is_written(name));

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{container::Use, part};
 use crate::{
+    field::ALIASES,
     schema,
     secret::Reference,
     value::{Json, Object},
@@ -67,7 +68,10 @@ pub(super) fn open(schema: &mut Json) {
         })]
     };
     let mut plain = std::mem::take(schema);
-    let description = plain.as_object_mut().and_then(|plain| plain.remove("description"));
+    let description = plain.as_object_mut().and_then(|plain| {
+        plain.remove(ALIASES);
+        plain.remove("description")
+    });
     let choices: Vec<_> = std::iter::once(plain).chain(instead).collect();
     *schema = json!({"anyOf": choices});
     if let Some(description) = description {

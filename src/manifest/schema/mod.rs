@@ -392,7 +392,10 @@ fn insert(schema: &mut Object, name: &str, property: Json) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::{kinds::words, text};
 
     #[test]
     fn built_in_descriptions_match_their_schema() {
@@ -418,6 +421,31 @@ mod tests {
         assert!(is_valid("max_length", json!(1)) && !is_valid("min_length", json!(1)));
         assert!(is_valid("weakens", json!("when_on")) && !is_valid("weakens", json!("shows")));
         assert!(is_valid("type", json!("text")) && !is_valid("type", json!("plain")));
+    }
+
+    #[test]
+    fn an_alias_stands_for_one_property_and_is_the_name_of_none() {
+        fn check(place: &str, depth: usize, schema: &Json) -> usize {
+            let mut count = 0;
+            let properties = schema.get("properties").or_else(|| schema["items"].get("properties"));
+            let properties = || properties.and_then(Json::as_object).into_iter().flatten();
+            let mut names: BTreeSet<_> = properties().map(|(name, _)| name.as_str()).collect();
+            for (name, property) in properties() {
+                count += check(name, depth + 1, property);
+                for alias in words::aliases(property) {
+                    assert_eq!(alias, text::snake_case(alias), "{place}.{name}");
+                    assert!(names.insert(alias), "{place}: {alias}");
+                    let other = words::alias(&[place], alias);
+                    // A list within a section may be called as a section is; what a word means in one
+                    // kind of documents goes first.
+                    assert!(other.is_none() || depth != 1, "{place}: {alias} is {other:?}");
+                    count += 1;
+                }
+            }
+            count
+        }
+        let counts = DocumentKind::ALL.map(|kind| check(kind.name(), 0, &kind.checker().schema));
+        assert!(counts.iter().sum::<usize>() > 1_500, "{counts:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! reference page.
 
 use crate::{
-    field::Field,
+    field::{ALIASES, Field},
     kinds::reference::{self, Described},
     schema,
     value::{Json, Object},
@@ -45,6 +45,7 @@ fn mark(schema: &mut Json) {
         let text = text.clone();
         object.insert("markdownDescription".into(), text.into());
     }
+    object.shift_remove(ALIASES);
     Field::unmark(object);
     for (key, part) in object.iter_mut() {
         match key.as_str() {

@@ -291,7 +291,7 @@ impl<'l, 'd> Mistake<'l, 'd> {
                 Some(at.alias_of(&value).or_else(of_any)?.help())
             }
             "alias_of_key" => entries.iter().find_map(|(name, value)| {
-                let alias = words::alias(&[key, "change", words::ANY], &name.name)?;
+                let alias = words::alias_in(at.schema, &[key, "change", words::ANY], &name.name)?;
                 let is_whole = matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
                 (is_whole || matches!(value.data, Data::List(_))).then(|| alias.help())
             }),
@@ -446,15 +446,15 @@ impl Located<'_> {
     }
 
     /// The alias that `word` is in the place of its value.
-    pub(super) fn alias_of(&self, word: &str) -> Option<Meaning> {
-        words::alias(&[&self.key?.name], word)
+    pub(super) fn alias_of(&self, word: &str) -> Option<Meaning<'_>> {
+        words::alias_in(self.schema, &[&self.key?.name], word)
     }
 
     /// The one of `fields` that `name` is or stands for.
     fn field_for<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
         let section = self.key.map_or("", |key| &key.name);
         let same = fields.iter().copied().find(|field| *field == name);
-        same.or_else(|| words::suggest_field(section, name, fields))
+        same.or_else(|| words::suggest_field(self.schema, section, name, fields))
     }
 
     /// The mapping that a word in its place is short for.
