@@ -2,7 +2,7 @@
 //! exists. The file is long because it lists every property that a field can have.
 //!
 //! A kind describes it in YAML, next to the text and the type of the field
-//! (`kinds/described/description.rs`), and the schema of the field carries it:
+//! (`kind/description.rs`), and the schema of the field carries it:
 //!
 //! ```yaml
 //! - name: public_builds

@@ -9,7 +9,10 @@
 //! PUT without `use_inherited_settings: false` changes nothing in it, and a DELETE only lasts until
 //! the next PUT of the group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -17,64 +20,17 @@ use serde_json::json;
 use super::{described, hook, prelude::*};
 use crate::{
     field::KEYWORD,
-    kind::{Detail, Spec, forms},
-    level::OWNER,
+    kind::{Spec, Table, description::Field as Described, forms},
     operation::Body,
     release::{Known, Release},
     yaml,
 };
 
-/// The section `integrations`.
-pub static KIND: Kind = Kind {
-    section: "integrations",
-    noun: "integration",
-    shape: Shape::List,
-    identity: &[SLUG],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &OF_PROJECT,
-            place: Place::List(operation::INTEGRATION_LIST),
-            create: Create::With(operation::INTEGRATION_SET),
-            change: Change::Edit(operation::INTEGRATION_SET),
-            delete: Some(operation::INTEGRATION_DELETE),
-            detail: Some(Detail {
-                get: operation::INTEGRATION_GET,
-                nested: "properties",
-                fields: &[],
-            }),
-            ..HOME
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUP,
-            place: Place::List(operation::GROUP_INTEGRATION_LIST),
-            create: Create::With(operation::GROUP_INTEGRATION_SET),
-            change: Change::Edit(operation::GROUP_INTEGRATION_SET),
-            delete: Some(operation::GROUP_INTEGRATION_DELETE),
-            detail: Some(Detail {
-                get: operation::GROUP_INTEGRATION_GET,
-                nested: "properties",
-                fields: &[],
-            }),
-            seen_from: OWNER,
-            ..HOME
-        },
-    ],
-    rules: &Integrations,
-};
+/// The name of the rules.
+pub(super) const NAME: &str = "integration";
 
-/// What both homes have in common.
-const HOME: Home = Home {
-    handle: &[Handle::path(SLUG, SLUG)],
-    rows: Rows { keys: &[SLUG], also: &["active"] },
-    inherited_unless: &[("active", Json::Bool(true))],
-    inherited_if: Some("inherited"),
-    response_fields: &["inherited"],
-    ..Home::PLAIN
-};
+/// The fields of integrations of projects, which are all that there are.
+static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
 
 const SLUG: &str = "slug";
 /// The most addresses that the service writes to.
@@ -93,7 +49,7 @@ const INHERITS: &str = "use_inherited_settings";
 #[serde(deny_unknown_fields)]
 struct Data {
     integrations: Vec<Integration>,
-    fields: Vec<described::Field>,
+    fields: Vec<Described>,
     events: Vec<Event>,
 }
 
@@ -140,9 +96,6 @@ struct Event {
 }
 
 static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in(include_str!("integration.yaml")));
-static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
-static OF_GROUP: LazyLock<Table> = LazyLock::new(|| table(Scope::Group));
-
 /// The fields that an integration has, and those that it needs.
 struct Names {
     all: BTreeSet<String>,
@@ -177,7 +130,7 @@ fn slugs(scope: Option<Scope>, name: &str) -> Vec<&'static str> {
 }
 
 /// The fields of all integrations of `scope`.
-fn table(scope: Scope) -> Table {
+pub(super) fn table(scope: Scope) -> Table {
     let of_scope = || DATA.integrations.iter().filter(|of| of.is_in(scope));
     let about = |of: &Integration| {
         let needed: Vec<_> = of.required.iter().map(String::as_str).collect();
@@ -247,7 +200,7 @@ fn of_some(mut property: Json, name: &str, scope: Scope) -> Json {
     property
 }
 
-struct Integrations;
+pub(super) struct Integrations;
 
 impl Rules for Integrations {
     // The service also shows events that the integration does not have.
@@ -460,7 +413,8 @@ mod tests {
         let known = DATA.fields.len() + 2 * DATA.events.len();
         // No integration has a channel for commits.
         assert_eq!(OF_PROJECT.specs().len(), known);
-        assert!(OF_GROUP.get("jenkins_url").is_none() && OF_GROUP.get("recipients").is_some());
+        let of_group = table(Scope::Group);
+        assert!(of_group.get("jenkins_url").is_none() && of_group.get("recipients").is_some());
     }
 
     #[test]

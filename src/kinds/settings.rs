@@ -8,54 +8,19 @@ use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 use crate::{
     field::{Field, Scope},
     kind::{
-        Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Removal, Rules,
-        Section, Shape, Spec, Table,
+        Capability, Effect, Fault, LiveEntry, Rules, Section, Spec,
         forms::{self, enabled},
     },
-    operation,
     value::{Fields, Json, Object, Value},
-};
-
-use super::described::Keys;
-
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("settings/project.yaml"), Scope::Project));
-static OF_GROUPS: LazyLock<Table> =
-    LazyLock::new(|| Keys::table(include_str!("settings/group.yaml"), Scope::Group));
-
-/// The section `settings`.
-pub static KIND: Kind = Kind {
-    section: "settings",
-    noun: "settings",
-    shape: Shape::Mapping,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &TABLE,
-            place: Place::Object,
-            create: Create::Container,
-            change: Change::Edit(operation::PROJECT_UPDATE),
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUPS,
-            place: Place::Object,
-            create: Create::Container,
-            change: Change::Edit(operation::GROUP_UPDATE),
-            ..Home::PLAIN
-        },
-    ],
-    rules: &Settings,
 };
 
 /// What the subject of an ID token consists of.
 const CLAIMS: &str = "ci_id_token_sub_claim_components";
 
-struct Settings;
+/// The name of the section.
+pub const SECTION: &str = "settings";
+
+pub(super) struct Settings;
 
 impl Rules for Settings {
     // An installation may leave deprecated fields out. The fields that replace them have the same
@@ -180,10 +145,11 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 
 /// The settings that close a section of a project, each with its deprecated form.
 static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let closing = super::sections(Scope::Project).flat_map(|of| of.home.closed_by);
-    let names: BTreeSet<&str> = closing.copied().flatten().copied().collect();
+    let closing = super::sections(Scope::Project).flat_map(|of| &of.home.closed_by);
+    let names: BTreeSet<&str> = closing.flatten().copied().collect();
+    let table = super::section(Scope::Project, SECTION).map(Section::table);
     let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by.as_deref() == Some(name);
-    let old = |name| TABLE.specs().iter().find(|spec| is_old(spec, name));
+    let old = |name| table?.specs().iter().find(|spec| is_old(spec, name));
     names.into_iter().map(|name| (name, old(name).map(|spec| &*spec.name))).collect()
 });
 
@@ -205,7 +171,9 @@ fn has_user(url: &str) -> bool {
 /// under two names.
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let properties = TABLE.get("container_expiration_policy").map(|s| &s.schema["properties"]);
+    let settings = super::section(Scope::Project, SECTION);
+    let properties = settings.and_then(|of| of.table().get("container_expiration_policy"));
+    let properties = properties.map(|s| &s.schema["properties"]);
     let properties = properties.and_then(Json::as_object).into_iter().flatten();
     let mut policy = Object::new();
     for (name, property) in properties {

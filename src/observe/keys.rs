@@ -74,7 +74,7 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
                 keys.extend(field.replaced_by.as_deref());
             }
         }
-        Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
+        Place::Container | Place::List(_) | Place::Optional(_) => {}
     }
 }
 

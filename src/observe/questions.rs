@@ -153,8 +153,7 @@ impl Observer {
             }
             _ => self.above_new(&path).await?,
         };
-        let shares =
-            project.section(share::KIND.section).into_iter().flat_map(|shares| &shares.entries);
+        let shares = project.section(share::SECTION).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {
             people.extend(&*self.levels(&share.key).await?);
         }

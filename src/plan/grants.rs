@@ -57,7 +57,7 @@ impl Planning<'_> {
         section: &DeclaredSection,
         gone: &[u64],
     ) -> Option<Findings> {
-        let names_people = section.of.home.needs.contains(&Capability::People);
+        let names_people = section.of.home.names_people;
         let found = self.live.sections.get(name).filter(|_| names_people)?;
         let table = section.of.table();
         let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, gone);
@@ -101,13 +101,13 @@ impl Planning<'_> {
 
     /// Whether the project is not shared with a group with which it is not declared to be shared.
     fn is_unshared(&self, group: u64, findings: &mut Findings) -> bool {
-        match self.context.names.entries(share::KIND.section) {
+        match self.context.names.entries(share::SECTION) {
             _ if self.declared.scope == Scope::Group => false,
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(Ok(shares)) => !shares.values().any(|id| *id == Some(Id::Known(group))),
             Some(Err(_)) => false,
             None => {
-                findings.ask(Question::Entries(share::KIND.section));
+                findings.ask(Question::Entries(share::SECTION));
                 false
             }
         }
@@ -252,8 +252,7 @@ impl Planning<'_> {
         let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
         let grants = |section: &Section| {
             let mut specs = section.table().specs().iter();
-            section.home.needs.contains(&Capability::People)
-                && specs.any(|spec| spec.field.compare == Compare::Rows)
+            section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
         };
         let rules = kinds::sections(self.declared.scope).filter(grants);
         let grants_of: Vec<_> =
@@ -324,7 +323,7 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
 
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
 pub fn named(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry)> {
-    let names_people = section.of.home.needs.contains(&Capability::People);
+    let names_people = section.of.home.names_people;
     let rules =
         section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
     rules.flat_map(|rule| {

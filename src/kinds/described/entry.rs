@@ -4,12 +4,14 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::json;
 
-use super::description::{Description, Field, Home, Keys, Scalar, Value, Word};
 use crate::{
     field::{
         self, Accepted, Codec, Compare, KEYWORD, Limits, Named, Readback, Scope, Secrecy, Stake,
     },
-    kind::{CRON, TIME_ZONE, Table},
+    kind::{
+        CRON, Home, Kind, Place, TIME_ZONE,
+        description::{Field, Keys, Scalar, Value, Word},
+    },
     level::{Level, RuleLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -29,13 +31,6 @@ impl Field {
 }
 
 impl Keys {
-    /// The fields of a kind in Rust that exist in `scope`. `text` is a part of the program.
-    pub fn table(text: &str, scope: Scope) -> Table {
-        let mut keys: Self = yaml::built_in(text);
-        keys.fields.retain(|field| field.is_in(scope));
-        Table::new(keys.schema())
-    }
-
     fn schema(&self) -> Json {
         let properties = self.fields.iter().map(|field| (field.name.clone(), property(field)));
         let properties: Object = properties.collect();
@@ -67,11 +62,11 @@ fn object<'n>(about: &str, properties: Object, required: impl Iterator<Item = &'
 }
 
 /// The schema of an entry of `home`, which is in `scope`.
-pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Json {
+pub(super) fn schema(kind: &Kind, home: &Home, scope: Scope) -> Json {
     let of = |field: &Field| {
         let field = &Field { since: field.since.or(home.since), ..field.clone() };
         let mut property = property(field);
-        if description.below.as_ref().is_some_and(|below| below.field == field.name) {
+        if kind.below.is_some_and(|below| below.field == field.name) {
             // The path contains the id of the parent.
             let never = field::Field { accepted: Accepted::Never, ..treatment(field) };
             property[KEYWORD] = json!(never);
@@ -79,18 +74,37 @@ pub(super) fn schema(description: &Description, home: &Home, scope: Scope) -> Js
         if home.top_level {
             property[KEYWORD]["top_level"] = true.into();
         }
-        if matches!(field.value, Value::Grants | Value::Approvals) {
+        let is_of_people = matches!(field.value, Value::Grants | Value::Approvals);
+        if is_of_people && kind.hooks.is_none() {
             property["examples"] = json!([[{"access_level": "maintainer"}]]);
         }
         (field.name.clone(), property)
     };
-    let here = description.fields.iter().filter(|field| field.is_in(scope));
-    let always = description.always_named().map(String::as_str);
-    let mut schema = object(&description.about, here.map(of).collect(), always);
-    if description.document {
+    if kind.fields.is_empty() {
+        return json!({"type": "object", "properties": {}});
+    }
+    let here = || kind.fields.iter().filter(|field| field.is_in(scope));
+    // Kinds with rules in Rust mark the fields, because an entry may lack a part of its identity.
+    let marked: Vec<_> = here().filter(|field| field.always).map(|field| &*field.name).collect();
+    let always = if marked.is_empty() { kind.always_named().collect() } else { marked };
+    let mut schema = object(kind.about, here().map(of).collect(), always.into_iter());
+    if matches!(home.place, Place::Optional(_)) {
         schema["minProperties"] = 1.into();
     }
     schema
+}
+
+/// The name of `field` in responses, if they contain it.
+pub(super) fn live_name(field: &Field) -> Option<&'static str> {
+    let name = treatment(field).live_name(&field.name)?.to_owned();
+    Some(String::leak(name))
+}
+
+/// Whether every release and licence that has `home` also shows `field`.
+pub(super) fn is_always_shown(field: &Field, home: &Home) -> bool {
+    let since = field.since.or(home.since);
+    let of = field::Field { since, ..treatment(field) };
+    field.tier <= home.tier && !of.is_late()
 }
 
 /// The schema of a field.
