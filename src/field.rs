@@ -1,6 +1,6 @@
 //! A field of a kind: what it is, and how the API treats it.
 //!
-//! Each kind lists its fields in YAML. [`Field`] is the format of such an entry, and what the program
+//! Each kind lists its fields in YAML (`kind/description.rs`). [`Field`] is the format of such an entry, and what the program
 //! uses: checks, request bodies, diff, guards, the published schema and the reference page. The file is
 //! long because it lists every property that a field can have.
 //!

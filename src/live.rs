@@ -281,7 +281,7 @@ pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Resu
         let address = || container.address().section(of.section).entry(entry.key.clone());
         let id = known.get(&entry.key).cloned();
         let id = id.unwrap_or_else(|| Id::OfStep(address().to_string().into()));
-        let name = match of.home.called_by {
+        let name = match of.called_by {
             Some(_) => of.called(&forms::plain(&entry.values()))?,
             None => entry.key.clone(),
         };
@@ -291,7 +291,7 @@ pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Resu
     let mut ids = Entries::new();
     for (name, id) in present.chain(live) {
         let is_another = |known: &Option<Id>| known.as_ref() != Some(&id);
-        let is_ambiguous = of.home.called_by.is_some() && ids.get(&name).is_some_and(is_another);
+        let is_ambiguous = of.called_by.is_some() && ids.get(&name).is_some_and(is_another);
         ids.insert(name, (!is_ambiguous).then_some(id));
     }
     Ok(ids)

@@ -113,7 +113,7 @@ fn undoing<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
     let mut undoing = UndoingSteps::new();
     for step in steps {
         let of = undoing.entry(step.address.path.to_lowercase()).or_default();
-        let section = step.address.section.unwrap_or(settings::KIND.section);
+        let section = step.address.section.unwrap_or(settings::SECTION);
         let mut all = vec![];
         if is_creation(step) {
             all.push(Undone::New);

@@ -27,20 +27,20 @@ pub(super) use by_data::collections;
 mod by_data {
     use crate::{
         field::{Accepted, Named, Scope, Tier},
-        kind::{Change, Create, Handle, HandlePlace, Home, Place, Section, Spec},
+        kind::{Handle, HandlePlace, Home, Place, Section, Spec},
         kinds,
         level::MAINTAINER,
-        operation::Method,
+        operation::{Method, Op, Write},
         sandbox::{self, Collection, Form, serves},
     };
 
     fn path(home: &Home) -> Option<&'static str> {
-        match (home.place, home.create) {
+        match home.place {
             // It has no list of its own.
-            (_, Create::With(create)) if home.parent.is_some_and(|of| of.within.is_some()) => {
-                Some(create.row().path)
+            _ if home.parent.is_some() && home.within.is_some() => {
+                home.operations.create.map(|op| op.row().path)
             }
-            (Place::List(read) | Place::Optional(read), _) => Some(read.row().path),
+            Place::List(read) | Place::Optional(read) => Some(read.row().path),
             _ => None,
         }
     }
@@ -61,7 +61,8 @@ mod by_data {
         let (home, specs) = (of.home, of.table().specs());
         let sent = |name: &&'static str| of.table().sent_name(name);
         let all = |names: &[&'static str]| &*names.iter().map(sent).collect::<Vec<_>>().leak();
-        let is_put = matches!(home.create, Create::With(op) if op.row().method == Method::Put);
+        let is = |op: Option<Op<Write>>, method| op.is_some_and(|op| op.row().method == method);
+        let is_put = is(home.operations.create, Method::Put);
         let above = |name: &&str| home.parent.is_some_and(|parent| parent.field == *name);
         let identity: Vec<_> = of.identity.iter().copied().filter(|name| !above(name)).collect();
         let own = identity.iter().filter(|_| !is_put);
@@ -72,24 +73,23 @@ mod by_data {
         });
         let mut told = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
         told.below = home.parent.map_or("", |parent| parent.argument);
-        told.within = home.parent.and_then(|parent| parent.within).unwrap_or_default();
+        told.within = home.within.unwrap_or_default();
         if let Some(Handle { field, place: HandlePlace::Path(name) }) = home.handle.first() {
             (told.key, told.entry) = (field, name);
         }
-        told.reads = home.seen_from.into();
-        told.writes = home.seen_from.max(MAINTAINER).into();
+        told.reads = home.seen_from().into();
+        told.writes = home.seen_from().max(MAINTAINER).into();
         told.required = all(&required);
         told.unique = if of.may_come_twice() { &[] } else { all(&identity) };
         let specs = specs.iter().filter(|spec| !above(&spec.name));
         told.fields = specs.map(field).collect::<Vec<_>>().leak();
         let shows =
-            home.inherited_unless.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
+            home.inherited_unless.iter().map(|own| (own.field, &*own.value.0.to_string().leak()));
         told.shows = shows.collect::<Vec<_>>().leak();
         told.is_put = is_put;
         told.only_edited = of.only_edits();
-        told.is_edited = !matches!(home.change, Change::Replace);
-        told.is_patched =
-            matches!(home.change, Change::Edit(op) if op.row().method == Method::Patch);
+        told.is_edited = home.operations.edit.is_some();
+        told.is_patched = is(home.operations.edit, Method::Patch);
         told.is_document = matches!(home.place, Place::Optional(_));
         if let Place::List(list) | Place::Optional(list) = home.place {
             told.unpaged = list.row().unpaged;

@@ -222,7 +222,7 @@ impl Container {
     /// Whether its settings declare a name.
     pub fn declares_name(&self) -> bool {
         let mut settings =
-            self.section(kinds::settings::KIND.section).into_iter().flat_map(|of| &of.entries);
+            self.section(kinds::settings::SECTION).into_iter().flat_map(|of| &of.entries);
         settings.any(|entry| entry.fields.get("name").is_some())
     }
 

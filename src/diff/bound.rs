@@ -118,7 +118,7 @@ fn above(
     findings: &mut Findings,
 ) -> Option<(Vec<String>, Json)> {
     let is_new = matches!(context.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
-    if row.by.section != settings::KIND.section || !has_group_above(context) || is_new {
+    if row.by.section != settings::SECTION || !has_group_above(context) || is_new {
         return None;
     }
     let Some(group) = context.group_above else {

@@ -330,7 +330,7 @@ impl<'a> Comparing<'a> {
         // Of entries that are read one by one, only inherited ones are protected, and read only if they
         // are declared as absent.
         if let Some(why) = live.protected
-            && self.section.home.detail.is_some()
+            && self.section.detail.is_some()
         {
             let message = format!("`{}` is {why}", text::escape(&self.entry.key));
             let help = "remove it there, or declare it here to change it";

@@ -159,8 +159,8 @@ fn second(
 /// distinguishes.
 fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.of;
-    let [path, .., _] = section.home.handle else { return BTreeSet::new() };
-    if !matches!(section.home.change, kind::Change::EditOrReplace(_)) {
+    let [path, .., _] = &section.home.handle[..] else { return BTreeSet::new() };
+    if section.edit != kind::Edit::OrReplace {
         return BTreeSet::new();
     }
     let present = declared.entries.iter().filter(|entry| entry.state == State::Present);

@@ -230,7 +230,7 @@ impl Declaring<'_> {
             // A 401 is about this caller, whatever the role; without an answer the role was too low.
             sees_it: cause.status.is_some_and(|status| status != REFUSED[0])
                 && (self.settings.caller.administrator
-                    || self.facts.level.is_some_and(|level| level >= of.home.seen_from)),
+                    || self.facts.level.is_some_and(|level| level >= of.home.seen_from())),
         });
     }
 
@@ -347,8 +347,8 @@ impl Declaring<'_> {
                 }
             }
         }
-        for (name, usual) in of.home.unmanaged {
-            let value = live.fields.raw().get(*name).unwrap_or(&Json::Null);
+        for (name, usual) in of.unmanaged() {
+            let value = live.fields.raw().get(name).unwrap_or(&Json::Null);
             if !is_nothing(value) && *value != false && value != usual {
                 let name = format!("{}.{name}", of.section);
                 *self.document.unmanaged.entry(name).or_default() += 1;

@@ -159,11 +159,10 @@ impl Document {
     /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
     /// `check` refuses both.
     pub(super) fn settle_approvals(&mut self) {
-        let rules =
-            self.part(approval_rule::KIND.section).into_iter().flat_map(|part| &part.entries);
+        let rules = self.part(approval_rule::SECTION).into_iter().flat_map(|part| &part.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
         if types.any(|of| of == approval_rule::ANY) {
-            let is_settings = |part: &&mut Part| part.of.section == settings::KIND.section;
+            let is_settings = |part: &&mut Part| part.of.section == settings::SECTION;
             for entry in
                 self.parts.iter_mut().filter(is_settings).flat_map(|part| &mut part.entries)
             {

@@ -28,7 +28,7 @@ pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
             state: State::Present,
             fields: readable.map(|spec| (spec.name, nothing())).collect::<Declared>(),
         };
-        let also_read = of.home.unmanaged.iter().map(|(name, _)| (*name).into()).collect();
+        let also_read = of.unmanaged().map(|(name, _)| name.into()).collect();
         DeclaredSection { also_read, ..DeclaredSection::with(of, &origin, vec![entry]) }
     };
     let sections = kinds::sections(scope)

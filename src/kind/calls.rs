@@ -4,9 +4,7 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{
-    Change, Create, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits,
-};
+use super::{Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits};
 use crate::{
     address::Address,
     cause::Cause,
@@ -191,8 +189,8 @@ impl Job<'_> {
             Act::Create(declared) => vec![self.create(declared)?.into()],
             Act::Remove(live) => vec![self.remove(live)?.into()],
             Act::Container(_) => return Err(Unable::Needless),
-            Act::Change(declared, live, changed) => match self.section.home.change {
-                Change::Edit(op) if self.renews(declared, changed) => {
+            Act::Change(declared, live, changed) => match self.section.home.operations.edit {
+                Some(op) if self.renews(declared, changed) => {
                     let is_other = |name: &&&str| !self.renews(declared, &[**name]);
                     let others: Vec<_> = changed.iter().filter(is_other).copied().collect();
                     // Until the old one is removed, only its hidden secret tells it from the new one.
@@ -203,10 +201,8 @@ impl Job<'_> {
                     calls.extend(self.renew(declared, live)?);
                     calls
                 }
-                Change::Edit(op) | Change::EditOrReplace(op) => {
-                    self.edit(op, declared, live, changed)?
-                }
-                Change::Replace | Change::Rules => self.replace(declared, live)?,
+                Some(op) => self.edit(op, declared, live, changed)?,
+                None => self.replace(declared, live)?,
             },
         };
         Ok(self.first().into_iter().chain(calls).collect())
@@ -217,7 +213,7 @@ impl Job<'_> {
     /// # Errors
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, Unable> {
-        let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
+        let op = self.section.home.operations.create.ok_or(Unable::Needless)?;
         let new = self.add(op, forms::body(self.section, declared, Route::Create, self.names)?);
         self.below(new, declared)
     }
@@ -256,7 +252,7 @@ impl Job<'_> {
         let mut request = self.target.addressed(op.request());
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.table().specs();
-        for handle in self.section.home.handle {
+        for handle in &self.section.home.handle {
             let is_it = |spec: &&Spec| spec.field.live_name() == Some(handle.field);
             if let HandlePlace::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
@@ -315,7 +311,7 @@ impl Job<'_> {
         let declared: Fields =
             declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
-        let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
+        let op = self.section.home.operations.create.ok_or(Unable::Needless)?;
         let add = |body| self.below(self.add(op, body), &declared);
         Ok(vec![
             self.remove(live)?.once().into(),
@@ -400,7 +396,12 @@ impl Job<'_> {
     /// # Errors
     /// If undrift never removes such an entry.
     pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, Unable> {
-        self.section.home.delete.map(|op| self.addressed(op, live)).ok_or(Unable::Needless)
+        self.section
+            .home
+            .operations
+            .delete
+            .map(|op| self.addressed(op, live))
+            .ok_or(Unable::Needless)
     }
 
     /// A request for `live`.

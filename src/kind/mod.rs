@@ -14,6 +14,7 @@
 
 pub mod calls;
 mod checks;
+pub mod description;
 mod effect;
 pub mod forms;
 pub mod limits;
@@ -34,14 +35,16 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, Compare, Field, Keys, Named, Readback, Route, Scope, Tier},
-    operation::{Again, Op, Read, Request, Write},
+    field::{Accepted, Compare, Field, Named, Readback, Route, Scope, Tier},
+    level::MAINTAINER,
+    operation::{Again, Op, Read, Request},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
 };
 
 pub use calls::{Call, Job, Unable};
 pub use checks::{CRON, TIME_ZONE};
+pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{
@@ -52,29 +55,6 @@ pub use names::{Created, Entries, First, Id, Names};
 pub use property::property;
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};
-
-use std::sync::LazyLock;
-
-/// A kind of thing that undrift manages.
-pub struct Kind {
-    /// The section of manifests, for example `variables`.
-    pub section: &'static str,
-    /// The noun for one entry, for example `variable`.
-    pub noun: &'static str,
-    /// How the section is written.
-    pub shape: Shape,
-    /// The fields that identify an entry, in the order of an address. Empty if a container has only
-    /// one.
-    pub identity: &'static [&'static str],
-    /// The fields that creating an entry needs. An existing entry is managed without them.
-    pub required: &'static [&'static str],
-    /// What guards check when an entry is removed.
-    pub removal: Removal,
-    /// One for each scope that has it.
-    pub homes: &'static [Home],
-    /// Behaviour that data cannot express.
-    pub rules: &'static dyn Rules,
-}
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -93,11 +73,13 @@ pub enum Removal {
 }
 
 /// How a section is written in a manifest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// `create`, for the container itself: `true`, or a mapping of fields for the create request.
     Container,
     /// A list of entries.
+    #[default]
     List,
     /// A mapping of fields; a container has one of them.
     Mapping,
@@ -105,112 +87,41 @@ pub enum Shape {
     Switch,
 }
 
-/// A kind in one scope.
-pub struct Home {
-    /// The scope.
-    pub scope: Scope,
-    /// The fields of an entry.
-    pub fields: &'static (dyn Deref<Target = Table> + Sync),
-    /// Where live entries are.
-    pub place: Place,
-    /// The parent of each entry, an entry of another section; `place` is then read below each parent.
-    pub parent: Option<&'static Parent>,
-    /// How an entry is created.
-    pub create: Create,
-    /// How an entry is changed.
-    pub change: Change,
-    /// How an entry is deleted; `None` if undrift never deletes one.
-    pub delete: Option<Op<Write>>,
-    /// Further operations that [`Rules::calls`] sends.
-    pub acts: &'static [Op<Write>],
-    /// The fields that address an entry in requests. The first is its handle.
-    pub handle: &'static [Handle],
-    /// The keys that identify a live entry, and the other keys that each must have because matching
-    /// needs them. All are names in responses.
-    pub rows: Rows,
-    /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
-    pub seen_from: u8,
-    /// Sets of settings of the container. While all of one set are `disabled`, the service refuses
-    /// the list or shows an empty one, and changes nothing.
-    pub closed_by: &'static [&'static [&'static str]],
-    /// How the service shows that the object of [`Place::Optional`] is absent.
-    pub absence: Absence,
-    /// The capabilities that the container needs before the entries can be written.
-    pub needs: &'static [Capability],
-    /// Query parameters of the list request.
-    pub query: &'static [(&'static str, &'static str)],
-    /// The values that an entry of the list has if it belongs to the container itself: some lists also
-    /// show inherited entries.
-    pub inherited_unless: &'static [(&'static str, Json)],
-    /// A flag that is on in inherited entries, in releases that show it.
-    pub inherited_if: Option<&'static str>,
-    /// How a single entry is read, if the list shows only a part of each.
-    pub detail: Option<Detail>,
-    /// Whether the list also shows the container itself.
-    pub lists_itself: bool,
-    /// The field by which entries of other sections name an entry, if not by its identity.
-    pub called_by: Option<&'static str>,
-    /// A field that another list shows. That list is read only if the field is declared.
-    pub side_list: Option<&'static SideList>,
-    /// Fields of the response that manifests do not have, each with its usual text. An export names
-    /// those that are set.
-    pub unmanaged: &'static [(&'static str, &'static str)],
-    /// Fields of the response that [`Rules`] and [`SideList::value`] read and that are not in the
-    /// table.
-    pub response_fields: &'static [&'static str],
-}
-
-static NO_FIELDS: LazyLock<Table> = LazyLock::new(|| Table::new(Keys::default()));
-
 impl Home {
-    /// The defaults of all fields: `Home { scope, fields, place, ..Home::PLAIN }`.
-    pub const PLAIN: Self = Self {
-        scope: Scope::Project,
-        fields: &NO_FIELDS,
-        place: Place::Object,
-        parent: None,
-        create: Create::Rules,
-        change: Change::Rules,
-        delete: None,
-        acts: &[],
-        handle: &[],
-        rows: Rows::with_id(&[]),
-        seen_from: crate::level::MAINTAINER,
-        closed_by: &[],
-        absence: Absence::Never,
-        needs: &[],
-        query: &[],
-        inherited_unless: &[],
-        inherited_if: None,
-        detail: None,
-        lists_itself: false,
-        called_by: None,
-        side_list: None,
-        unmanaged: &[],
-        response_fields: &[],
-    };
+    /// Whether its operations are rows of the table, instead of following from the path.
+    pub fn has_rows(&self) -> bool {
+        let Operations { list, get, create, edit, delete, others } = &self.operations;
+        let reads = list.is_some() || get.is_some();
+        reads || [create, edit, delete].into_iter().any(Option::is_some) || !others.is_empty()
+    }
 
     /// The request for the list, with its query.
     pub fn listing(&self, request: Request<Read>) -> Request<Read> {
-        self.query.iter().fold(request, |request, (name, value)| request.query(*name, value))
+        let query = self.query.iter().map(|of| (of.name, plain_text(&of.value.0)));
+        query.fold(request, |request, (name, value)| request.query(name, value))
+    }
+
+    /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
+    pub fn seen_from(&self) -> u8 {
+        self.seen_from.unwrap_or(MAINTAINER)
     }
 
     /// The settings that close the list, if they do ([`Self::closed_by`]).
-    pub fn closing(&self, facts: &Facts) -> Option<&'static [&'static str]> {
-        let is_off = |set: &&&[&str]| set.iter().all(|name| facts.disabled.contains(*name));
-        self.closed_by.iter().find(is_off).copied()
+    pub fn closing(&self, facts: &Facts) -> Option<&[&'static str]> {
+        let is_off = |set: &&Vec<&str>| set.iter().all(|name| facts.disabled.contains(*name));
+        self.closed_by.iter().find(is_off).map(Vec::as_slice)
     }
 
     /// Everything that the container needs before the entries can be changed.
     pub fn needed(&self) -> impl Iterator<Item = Capability> {
-        let features = self.closed_by.iter().copied().flatten();
-        self.needs.iter().copied().chain(features.map(|name| Capability::Feature(name)))
+        let features = self.closed_by.iter().flatten().map(|name| Capability::Feature(name));
+        self.names_people.then_some(Capability::People).into_iter().chain(features)
     }
 
-    /// `request` for a single entry of the list, as [`Self::detail`] reads it, unless it is inherited.
+    /// `request` for a single entry of the list, as [`Kind::detail`] reads it, unless it is inherited.
     pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
-        match *self.handle {
+        match self.handle[..] {
             [Handle { field, place: HandlePlace::Path(argument) }, ..] => {
                 Some(request.arg(argument, plain_text(raw.get(field)?)))
             }
@@ -221,36 +132,25 @@ impl Home {
     /// Whether a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
         self.inherited_if.is_some_and(|name| raw.get(name) == Some(&Json::Bool(true)))
-            || self.inherited_unless.iter().any(|(name, value)| raw.get(*name) != Some(value))
+            || self.inherited_unless.iter().any(|own| raw.get(own.field) != Some(&own.value.0))
     }
 }
 
 /// How the service shows that a single object is absent. Any other answer without the object is a
 /// failed read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Absence {
     /// It always exists.
+    #[default]
     Never,
     /// By a 200 with `null`.
+    #[serde(rename = "nothing")]
     Null,
     /// By a 404, which it also answers if it hides the object (because of the caller's access, or
     /// without a licence). So the object is absent only if the caller would see it and the
     /// container's object proves the tier ([`Facts::tier`]).
     NotFound,
-}
-
-/// The parent of each entry of a section: an entry of another section of the same container.
-#[derive(Debug)]
-pub struct Parent {
-    /// The section of the parents.
-    pub section: &'static str,
-    /// The field in which an entry names its parent.
-    pub field: &'static str,
-    /// The path argument for the id of the parent.
-    pub argument: &'static str,
-    /// The field of the parent's object that contains the list, if no request returns the list. The
-    /// service may omit it.
-    pub within: Option<&'static str>,
 }
 
 impl Parent {
@@ -260,19 +160,6 @@ impl Parent {
         raw.insert(self.argument.to_owned(), id.into());
         raw
     }
-}
-
-/// How a single entry is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Detail {
-    /// The request. It addresses the entry as others do.
-    pub get: Op<Read>,
-    /// The field of the response that contains further fields of the entry; empty if they are beside
-    /// the others.
-    pub nested: &'static str,
-    /// The fields that only this request shows: it is sent for every entry, but only if one of them is
-    /// declared. Empty if it is sent for each declared entry.
-    pub fields: &'static [&'static str],
 }
 
 /// A second list that shows one field of the entries.
@@ -289,11 +176,12 @@ pub struct SideList {
 }
 
 /// Where live entries are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Place {
     /// The container itself.
-    Container(&'static Lookup),
+    Container,
     /// Fields of the container's own object.
+    #[default]
     Object,
     /// A list in this field of the container's own object. The service leaves out what the reader
     /// may not see, so an entry that is missing here need not be absent.
@@ -335,33 +223,6 @@ pub struct Lookup {
     /// The request for a user's level of access, by the ids of the container and the user. Needed
     /// where the object does not show the caller's level.
     pub level: Option<fn(u64, u64) -> Request<Read>>,
-}
-
-/// How an entry is created.
-#[derive(Clone, Copy, Debug)]
-pub enum Create {
-    /// By this operation.
-    With(Op<Write>),
-    /// Together with its container.
-    Container,
-    /// By the calls of [`Rules::calls`].
-    Rules,
-    /// By no request: it comes and goes with something else.
-    Never,
-}
-
-/// How an entry is changed.
-#[derive(Clone, Copy, Debug)]
-pub enum Change {
-    /// By this operation.
-    Edit(Op<Write>),
-    /// By removing it and adding it again: the service has no edit.
-    Replace,
-    /// By this operation, or by removing it and adding it again where the edit of the service does
-    /// not suffice. [`Rules::calls`] decides.
-    EditOrReplace(Op<Write>),
-    /// By the calls of [`Rules::calls`].
-    Rules,
 }
 
 /// A field that addresses a live entry in requests.
@@ -425,6 +286,16 @@ impl std::fmt::Debug for Section {
 }
 
 impl Kind {
+    /// The fields of responses that manifests do not have, each with its usual text.
+    pub fn unmanaged(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
+    }
+
+    /// The fields of the identity that every entry has.
+    pub fn always_named(&self) -> impl Iterator<Item = &'static str> {
+        self.identity.iter().copied().filter(|name| !self.either.contains(name))
+    }
+
     /// The kind in `scope`, if that scope has it.
     pub fn in_scope(&'static self, scope: Scope) -> Option<Section> {
         let home = self.homes.iter().find(|home| home.scope == scope)?;
@@ -435,7 +306,7 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static Table {
-        self.home.fields.deref()
+        self.home.table.get().expect("the table is set when the kind is made")
     }
 
     /// The treatment of a field.
@@ -456,12 +327,12 @@ impl Section {
     /// Whether `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
         matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
-            && self.home.delete.is_some()
+            && self.home.operations.delete.is_some()
     }
 
     /// Whether the service accepts duplicates: no field that manifests can declare is unique there.
     pub fn may_come_twice(self) -> bool {
-        matches!(self.home.create, Create::With(op) if op.row().again == Again::Second)
+        self.home.operations.create.is_some_and(|op| op.row().again == Again::Second)
     }
 
     /// Whether only another entry can get the secret in `value`, the declared value of `name`: no
@@ -483,12 +354,12 @@ impl Section {
 
     /// Whether the entry is the container's own object and is created with it.
     pub const fn comes_with_container(self) -> bool {
-        matches!(self.home.create, Create::Container)
+        matches!(self.kind.create, Create::WithContainer)
     }
 
     /// Whether entries come and go with something else, and are only edited.
     pub const fn only_edits(self) -> bool {
-        matches!(self.home.create, Create::Never)
+        matches!(self.kind.create, Create::Never)
     }
 
     /// Whether manifests may say what happens to live entries that they do not list.
@@ -516,7 +387,7 @@ impl Section {
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let tells_inherited =
-            |key: &&str| self.home.inherited_unless.iter().any(|(name, _)| name == key);
+            |key: &&str| self.home.inherited_unless.iter().any(|own| *own.field == **key);
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
             if tells_inherited(key) {
@@ -571,7 +442,7 @@ impl Section {
 
     /// The name by which entries of other sections refer to the entry with these fields.
     pub fn called(self, fields: &Object) -> Option<String> {
-        match self.home.called_by {
+        match self.called_by {
             Some(name) => fields.get(name).map(plain_text),
             None => Some(self.name(fields)),
         }
@@ -579,10 +450,7 @@ impl Section {
 
     /// The lowest tier of the service that has the kind.
     pub fn tier(self) -> Tier {
-        let create = match self.home.create {
-            Create::With(op) => op.row().tier,
-            Create::Container | Create::Rules | Create::Never => Tier::Free,
-        };
+        let create = self.home.operations.create.map_or(Tier::Free, |op| op.row().tier);
         match self.home.place {
             Place::List(op) | Place::Optional(op) => create.max(op.row().tier),
             _ => create,
@@ -628,7 +496,7 @@ impl Section {
 
     /// `raw` with the fields that are nested in it ([`Detail::nested`]) beside the others.
     pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
-        let nested = self.home.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
+        let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
             let own = nested.iter().chain(raw);
             Cow::Owned(own.map(|(name, value)| (name.clone(), value.clone())).collect())
@@ -642,12 +510,14 @@ impl Section {
 
     /// Reads entries of the section.
     pub fn reader(self, wanted: Wanted<'_>) -> Reader<'_> {
-        let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
+        let operations = &self.home.operations;
+        let is_replaced = self.edit == Edit::OrReplace
+            || (operations.edit.is_none() && operations.create.is_some());
         let is_part = matches!(self.home.place, Place::Part { .. });
         let table = self.table();
         let kept = match wanted {
             Wanted::Only(names) if !is_replaced && !is_part => {
-                let named = self.identity.iter().copied().chain(self.home.called_by);
+                let named = self.identity.iter().copied().chain(self.called_by);
                 let named = named.chain(stakes::protecting(self));
                 table.read_with(names, named)
             }

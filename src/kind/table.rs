@@ -6,12 +6,11 @@ use std::{
 };
 
 use crate::{
-    field::{Field, Keys, Readback, Scope, Stake, Tier, Word},
+    field::{Field, Keys, Readback, Stake, Tier, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
     value::{Json, Value},
-    yaml,
 };
 
 use super::property;
@@ -130,9 +129,9 @@ static EXTRA: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
 impl Table {
-    /// The table of an entry with these keys.
+    /// The table of an entry with these [complete](Keys::complete) keys.
     pub fn new(keys: Keys) -> Self {
-        let keys: &'static Keys = Box::leak(Box::new(keys.complete()));
+        let keys: &'static Keys = Box::leak(Box::new(keys));
         let schema = property::mapping(keys);
         let mut specs = Vec::new();
         gather(None, keys, &schema, &mut specs);
@@ -151,17 +150,6 @@ impl Table {
             }
         }
         Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
-    }
-
-    /// The fields of a kind in Rust that exist in `scope`. `text` is a part of the program.
-    pub fn read(text: &str, scope: Scope) -> Self {
-        Self::of(yaml::built_in(text), scope)
-    }
-
-    /// Those of the fields that exist in `scope`.
-    pub fn of(mut keys: Keys, scope: Scope) -> Self {
-        keys.fields.retain(|field| field.is_in(scope));
-        Self::new(keys)
     }
 
     /// The fields in the order of their description.
@@ -332,11 +320,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::yaml;
 
     /// A table of these fields.
     fn table(fields: &str) -> Table {
         let fields = fields.replace("\n            ", "\n");
-        Table::read(&format!("fields:\n- {fields}"), Scope::Project)
+        let keys: Keys = yaml::built_in(&format!("fields:\n- {fields}"));
+        Table::new(keys.complete())
     }
 
     #[test]

@@ -11,33 +11,6 @@ use crate::{
 
 use super::prelude::*;
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("approval_rule.yaml"), Scope::Project));
-
-/// The section `approval_rules`.
-pub static KIND: Kind = Kind {
-    section: "approval_rules",
-    noun: "approval rule",
-    shape: Shape::List,
-    identity: &["name"],
-    required: &["approvals_required"],
-    removal: Removal::ByKind,
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::List(operation::APPROVAL_RULE_LIST),
-        create: Create::With(operation::APPROVAL_RULE_CREATE),
-        change: Change::Edit(operation::APPROVAL_RULE_UPDATE),
-        delete: Some(operation::APPROVAL_RULE_DELETE),
-        handle: &[Handle::path("id", "approval_rule_id")],
-        rows: Rows::with_id(&["name", "rule_type"]),
-        needs: &[Capability::People],
-        response_fields: &["contains_hidden_groups", ALL],
-        ..Home::PLAIN
-    }],
-    rules: &ApprovalRules,
-};
-
 /// The type of the rule for any approver.
 pub const ANY: &str = "any_approver";
 
@@ -52,7 +25,10 @@ pub fn is_any(declared: &Fields) -> bool {
     declared.get("rule_type").and_then(Value::text) == Some(ANY)
 }
 
-struct ApprovalRules;
+/// The name of the section.
+pub const SECTION: &str = "approval_rules";
+
+pub(super) struct ApprovalRules;
 
 impl Rules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {

@@ -1,35 +1,9 @@
 //! How merge requests of a project are approved. Approvers are in [`super::approval_rule`]. It is
 //! one object that always exists; the service changes it by POST.
 
-use crate::operation;
-
 use super::prelude::*;
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("approvals.yaml"), Scope::Project));
-
-/// The section `approvals`.
-pub static KIND: Kind = Kind {
-    section: "approvals",
-    noun: "approvals",
-    shape: Shape::Mapping,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::Optional(operation::APPROVALS_GET),
-        create: Create::With(operation::APPROVALS_UPDATE),
-        change: Change::Edit(operation::APPROVALS_UPDATE),
-        // It has no id. Every release shows this field.
-        rows: Rows { keys: &["reset_approvals_on_push"], also: &[] },
-        ..Home::PLAIN
-    }],
-    rules: &Settings,
-};
-
-struct Settings;
+pub(super) struct Settings;
 
 impl Rules for Settings {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {

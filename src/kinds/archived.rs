@@ -4,28 +4,7 @@ use crate::operation;
 
 use super::prelude::*;
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("archived.yaml"), Scope::Project));
-
-/// The section `archived`.
-pub static KIND: Kind = Kind {
-    section: "archived",
-    noun: "archive switch",
-    shape: Shape::Switch,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::Object,
-        acts: &[operation::PROJECT_ARCHIVE, operation::PROJECT_UNARCHIVE],
-        ..Home::PLAIN
-    }],
-    rules: &Archived,
-};
-
-struct Archived;
+pub(super) struct Archived;
 
 impl Rules for Archived {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

@@ -31,7 +31,7 @@ impl Creation<'_> {
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within.clone();
         let mut then = Fields::new();
-        let settings = super::settings::KIND.in_scope(job.target.scope);
+        let settings = super::section(job.target.scope, super::settings::SECTION);
         for (name, value) in declared {
             let own = job.section.table().get(name).map(|_| job.section);
             let Some(section) = own.or(settings) else { continue };

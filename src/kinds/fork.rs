@@ -2,46 +2,16 @@
 //!
 //! A new project is created as a fork: see [`source`](super::source).
 
-use crate::{
-    kind::{HandlePlace, plain_text},
-    operation::Request,
-};
+use crate::{kind::plain_text, operation::Request};
 
 use super::prelude::*;
 
 /// The name of the section, of its field, and of the same field in `create`.
 pub(crate) const FORK_OF: &str = "fork_of";
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("fork.yaml"), Scope::Project));
-
-/// The section `fork_of`.
-pub static KIND: Kind = Kind {
-    section: FORK_OF,
-    noun: "fork relation",
-    shape: Shape::Switch,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        // Every fork has this field, even if the caller cannot see the parent.
-        place: Place::Part { field: "forked_from_project", sign: "mr_default_target_self" },
-        create: Create::Container,
-        change: Change::Rules,
-        delete: Some(operation::FORK_RELATION_DELETE),
-        acts: &[operation::FORK_RELATION_CREATE],
-        handle: &[Handle { field: "id", place: HandlePlace::Added(UPSTREAM) }],
-        rows: Rows::with_id(&["path_with_namespace"]),
-        ..Home::PLAIN
-    }],
-    rules: &Relation,
-};
-
 const UPSTREAM: &str = "forked_from_id";
 
-struct Relation;
+pub(super) struct Relation;
 
 impl Rules for Relation {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

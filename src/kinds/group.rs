@@ -12,46 +12,22 @@ use super::{
     prelude::*,
 };
 
-/// The group itself.
-pub static KIND: Kind = Kind {
-    section: "create",
-    noun: "group",
-    shape: Shape::Container,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[Home {
-        scope: Scope::Group,
-        place: Place::Container(&Lookup {
-            creator: OWNER,
-            // Projects have a list of their own; in this response they would be slow and useless.
-            get: |path| {
-                operation::GROUP_GET.request().arg("id", path).query("with_projects", false)
-            },
-            path: "full_path",
-            facts,
-            looked_at: &[
-                "id",
-                "name",
-                "full_path",
-                "marked_for_deletion_on",
-                RUNNERS_TOKEN,
-                LICENSED,
-            ],
-            signs: &[RUNNERS_TOKEN],
-            arrives_with: &[],
-            level: Some(|group, user| {
-                operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
-            }),
-        }),
-        rows: Rows::with_id(&["full_path"]),
-        acts: &[operation::GROUP_CREATE, operation::GROUP_TRANSFER, operation::GROUP_RESTORE],
-        ..Home::PLAIN
-    }],
-    rules: &Group,
+/// How a group is found and read.
+pub(super) static LOOKUP: Lookup = Lookup {
+    creator: OWNER,
+    // Projects have a list of their own; in this response they would be slow and useless.
+    get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),
+    path: "full_path",
+    facts,
+    looked_at: &["id", "name", "full_path", "marked_for_deletion_on", RUNNERS_TOKEN, LICENSED],
+    signs: &[RUNNERS_TOKEN],
+    arrives_with: &[],
+    level: Some(|group, user| {
+        operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
+    }),
 };
 
-struct Group;
+pub(super) struct Group;
 
 impl Rules for Group {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

@@ -7,62 +7,9 @@
 
 use std::collections::HashSet;
 
-use crate::{
-    kind::{Detail, Identity},
-    level::OWNER,
-    operation,
-    secret::judge,
-};
+use crate::{kind::Identity, secret::judge};
 
 use super::prelude::*;
-
-static KEYS: LazyLock<Keys> = LazyLock::new(|| yaml::built_in(include_str!("hook.yaml")));
-static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Project));
-static OF_GROUP: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Group));
-
-/// The section `hooks`.
-pub static KIND: Kind = Kind {
-    section: "hooks",
-    noun: "hook",
-    shape: Shape::List,
-    identity: &["name", "url"],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &OF_PROJECT,
-            place: Place::List(operation::HOOK_LIST),
-            create: Create::With(operation::HOOK_CREATE),
-            change: Change::Edit(operation::HOOK_UPDATE),
-            delete: Some(operation::HOOK_DELETE),
-            acts: &[operation::HOOK_HEADER_DELETE, operation::HOOK_VARIABLE_DELETE],
-            detail: Some(Detail { get: operation::HOOK_GET, nested: "", fields: &KEYED }),
-            handle: &[Handle::path("id", "hook_id")],
-            rows: Rows::with_id(&["url"]),
-            unmanaged: UNMANAGED,
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUP,
-            place: Place::List(operation::GROUP_HOOK_LIST),
-            create: Create::With(operation::GROUP_HOOK_CREATE),
-            change: Change::Edit(operation::GROUP_HOOK_UPDATE),
-            delete: Some(operation::GROUP_HOOK_DELETE),
-            acts: &[operation::GROUP_HOOK_HEADER_DELETE, operation::GROUP_HOOK_VARIABLE_DELETE],
-            detail: Some(Detail { get: operation::GROUP_HOOK_GET, nested: "", fields: &KEYED }),
-            handle: &[Handle::path("id", "hook_id")],
-            rows: Rows::with_id(&["url"]),
-            seen_from: OWNER,
-            unmanaged: UNMANAGED,
-            ..Home::PLAIN
-        },
-    ],
-    rules: &Hooks,
-};
-
-const UNMANAGED: &[(&str, &str)] = &[("branch_filter_strategy", "wildcard"), ("member_events", "")];
 
 const HEADERS: &str = "custom_headers";
 const VARIABLES: &str = "url_variables";
@@ -84,7 +31,7 @@ fn declared_keys(declared: &Fields, name: &str) -> Vec<String> {
     rows.iter().flat_map(keys).map(str::to_owned).collect()
 }
 
-struct Hooks;
+pub(super) struct Hooks;
 
 impl Rules for Hooks {
     // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
@@ -149,8 +96,8 @@ impl Rules for Hooks {
     // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
     // headers, even those of the same request, and variables that keep their secret.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let (Act::Change(declared, live, changed), Change::Edit(op)) =
-            (job.act, job.section.home.change)
+        let (Act::Change(declared, live, changed), Some(op)) =
+            (job.act, job.section.home.operations.edit)
         else {
             return job.plain();
         };
@@ -171,7 +118,7 @@ impl Rules for Hooks {
             let side_effect = without_headers(live)?;
             calls = calls.into_iter().map(|call| Call { side_effect, ..call }).collect();
         }
-        let acts = KEYED.iter().zip(job.section.home.acts);
+        let acts = KEYED.iter().zip(&job.section.home.operations.others);
         let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
         for (name, act) in acts {
             let declared = declared_keys(declared, name);
@@ -309,17 +256,19 @@ mod tests {
 
     #[test]
     fn an_edit_contains_every_flag() {
-        let carried: Vec<_> = OF_PROJECT
+        let carried: Vec<_> = section("hooks")
+            .table()
             .specs()
             .iter()
-            .map(|spec| spec.name)
-            .filter(|name| OF_PROJECT.field(name).with_every_edit)
+            .map(|spec| &*spec.name)
+            .filter(|name| section("hooks").field(name).with_every_edit)
             .collect();
-        let rest: Vec<_> = OF_PROJECT
+        let rest: Vec<_> = section("hooks")
+            .table()
             .specs()
             .iter()
-            .map(|spec| spec.name)
-            .filter(|name| !OF_PROJECT.field(name).with_every_edit)
+            .map(|spec| &*spec.name)
+            .filter(|name| !section("hooks").field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 18 + 5, "{carried:?}");
         assert_eq!(rest, ["previously", "token", "custom_headers", "url_variables"]);

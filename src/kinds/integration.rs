@@ -9,71 +9,27 @@
 //! PUT without `use_inherited_settings: false` changes nothing in it, and a DELETE only lasts until
 //! the next PUT of the group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{hook, prelude::*};
 use crate::{
-    kind::{Detail, Spec, forms},
-    level::OWNER,
+    kind::{Spec, Table, forms},
     operation::Body,
     release::{Known, Release},
     yaml,
 };
 
-/// The section `integrations`.
-pub static KIND: Kind = Kind {
-    section: "integrations",
-    noun: "integration",
-    shape: Shape::List,
-    identity: &[SLUG],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &OF_PROJECT,
-            place: Place::List(operation::INTEGRATION_LIST),
-            create: Create::With(operation::INTEGRATION_SET),
-            change: Change::Edit(operation::INTEGRATION_SET),
-            delete: Some(operation::INTEGRATION_DELETE),
-            detail: Some(Detail {
-                get: operation::INTEGRATION_GET,
-                nested: "properties",
-                fields: &[],
-            }),
-            ..HOME
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUP,
-            place: Place::List(operation::GROUP_INTEGRATION_LIST),
-            create: Create::With(operation::GROUP_INTEGRATION_SET),
-            change: Change::Edit(operation::GROUP_INTEGRATION_SET),
-            delete: Some(operation::GROUP_INTEGRATION_DELETE),
-            detail: Some(Detail {
-                get: operation::GROUP_INTEGRATION_GET,
-                nested: "properties",
-                fields: &[],
-            }),
-            seen_from: OWNER,
-            ..HOME
-        },
-    ],
-    rules: &Integrations,
-};
+/// The name of the rules.
+pub(super) const NAME: &str = "integration";
 
-/// What both homes have in common.
-const HOME: Home = Home {
-    handle: &[Handle::path(SLUG, SLUG)],
-    rows: Rows { keys: &[SLUG], also: &["active"] },
-    inherited_unless: &[("active", Json::Bool(true))],
-    inherited_if: Some("inherited"),
-    response_fields: &["inherited"],
-    ..Home::PLAIN
-};
+/// The fields of integrations of projects, which are all that there are.
+static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
 
 const SLUG: &str = "slug";
 /// The most addresses that the service writes to.
@@ -139,9 +95,6 @@ struct Event {
 }
 
 static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in(include_str!("integration.yaml")));
-static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
-static OF_GROUP: LazyLock<Table> = LazyLock::new(|| table(Scope::Group));
-
 /// The fields that an integration has, and those that it needs.
 struct Names {
     all: BTreeSet<String>,
@@ -176,7 +129,7 @@ fn slugs(scope: Option<Scope>, name: &str) -> Vec<&'static str> {
 }
 
 /// The fields of all integrations of `scope`.
-fn table(scope: Scope) -> Table {
+pub(super) fn table(scope: Scope) -> Table {
     let word = |of: &'static Integration| {
         let needed: Vec<_> = of.required.iter().map(String::as_str).collect();
         let about = format!("{} Needs {}.", of.about, text::listed(&needed)).leak();
@@ -217,12 +170,19 @@ fn table(scope: Scope) -> Table {
     });
     let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
     let all = std::iter::once(slug).chain(fields);
-    Table::new(Keys {
+    let keys = Keys {
         about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
         fields: all.map(|field| Field { since: field.since.max(since), ..field }).collect(),
-        aliases: vec!["project_integrations", "group_integrations", "integration", "services", "service"],
+        aliases: vec![
+            "project_integrations",
+            "group_integrations",
+            "integration",
+            "services",
+            "service",
+        ],
         ..Keys::default()
-    })
+    };
+    Table::new(keys.complete())
 }
 
 /// The field, which the integrations `slugs` have.
@@ -237,7 +197,7 @@ fn of_some(field: Field, slugs: Vec<&str>) -> Field {
     Field { about: about.leak(), ..field }
 }
 
-struct Integrations;
+pub(super) struct Integrations;
 
 impl Rules for Integrations {
     // The service also shows events that the integration does not have.
@@ -450,7 +410,8 @@ mod tests {
         let known = DATA.fields.len() + 2 * DATA.events.len();
         // No integration has a channel for commits.
         assert_eq!(OF_PROJECT.specs().len(), known);
-        assert!(OF_GROUP.get("jenkins_url").is_none() && OF_GROUP.get("recipients").is_some());
+        let of_group = table(Scope::Group);
+        assert!(of_group.get("jenkins_url").is_none() && of_group.get("recipients").is_some());
     }
 
     #[test]

@@ -7,60 +7,14 @@ use jiff::civil::Date;
 
 use crate::{
     kind::SideList,
-    level::{Level, MINIMAL, OWNER},
+    level::{Level, MINIMAL},
+    page::Rows,
 };
 
 use super::prelude::*;
 
-static KEYS: LazyLock<Keys> = LazyLock::new(|| yaml::built_in(include_str!("member.yaml")));
-static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Project));
-static OF_GROUP: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Group));
-
-/// The section `members`.
-pub static KIND: Kind = Kind {
-    section: "members",
-    noun: "member",
-    shape: Shape::List,
-    identity: &["user"],
-    required: &["access_level"],
-    removal: Removal::Access,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &OF_PROJECT,
-            place: Place::List(operation::MEMBER_LIST),
-            create: Create::With(operation::MEMBER_CREATE),
-            change: Change::Edit(operation::MEMBER_UPDATE),
-            delete: Some(operation::MEMBER_DELETE),
-            handle: &[Handle::path("id", "user_id")],
-            rows: Rows::with_id(&["username", "access_level"]),
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUP,
-            place: Place::List(operation::GROUP_MEMBER_LIST),
-            create: Create::With(operation::GROUP_MEMBER_CREATE),
-            change: Change::Edit(operation::GROUP_MEMBER_UPDATE),
-            delete: Some(operation::GROUP_MEMBER_DELETE),
-            handle: &[Handle::path("id", "user_id")],
-            rows: Rows::with_id(&["username", "access_level"]),
-            seen_from: OWNER,
-            acts: &[
-                operation::GROUP_MEMBER_OVERRIDE,
-                operation::GROUP_MEMBER_OVERRIDE_DELETE,
-                operation::GROUP_MEMBER_STATE,
-            ],
-            side_list: Some(&PENDING),
-            response_fields: &["username"],
-            ..Home::PLAIN
-        },
-    ],
-    rules: &Members,
-};
-
 /// Only the list of pending memberships shows who is pending.
-static PENDING: SideList = SideList {
+pub(super) static PENDING: SideList = SideList {
     field: "membership",
     list: operation::PENDING_MEMBER_LIST,
     // Invited people without an account have no username.
@@ -76,7 +30,7 @@ static PENDING: SideList = SideList {
     },
 };
 
-struct Members;
+pub(super) struct Members;
 
 impl Rules for Members {
     // Bot users of access tokens are listed as members. The service removes them only with their
@@ -269,7 +223,7 @@ mod tests {
         ] {
             let target = Target::new(scope, path.into());
             let job = Job {
-                section: KIND.in_scope(scope).unwrap(),
+                section: crate::kinds::section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
                 release: Known::NotAsked,

@@ -1,5 +1,5 @@
-//! Every kind that undrift manages. To add one, add a description to `described`, or a file here, its
-//! fields in a YAML file beside it, and a line in `KINDS`.
+//! Every kind that undrift manages. To add one, add a description to `described`. If that does not
+//! suffice, name rules in Rust in it (`hooks`), and add a file with them here.
 
 pub mod approval_rule;
 pub mod approvals;
@@ -36,32 +36,63 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     field::Scope,
-    kind::{Kind, Lookup, Place, Section},
+    kind::{Kind, Lookup, Rules, Section, Shape, SideList},
     operation::{AnyOp, OPERATIONS, Op, Parameter, Read},
     text,
     value::Json,
 };
 
-/// The kinds written in Rust, in the order of output and documentation.
-static KINDS: &[&Kind] = &[
-    &project::KIND,
-    &group::KIND,
-    &settings::KIND,
-    &variable::KIND,
-    &member::KIND,
-    &share::KIND,
-    &protected_branch::KIND,
-    &approvals::KIND,
-    &approval_rule::KIND,
-    &schedule::KIND,
-    &hook::KIND,
-    &integration::KIND,
-    &push_rule::KIND,
-    &fork::KIND,
-    &archived::KIND,
+/// The kinds that come first in output and documentation, in this order.
+static FIRST: &[&str] = &[
+    include_str!("create.yaml"),
+    include_str!("group.yaml"),
+    include_str!("settings/project.yaml"),
+    include_str!("settings/group.yaml"),
+    include_str!("variable.yaml"),
+    include_str!("member.yaml"),
+    include_str!("share.yaml"),
+    include_str!("protected_branch.yaml"),
+    include_str!("group_protected_branch.yaml"),
+    include_str!("approvals.yaml"),
+    include_str!("approval_rule.yaml"),
+    include_str!("schedule.yaml"),
+    include_str!("hook.yaml"),
+    include_str!("integrations.yaml"),
+    include_str!("push_rule.yaml"),
+    include_str!("fork.yaml"),
+    include_str!("archived.yaml"),
 ];
 
+/// The rules in Rust that a description calls `name`.
+fn hooks(name: &str) -> Option<&'static dyn Rules> {
+    Some(match name {
+        "approval_rule" => &approval_rule::ApprovalRules,
+        "approvals" => &approvals::Settings,
+        "archived" => &archived::Archived,
+        "fork" => &fork::Relation,
+        "group" => &group::Group,
+        "hook" => &hook::Hooks,
+        integration::NAME => &integration::Integrations,
+        "member" => &member::Members,
+        "project" => &project::Project,
+        "protected_branch" => &protected_branch::ProtectedBranches,
+        "push_rule" => &push_rule::PushRule,
+        "schedule" => &schedule::Schedules,
+        "settings" => &settings::Settings,
+        "share" => &share::Shares,
+        "variable" => &variable::Variables,
+        _ => return None,
+    })
+}
+
+/// The second list that shows a field of entries of `section`, if there is one.
+pub fn side_list(section: Section) -> Option<&'static SideList> {
+    let is_it = section.section == "members" && section.home.scope == Scope::Group;
+    is_it.then_some(&member::PENDING)
+}
+
 /// The kinds of this process: built-in ones and those that a user describes.
+#[derive(Default)]
 pub struct Registry {
     kinds: Vec<&'static Kind>,
     described: Vec<AnyOp>,
@@ -77,14 +108,9 @@ static REGISTRY: OnceLock<Registry> = OnceLock::new();
 pub struct InUse;
 
 impl Registry {
-    /// The kinds written in Rust.
-    fn in_rust() -> Self {
-        Self { kinds: KINDS.to_vec(), described: Vec::new(), own: KINDS.len() }
-    }
-
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let all = described::built_in(Self::in_rust());
+        let all = described::built_in();
         Self { own: all.kinds.len(), ..all }
     }
 
@@ -151,11 +177,9 @@ pub fn section(scope: Scope, name: &str) -> Option<Section> {
 
 /// The kind of the containers of `scope`.
 pub fn container(scope: Scope) -> (Section, &'static Lookup) {
-    let itself = sections(scope).find_map(|section| match section.home.place {
-        Place::Container(itself) => Some((section, itself)),
-        _ => None,
-    });
-    itself.expect("every scope has a kind for its containers, as a test holds")
+    let itself = sections(scope).find(|section| section.shape == Shape::Container);
+    let itself = itself.expect("every scope has a kind for its containers, as a test holds");
+    (itself, scope.of(&group::LOOKUP, &project::LOOKUP))
 }
 
 /// Every kind in each of its scopes.

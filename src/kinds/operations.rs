@@ -12,6 +12,8 @@ use crate::{
     release::Release,
 };
 
+use std::sync::LazyLock;
+
 use super::prelude::*;
 
 /// Every operation that undrift knows: those of the table and those of described kinds.

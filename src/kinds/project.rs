@@ -16,71 +16,42 @@ use super::{
     source,
 };
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("create.yaml"), Scope::Project));
-
-/// The key `create`: the project itself, with the fields that only its create request accepts.
-pub static KIND: Kind = Kind {
-    section: "create",
-    noun: "project",
-    shape: Shape::Container,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[Home {
-        scope: Scope::Project,
-        fields: &TABLE,
-        place: Place::Container(&Lookup {
-            creator: MAINTAINER,
-            get: |path| operation::PROJECT_GET.request().arg("id", path),
-            path: "path_with_namespace",
-            facts,
-            looked_at: &[
-                "id",
-                "name",
-                "path_with_namespace",
-                "archived",
-                "permissions",
-                "owner",
-                "namespace",
-                "empty_repo",
-                "marked_for_deletion_on",
-                "marked_for_deletion_at",
-                "import_status",
-                "import_error",
-                "mirror",
-                // The tier of the service, and disabled settings.
-                "merge_method",
-                "approvals_before_merge",
-                "issues_access_level",
-                "merge_requests_access_level",
-                "builds_access_level",
-                "repository_access_level",
-                "environments_access_level",
-                "container_registry_access_level",
-            ],
-            signs: &[],
-            arrives_with: &[FORK_OF, source::IMPORT],
-            level: None,
-        }),
-        rows: Rows::with_id(&["path_with_namespace"]),
-        acts: &[
-            operation::PROJECT_CREATE,
-            operation::PROJECT_CREATE_FOR_USER,
-            operation::PROJECT_TRANSFER,
-            operation::PROJECT_DELETE,
-            operation::PROJECT_RESTORE,
-            operation::PROJECT_FORK,
-            operation::IMPORT_EXTGIT,
-            operation::IMPORT_EXTSERVER,
-            operation::IMPORT_MEMBERS,
-        ],
-        ..Home::PLAIN
-    }],
-    rules: &Project,
+/// How a project is found and read.
+pub(super) static LOOKUP: Lookup = Lookup {
+    creator: MAINTAINER,
+    get: |path| operation::PROJECT_GET.request().arg("id", path),
+    path: "path_with_namespace",
+    facts,
+    looked_at: &[
+        "id",
+        "name",
+        "path_with_namespace",
+        "archived",
+        "permissions",
+        "owner",
+        "namespace",
+        "empty_repo",
+        "marked_for_deletion_on",
+        "marked_for_deletion_at",
+        "import_status",
+        "import_error",
+        "mirror",
+        // The tier of the service, and disabled settings.
+        "merge_method",
+        "approvals_before_merge",
+        "issues_access_level",
+        "merge_requests_access_level",
+        "builds_access_level",
+        "repository_access_level",
+        "environments_access_level",
+        "container_registry_access_level",
+    ],
+    signs: &[],
+    arrives_with: &[FORK_OF, source::IMPORT],
+    level: None,
 };
 
-struct Project;
+pub(super) struct Project;
 
 impl Rules for Project {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
@@ -101,7 +72,9 @@ impl Rules for Project {
             Some(value) => value.plain().cloned(),
             None => Some("enabled".into()),
         };
-        let Some(settings) = super::settings::KIND.in_scope(Scope::Project) else { return };
+        let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
+            return;
+        };
         for (name, _, most, limit) in needs::exceeding(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
                 let message = format!(
@@ -242,7 +215,7 @@ fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
 fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
-    source::check(&TABLE, declared, report);
+    source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name)
             && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
@@ -272,7 +245,7 @@ mod tests {
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
-        let section = KIND.in_scope(Scope::Project).unwrap();
+        let section = crate::kinds::container(Scope::Project).0;
         let job = Job {
             section,
             target,
@@ -402,7 +375,7 @@ mod tests {
             let former = Former { path: "old/stall".into(), renames, transfers, name: None };
             let target = new_target(NamespaceOwner::Group);
             let job = Job {
-                section: KIND.in_scope(Scope::Project).unwrap(),
+                section: crate::kinds::container(Scope::Project).0,
                 target: &target,
                 names: &Names::default(),
                 release: Known::NotAsked,

@@ -9,61 +9,11 @@
 use crate::{
     kind::{RefRule, forms},
     level::Level,
-    operation,
 };
 
 use super::prelude::*;
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("protected_branch.yaml"), Scope::Project));
-
-static GROUP_TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("group_protected_branch.yaml"), Scope::Group));
-
-/// The section `protected_branches`.
-pub static KIND: Kind = Kind {
-    section: "protected_branches",
-    noun: "protected branch",
-    shape: Shape::List,
-    identity: &["name"],
-    required: &[],
-    removal: Removal::ByKind,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &TABLE,
-            place: Place::List(operation::PROTECTED_BRANCH_LIST),
-            create: Create::With(operation::PROTECTED_BRANCH_CREATE),
-            change: Change::EditOrReplace(operation::PROTECTED_BRANCH_UPDATE),
-            delete: Some(operation::PROTECTED_BRANCH_DELETE),
-            handle: &[Handle::path("name", "name"), Handle::NAMED],
-            rows: ROWS,
-            // From 17.6 on, the list also shows those of a group above, which the project cannot change.
-            inherited_if: Some("inherited"),
-            response_fields: &["inherited"],
-            needs: &[Capability::People],
-            closed_by: &[&["repository_access_level"]],
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &GROUP_TABLE,
-            place: Place::List(operation::GROUP_PROTECTED_BRANCH_LIST),
-            create: Create::With(operation::GROUP_PROTECTED_BRANCH_CREATE),
-            change: Change::Edit(operation::GROUP_PROTECTED_BRANCH_UPDATE),
-            delete: Some(operation::GROUP_PROTECTED_BRANCH_DELETE),
-            handle: &[Handle::path("name", "name"), Handle::NAMED],
-            rows: ROWS,
-            response_fields: &["inherited"],
-            ..Home::PLAIN
-        },
-    ],
-    rules: &ProtectedBranches,
-};
-
-const ROWS: Rows = Rows::with_id(&["name", "push_access_levels", "merge_access_levels"]);
-
-struct ProtectedBranches;
+pub(super) struct ProtectedBranches;
 
 impl Rules for ProtectedBranches {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
@@ -349,7 +299,7 @@ mod tests {
                 names: &names(),
                 act: Act::Change(&declared, &entry, &["allow_force_push"]),
             };
-            KIND.rules.calls(&job).err()
+            section("protected_branches").rules.calls(&job).err()
         };
         let owners = "code_owner_approval_required";
         assert_eq!(why_not(premium(), &[]), None);

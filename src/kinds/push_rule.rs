@@ -1,47 +1,9 @@
 //! The push rule of a project or group: which pushes the service refuses (reference 2, 4.6;
 //! reference 1, 2.10).
 
-use crate::{kind::Absence, operation};
-
 use super::prelude::*;
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("push_rule.yaml"), Scope::Project));
-
-/// The section `push_rule`.
-pub static KIND: Kind = Kind {
-    section: "push_rule",
-    noun: "push rule",
-    shape: Shape::Mapping,
-    identity: &[],
-    required: &[],
-    removal: Removal::Weakens,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &TABLE,
-            place: Place::Optional(operation::PUSH_RULE_GET),
-            absence: Absence::Null,
-            create: Create::With(operation::PUSH_RULE_CREATE),
-            change: Change::Edit(operation::PUSH_RULE_UPDATE),
-            delete: Some(operation::PUSH_RULE_DELETE),
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &TABLE,
-            place: Place::Optional(operation::GROUP_PUSH_RULE_GET),
-            create: Create::With(operation::GROUP_PUSH_RULE_CREATE),
-            change: Change::Edit(operation::GROUP_PUSH_RULE_UPDATE),
-            delete: Some(operation::GROUP_PUSH_RULE_DELETE),
-            absence: Absence::NotFound,
-            ..Home::PLAIN
-        },
-    ],
-    rules: &PushRule,
-};
-
-struct PushRule;
+pub(super) struct PushRule;
 
 impl Rules for PushRule {
     // A new project gets a copy of the rule of the closest group above.

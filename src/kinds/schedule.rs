@@ -15,37 +15,10 @@ use crate::{
 
 use super::prelude::*;
 
-static OF_PROJECT: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("schedule.yaml"), Scope::Project));
-
-/// The section `pipeline_schedules`.
-pub static KIND: Kind = Kind {
-    section: "pipeline_schedules",
-    noun: "pipeline schedule",
-    shape: Shape::List,
-    identity: &["description"],
-    required: &["ref", "cron"],
-    removal: Removal::Nothing,
-    homes: &[Home {
-        fields: &OF_PROJECT,
-        place: Place::List(operation::SCHEDULE_LIST),
-        create: Create::With(operation::SCHEDULE_CREATE),
-        change: Change::Edit(operation::SCHEDULE_UPDATE),
-        delete: Some(operation::SCHEDULE_DELETE),
-        acts: &[operation::SCHEDULE_TAKE],
-        handle: &[Handle::path("id", "pipeline_schedule_id")],
-        rows: Rows::with_id(&["description"]),
-        response_fields: &["owner"],
-        closed_by: &[&["builds_access_level"]],
-        ..Home::PLAIN
-    }],
-    rules: &Schedules,
-};
-
 const TAKES: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
 const LENDS: &str = "run its pipelines with the rights of the token's user";
 
-struct Schedules;
+pub(super) struct Schedules;
 
 impl Rules for Schedules {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {

@@ -8,52 +8,19 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use crate::{
     field::Scope,
     kind::{
-        Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Removal, Rules,
-        Section, Shape, Spec, Table,
+        Capability, Effect, Fault, LiveEntry, Rules, Section, Spec,
         forms::{self, enabled},
     },
-    operation,
     value::{Fields, Json, Object, Value},
-};
-
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("settings/project.yaml"), Scope::Project));
-static OF_GROUPS: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("settings/group.yaml"), Scope::Group));
-
-/// The section `settings`.
-pub static KIND: Kind = Kind {
-    section: "settings",
-    noun: "settings",
-    shape: Shape::Mapping,
-    identity: &[],
-    required: &[],
-    removal: Removal::Nothing,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &TABLE,
-            place: Place::Object,
-            create: Create::Container,
-            change: Change::Edit(operation::PROJECT_UPDATE),
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUPS,
-            place: Place::Object,
-            create: Create::Container,
-            change: Change::Edit(operation::GROUP_UPDATE),
-            ..Home::PLAIN
-        },
-    ],
-    rules: &Settings,
 };
 
 /// What the subject of an ID token consists of.
 const CLAIMS: &str = "ci_id_token_sub_claim_components";
 
-struct Settings;
+/// The name of the section.
+pub const SECTION: &str = "settings";
+
+pub(super) struct Settings;
 
 impl Rules for Settings {
     // An installation may leave deprecated fields out. The fields that replace them have the same
@@ -178,10 +145,11 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
 
 /// The settings that close a section of a project, each with its deprecated form.
 static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let closing = super::sections(Scope::Project).flat_map(|of| of.home.closed_by);
-    let names: BTreeSet<&str> = closing.copied().flatten().copied().collect();
+    let closing = super::sections(Scope::Project).flat_map(|of| &of.home.closed_by);
+    let names: BTreeSet<&str> = closing.flatten().copied().collect();
+    let table = super::section(Scope::Project, SECTION).map(Section::table);
     let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by == Some(name);
-    let old = |name| TABLE.specs().iter().find(|spec| is_old(spec, name));
+    let old = |name| table?.specs().iter().find(|spec| is_old(spec, name));
     names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
 
@@ -203,7 +171,9 @@ fn has_user(url: &str) -> bool {
 /// under two names.
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let parts = TABLE.get("container_expiration_policy").map(|spec| spec.parts);
+    let settings = super::section(Scope::Project, SECTION);
+    let parts = settings.and_then(|of| of.table().get("container_expiration_policy"));
+    let parts = parts.map(|spec| spec.parts);
     let mut policy = Object::new();
     for part in parts.into_iter().flatten() {
         let name = part.replaced_by.unwrap_or(part.name);

@@ -3,52 +3,15 @@
 //! They are a list in the object of the project or group. The service has no edit: a share that
 //! differs is removed and added again.
 
-use crate::operation;
-
 use super::{
     member::{check_day, ends, level},
     prelude::*,
 };
 
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("share.yaml"), Scope::Project));
+/// The name of the section.
+pub const SECTION: &str = "shares";
 
-/// The section `shares`.
-pub static KIND: Kind = Kind {
-    section: "shares",
-    noun: "share",
-    shape: Shape::List,
-    identity: &["group"],
-    required: &["group_access"],
-    removal: Removal::Access,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &TABLE,
-            place: Place::In("shared_with_groups"),
-            create: Create::With(operation::SHARE_CREATE),
-            change: Change::Replace,
-            delete: Some(operation::SHARE_DELETE),
-            handle: &[Handle::path("group_id", "group_id")],
-            rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &TABLE,
-            place: Place::In("shared_with_groups"),
-            create: Create::With(operation::GROUP_SHARE_CREATE),
-            change: Change::Replace,
-            delete: Some(operation::GROUP_SHARE_DELETE),
-            handle: &[Handle::path("group_id", "group_id")],
-            rows: Rows { keys: &["group_id"], also: &["group_full_path", "group_access_level"] },
-            ..Home::PLAIN
-        },
-    ],
-    rules: &Shares,
-};
-
-struct Shares;
+pub(super) struct Shares;
 
 impl Rules for Shares {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
@@ -141,7 +104,7 @@ mod tests {
             names: &Names::default(),
             act: Act::Change(&declared, &live, &["group_access"]),
         };
-        let calls = KIND.rules.calls(&job).unwrap();
+        let calls = section("shares").rules.calls(&job).unwrap();
         let add = |level| {
             SHARE_CREATE.request().arg("id", 7).fields(fields(
                 json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),

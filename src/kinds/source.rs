@@ -114,7 +114,11 @@ fn is_from(declared: &Fields, prefix: &str) -> bool {
 
 /// Reports contents that exclude each other. `table` has the fields that only a create request
 /// accepts.
-pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+pub(super) fn check(
+    table: &'static crate::kind::Table,
+    declared: &Fields,
+    report: &mut dyn FnMut(Fault),
+) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(name);
     let host = |prefix: &str| -> Option<&'static str> {
@@ -156,7 +160,7 @@ mod tests {
             calls::Act,
             testing::{as_sent, collect, fields, new_target},
         },
-        kinds::project::KIND,
+        kinds,
         operation::{
             IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
         },
@@ -172,7 +176,7 @@ mod tests {
 
     fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, Unable> {
         let declared = fields(declared);
-        let section = KIND.in_scope(Scope::Project).unwrap();
+        let section = kinds::container(Scope::Project).0;
         let act = Act::Create(&declared);
         let release = crate::release::Known::NotAsked;
         let job = Job { section, target, names: &names(), release, is_alone: true, act };
@@ -274,7 +278,7 @@ mod tests {
             ),
             (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
         ] {
-            let table = KIND.in_scope(Scope::Project).unwrap().table();
+            let table = kinds::container(Scope::Project).0.table();
             let found = collect(|report| check(table, &fields(declared.clone()), report));
             let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
             assert_eq!(found, expected, "{declared}");

@@ -161,7 +161,7 @@ fn properties_of_a_home_follow_from_its_operations() {
     let of_top = kinds::sections(Scope::Group).filter(|of| of.is_of_top()).map(|of| of.section);
     let top = ["protected_branches", "merge_request_approval_setting"];
     assert_eq!(of_top.collect::<Vec<_>>(), top);
-    assert!(kinds::approvals::KIND.in_scope(Scope::Group).is_none());
+    assert!(kinds::section(Scope::Group, "approvals").is_none());
 }
 
 /// An export leaves out only values that a kind declares confidential.

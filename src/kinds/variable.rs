@@ -1,59 +1,11 @@
 //! CI/CD variables of a project (reference 1, 2.2 and 4.1) and of a group.
 
 use crate::{
-    level::OWNER,
-    operation,
     release::{Known, Release},
     secret::judge,
 };
 
 use super::prelude::*;
-
-static KEYS: LazyLock<Keys> = LazyLock::new(|| yaml::built_in(include_str!("variable.yaml")));
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Project));
-static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| Table::of(KEYS.clone(), Scope::Group));
-
-/// The section `variables`.
-pub static KIND: Kind = Kind {
-    section: "variables",
-    noun: "variable",
-    shape: Shape::List,
-    identity: &["key", "environment_scope"],
-    required: &["value"],
-    removal: Removal::Nothing,
-    homes: &[
-        Home {
-            scope: Scope::Project,
-            fields: &TABLE,
-            place: Place::List(operation::VARIABLE_LIST),
-            create: Create::With(operation::VARIABLE_CREATE),
-            change: Change::EditOrReplace(operation::VARIABLE_UPDATE),
-            delete: Some(operation::VARIABLE_DELETE),
-            handle: HANDLE,
-            rows: Rows { keys: &["key", "environment_scope"], also: &[] },
-            closed_by: &[&["builds_access_level"]],
-            ..Home::PLAIN
-        },
-        Home {
-            scope: Scope::Group,
-            fields: &OF_GROUPS,
-            place: Place::List(operation::GROUP_VARIABLE_LIST),
-            create: Create::With(operation::GROUP_VARIABLE_CREATE),
-            change: Change::EditOrReplace(operation::GROUP_VARIABLE_UPDATE),
-            delete: Some(operation::GROUP_VARIABLE_DELETE),
-            handle: HANDLE,
-            rows: Rows { keys: &["key", "environment_scope"], also: &[] },
-            seen_from: OWNER,
-            ..Home::PLAIN
-        },
-    ],
-    rules: &Variables,
-};
-
-/// Several variables can have the same key. Without the filter, the service refuses the request or
-/// uses the wrong variable.
-const HANDLE: &[Handle] =
-    &[Handle::path("key", "key"), Handle::query("environment_scope", "filter[environment_scope]")];
 
 /// The release since which an edit of a group's variable respects the filter.
 const HEEDS_FILTER: Release = Release::new(16, 9);
@@ -75,7 +27,7 @@ fn may_be_shown() -> Unable {
     Unable::Because { code: "release", message, help, field: HIDDEN.to_owned() }
 }
 
-struct Variables;
+pub(super) struct Variables;
 
 impl Rules for Variables {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

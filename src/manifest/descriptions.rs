@@ -18,10 +18,8 @@ use super::{
 };
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
-    kinds::{
-        Registry,
-        described::{Described, Description},
-    },
+    kind::Kind,
+    kinds::{Registry, described::Described},
     text::escape,
     yaml::{self, Data, Node},
 };
@@ -93,15 +91,15 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
-    let description = match yaml::read_for_good::<Description>(document.to_json()) {
-        Ok(description) => description,
+    let kind = match yaml::read_for_good::<Kind>(document.to_json()) {
+        Ok(kind) => kind,
         Err(error) => {
             let message = format!("this is no description: {}", escape(&error.to_string()));
             findings.error("kind-description", message, place_of(document, ""));
             return None;
         }
     };
-    match description.make(known, &schema::document_keys()) {
+    match Described::of(kind, known, &schema::document_keys()) {
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {

@@ -247,13 +247,13 @@ impl Observer {
                         None => seen.lacking.push(field.to_owned()),
                     }
                 }
-                Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
+                Place::Container | Place::List(_) | Place::Optional(_) => {}
             }
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
         // as complete.
         let has_lists = container.sections.iter().any(|s| {
-            matches!(s.of.home.place, Place::List(_)) || s.of.home.absence == Absence::NotFound
+            matches!(s.of.home.place, Place::List(_)) || s.of.home.absent_as == Absence::NotFound
         }) || container.life.unlisted_projects.is_some();
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());

@@ -74,7 +74,7 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
                 keys.extend(table.field(name).replaced_by);
             }
         }
-        Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
+        Place::Container | Place::List(_) | Place::Optional(_) => {}
     }
 }
 

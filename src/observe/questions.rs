@@ -57,7 +57,7 @@ impl Observer {
                     let path = self.live_project_path(&container.path).await?;
                     let shares = or_cause(self.shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
-                    live.sections.insert(share::KIND.section, shares);
+                    live.sections.insert(share::SECTION, shares);
                 }
                 Question::Entries(name) => {
                     let entries = self.entries(container, live, name).await?;
@@ -125,7 +125,7 @@ impl Observer {
     /// The groups that the project at `path` is shared with.
     async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>, ApiError> {
         let object = self.object(Scope::Project, path, None).await?;
-        let of = kinds::section(Scope::Project, share::KIND.section);
+        let of = kinds::section(Scope::Project, share::SECTION);
         let found = of.and_then(|of| of.read_within(&object, Wanted::All));
         Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
@@ -183,8 +183,7 @@ impl Observer {
             _ => self.above_new(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
-        let shares =
-            project.section(share::KIND.section).into_iter().flat_map(|shares| &shares.entries);
+        let shares = project.section(share::SECTION).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {
             people.extend(self.levels(&share.key).await?.keys());
         }

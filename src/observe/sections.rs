@@ -82,18 +82,18 @@ impl Observer {
         above: &[ParentId],
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
-        let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from);
+        let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
         let result = match home.place {
             Place::Part { .. } => {
                 let why = "it names something that the token cannot see";
                 Ok(Collection::Partial(Cause::new(why)))
             }
-            Place::Container(_) | Place::Object | Place::In(_) => {
+            Place::Container | Place::Object | Place::In(_) => {
                 let noun = target.scope.noun();
                 Ok(Collection::Partial(format!("it was not part of the {noun} object").into()))
             }
             Place::List(_) if !sees_all => {
-                let role = role(home.seen_from);
+                let role = role(home.seen_from());
                 Ok(Collection::Partial(
                     format!("the token's role is below {role}, so the list may be incomplete")
                         .into(),
@@ -135,7 +135,7 @@ impl Observer {
         let reader = section.of.reader(Wanted::Only(&names));
         let lists = above.iter().map(|(_, id)| {
             let request = target.addressed(op.request()).arg(parent.argument, id);
-            self.rows_below(section.of, parent, request)
+            self.rows_below(section.of, request)
         });
         let mut entries = Vec::new();
         for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(above) {
@@ -160,11 +160,10 @@ impl Observer {
     async fn rows_below(
         &self,
         of: Section,
-        parent: &Parent,
         request: Request<Read>,
     ) -> Result<Option<Vec<Object>>, ApiError> {
         let home = of.home;
-        let Some(field) = parent.within else {
+        let Some(field) = home.within else {
             let request = home.listing(request);
             return Ok(Some(self.client.list_known(request, home.rows).await?.into_vec()));
         };
@@ -193,8 +192,8 @@ impl Observer {
         }
         let is_itself =
             |raw: &Object| home.lists_itself && raw.get("id") == target.id.map(Json::from).as_ref();
-        let mut details = match home.detail {
-            Some(detail) => self.details(section, target, detail, &all).await?,
+        let mut details = match section.of.detail.zip(home.operations.get) {
+            Some((detail, get)) => self.details(section, target, detail, get, &all).await?,
             None => BTreeMap::new(),
         };
         let mut parts = self.parts(section, target, &all).await?;
@@ -204,7 +203,7 @@ impl Observer {
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
             // To remove an inherited entry here is a problem of the plan.
-            let is_shown = home.detail.is_some()
+            let is_shown = section.of.detail.is_some()
                 && home.is_inherited(&raw)
                 && section.is_removed(&shown_name(section.of, &raw));
             ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
@@ -238,7 +237,7 @@ impl Observer {
             for (part, parent) in &below {
                 let Place::List(op) = part.home.place else { continue };
                 let request = target.addressed(op.request()).arg(parent.argument, id);
-                let rows = match self.rows_below(*part, parent, request).await {
+                let rows = match self.rows_below(*part, request).await {
                     Err(error) if ends_everything(&error) => return Err(error),
                     rows => rows.ok().flatten(),
                 };
@@ -258,6 +257,7 @@ impl Observer {
         section: &DeclaredSection,
         target: &Target,
         detail: Detail,
+        get: Op<Read>,
         listed: &[Object],
     ) -> Result<BTreeMap<usize, Object>, ApiError> {
         let home = section.of.home;
@@ -274,7 +274,7 @@ impl Observer {
                 let protects = |name| section.of.rules.has(raw, name);
                 keys.contains(&*name) || (goes && stakes::protecting(section.of).any(protects))
             };
-            let request = target.addressed(detail.get.request());
+            let request = target.addressed(get.request());
             let request = home.one(request, raw).filter(|_| is_wanted)?;
             Some(async move {
                 let answer = self.client.get_known(request, home.rows.keys).await?;
@@ -295,7 +295,7 @@ impl Observer {
     ) -> Result<Collection, ApiError> {
         let of = section.of;
         let (request, keys) = (target.addressed(op.request()), of.home.rows.keys);
-        let found = match of.home.absence {
+        let found = match of.home.absent_as {
             Absence::Null => self.client.get_optional_known(request, keys).await,
             Absence::Never | Absence::NotFound => {
                 self.client.get_known(request, keys).await.map(Some)
@@ -303,7 +303,7 @@ impl Observer {
         };
         let answer = match found {
             Err(error)
-                if of.home.absence == Absence::NotFound
+                if of.home.absent_as == Absence::NotFound
                     && (sees_all && facts.tier >= of.tier())
                     && error.is_entry_missing() =>
             {
@@ -330,7 +330,7 @@ impl Observer {
         target: &Target,
         entries: Complete<LiveEntry>,
     ) -> Result<Complete<LiveEntry>, ApiError> {
-        let beside = section.of.home.side_list;
+        let beside = kinds::side_list(section.of);
         let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field))
         else {
             return Ok(entries);

@@ -1,18 +1,11 @@
-//! The operations of a plain collection below a group or project, made from data.
+//! Rows of the table that are made from data: the operations of plain collections.
 //!
-//! The data contains the path of the collection and the parameters of its requests. The effect of a
-//! request only depends on the operation: a list is a GET and an [`Op<Read>`], an entry is created
-//! by a write. So data cannot make a plan write, and no path can reach the group or project itself:
-//! a fixed segment always follows its id.
+//! The effect of a request only depends on the operation: only a GET becomes an [`Op<Read>`]. So data
+//! cannot make a plan write, and no path can reach the group or project itself: a fixed segment
+//! always follows its id.
 
-use super::{
-    Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
-};
-use crate::{
-    field::{Route, Scope, Tier},
-    release::Release,
-    text,
-};
+use super::{Again, Answer, List, Method, Op, Operation, Parameter, Place, Read, Type, Write};
+use crate::field::Scope;
 
 /// The path of a collection, as the part after the id of the group or project.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,86 +111,42 @@ fn root(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
 }
 
-/// The data of a collection.
-#[derive(Clone, Debug)]
-pub struct Collection {
-    /// Where it is.
-    pub below: SubPath,
-    /// The section of manifests whose fields its requests contain.
-    pub section: &'static str,
-    /// The noun for one entry.
-    pub noun: &'static str,
-    /// The parameter of the path that addresses an entry.
-    pub entry: Parameter,
-    /// The path argument for the parent, if entries have one.
-    pub parent: Option<Parameter>,
-    /// The read of a parent whose response contains the list, if no request returns the list.
-    pub read: Option<Op<Read>>,
-    /// Query parameters of the list request.
-    pub query: Vec<Parameter>,
-    /// Parameters of the edit request that are not fields of manifests.
-    pub edit_parameters: Vec<Parameter>,
-    /// The method of the edit, if entries can be edited.
-    pub edit: Option<Method>,
-    /// Whether one entry can be read.
-    pub read_alone: bool,
-    /// Whether it is a single object instead, which is read and edited at the path.
-    pub is_document: bool,
-    /// Whether the edit of an entry also creates it.
-    pub is_put: bool,
-    /// Whether no request creates or deletes an entry.
-    pub only_edits: bool,
-    /// The action that must precede the removal of an entry, and the parameter that it needs.
-    pub before_removal: Option<(&'static str, Option<Parameter>)>,
-    /// Whether the service refuses duplicates.
-    pub is_unique: bool,
-    /// Whether the response to a write shows the entry as a GET does.
-    pub write_returns_entry: bool,
-    /// Whether the service answers 401 if the caller lacks permission.
-    pub denies_with_401: bool,
-    /// Whether one response contains the whole list.
-    pub unpaged: bool,
-    /// The message of the 404 with which the service answers if the list is empty.
-    pub empty_as: Option<&'static str>,
-    /// The query parameters that address an entry, if paths have no argument for it.
-    pub entry_query: Vec<Parameter>,
-    /// The lowest tier of the service that has the collection.
-    pub tier: Tier,
-    /// The release that added the collection.
-    pub since: Option<Release>,
+/// A row with the usual properties of its method. It lives as long as the program, so each is made
+/// once.
+pub fn row(
+    id: &str,
+    method: Method,
+    path: &str,
+    purpose: String,
+    answer: Answer,
+    lists: Vec<List>,
+) -> Operation {
+    let kept = |text: &str| &*String::leak(text.to_owned());
+    let (id, path, purpose) = (kept(id), kept(path), String::leak(purpose));
+    Operation::new(id, method, path, purpose, "supporting", answer, lists.leak())
 }
 
-/// The operations of a collection.
-#[derive(Clone, Debug)]
-pub struct Operations {
-    /// Reads all entries.
-    pub list: Op<Read>,
-    /// The reads that only this collection has: of all entries, and of one.
-    pub reads: Vec<Op<Read>>,
-    /// Creates an entry, if a request does. The same as `edit` if the edit creates entries.
-    pub create: Option<Op<Write>>,
-    /// Edits an entry, if the service can.
-    pub edit: Option<Op<Write>>,
-    /// Removes an entry, if a request does.
-    pub delete: Option<Op<Write>>,
-    /// Precedes the removal of an entry.
-    pub before_removal: Option<Op<Write>>,
+/// The parameters of paths that begin with a container of `scope`.
+pub const fn of_container(scope: Scope) -> List {
+    List::Named(scope.noun())
 }
 
-impl Operations {
-    /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = AnyOp> {
-        let reads = self.reads.iter().copied().map(AnyOp::Read);
-        let is_edit = |op: &Op<Write>| self.edit.is_some_and(|edit| edit.row() == op.row());
-        let create = self.create.filter(|op| !is_edit(op));
-        let writes = [create, self.edit, self.before_removal, self.delete];
-        reads.chain(writes.into_iter().flatten().map(AnyOp::Write))
-    }
-}
+/// The paging parameters of a list.
+pub const PAGING: List = List::Named("paging");
 
 /// A list of parameters that lives as long as the program, like those of the table.
-fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
+pub fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
     List::Made(Vec::leak(parameters.into_iter().collect()))
+}
+
+/// The operation that reads as `row` says. It is a GET, whatever the row says.
+pub fn read(row: Operation) -> Op<Read> {
+    Op::new(Box::leak(Box::new(Operation { method: Method::Get, again: Again::Reads, ..row })))
+}
+
+/// The operation that writes as `row` says.
+pub fn write(row: Operation) -> Op<Write> {
+    Op::new(Box::leak(Box::new(row)))
 }
 
 /// All possible ids of operations for a collection of `noun`s.
@@ -205,113 +154,10 @@ pub fn ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
     ["list", "get", "create", "edit", "delete"].into_iter().map(move |verb| id(scope, noun, verb))
 }
 
-fn id(scope: Scope, noun: &str, verb: &str) -> String {
+/// The id of the operation of a collection of `noun`s that does `verb`.
+pub fn id(scope: Scope, noun: &str, verb: &str) -> String {
     let group = if scope == Scope::Group { "group-" } else { "" };
     format!("{group}{}-{verb}", noun.replace(' ', "-"))
-}
-
-impl Collection {
-    /// Makes the operations. They live as long as the program, so each collection is made once. All
-    /// of them stand side by side, so the function is long.
-    pub fn operations(&self) -> Operations {
-        let in_path = !self.is_document && self.entry_query.is_empty();
-        let entry = in_path.then(|| kept([self.entry]));
-        let by_query = kept(self.entry_query.iter().copied());
-        let noun = self.noun;
-        let of_group = self.below.scope == Scope::Group;
-        let one = match of_group {
-            true => format!("a group's {noun}"),
-            false if self.is_document => format!("the {noun}"),
-            false => text::with_article(noun),
-        };
-        let all = if of_group { "a group's " } else { "" }.to_owned() + &text::plural(noun);
-        let new = text::with_article(noun) + if of_group { " of a group" } else { "" };
-        let row = |verb, method, purpose: String, answer, entry: Option<_>, more: &[_]| {
-            let path = self.path(entry.is_some());
-            let parent = self.parent.map(|parent| kept([parent]));
-            let lists =
-                [List::Named(self.below.scope.noun())].into_iter().chain(parent).chain(entry);
-            let lists: Vec<_> = lists.chain(more.iter().copied()).collect();
-            let (id, purpose) =
-                (String::leak(id(self.below.scope, noun, verb)), String::leak(purpose));
-            let row = Operation::new(id, method, path, purpose, "supporting", answer, lists.leak());
-            let denies_with_401 = self.denies_with_401;
-            Operation { tier: self.tier, since: self.since, denies_with_401, ..row }
-        };
-        let fields = |row: Operation, route| row.fields_of(self.below.scope, self.section, route);
-        let query = kept(self.query.iter().copied());
-        let list = row(
-            "list",
-            Method::Get,
-            format!("list {all}"),
-            Answer::List,
-            None,
-            &[query, List::Named("paging")],
-        );
-        let get = row("get", Method::Get, format!("get {one}"), Answer::One, entry, &[]);
-        let again = if self.is_unique { Again::Refused } else { Again::Second };
-        let create = || {
-            let purpose = format!("create {new}");
-            let row = row("create", Method::Post, purpose, Answer::One, None, &[]);
-            self.write(fields(row, Route::Create).again(again))
-        };
-        let edit = |method| {
-            let beside = kept(self.edit_parameters.iter().copied());
-            let purpose = format!("edit {one}");
-            let row = row("edit", method, purpose, Answer::One, entry, &[beside]);
-            self.write(fields(row, Route::Edit))
-        };
-        let before_removal = |(act, parameter): (&'static str, Option<Parameter>)| {
-            let purpose = format!("{act} {one}");
-            let row = row(act, Method::Post, purpose, Answer::Unsaid, entry, &[kept(parameter)]);
-            let path = String::leak(format!("{}/{act}", row.path));
-            write(Operation { path, ..row.again(Again::Same) })
-        };
-        let before_removal = self.before_removal.map(before_removal);
-        let purpose = format!("delete {one}");
-        let delete = row("delete", Method::Delete, purpose, Answer::Nothing, entry, &[by_query]);
-        let edit = self.edit.map(edit);
-        let list = Operation { unpaged: self.unpaged, empty_as: self.empty_as, ..list };
-        let (list, get) = match self.is_document {
-            true => (get, None),
-            false => (list, Some(get).filter(|_| self.read_alone)),
-        };
-        let list = self.read.unwrap_or_else(|| read(list));
-        let reads = match self.read {
-            Some(_) => Vec::new(),
-            None => std::iter::once(list).chain(get.map(read)).collect(),
-        };
-        Operations {
-            list,
-            reads,
-            create: match edit.filter(|_| self.is_put || self.is_document) {
-                None => (!self.only_edits).then(create),
-                edit => edit,
-            },
-            edit,
-            delete: (!self.is_document && !self.only_edits).then(|| write(delete)),
-            before_removal,
-        }
-    }
-
-    /// The path of all entries, or of one.
-    fn path(&self, of_one: bool) -> &'static str {
-        let entry = if of_one { format!("/:{}", self.entry.name) } else { String::new() };
-        String::leak(self.below.path() + &entry)
-    }
-
-    /// A write with a body.
-    fn write(&self, row: Operation) -> Op<Write> {
-        write(if self.write_returns_entry { row.shows() } else { row })
-    }
-}
-
-fn read(row: Operation) -> Op<Read> {
-    Op::new(Box::leak(Box::new(row)))
-}
-
-fn write(row: Operation) -> Op<Write> {
-    Op::new(Box::leak(Box::new(row)))
 }
 
 /// The path argument for a parent entry.
@@ -335,4 +181,4 @@ pub const fn edit_parameter(name: &'static str, about: &'static str) -> Paramete
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

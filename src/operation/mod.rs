@@ -20,6 +20,8 @@ mod table;
 
 use std::{fmt, marker::PhantomData};
 
+use serde::{Deserialize, Deserializer, de::Error as _};
+
 use crate::{
     field::{Route, Scope, Tier},
     release::Release,
@@ -215,7 +217,7 @@ impl Operation {
     }
 
     /// With another effect of sending it again than most operations of its method.
-    const fn again(self, again: Again) -> Self {
+    pub const fn again(self, again: Again) -> Self {
         Self { again, ..self }
     }
 
@@ -248,7 +250,8 @@ impl Operation {
         self.fields_of(Scope::Project, section, route)
     }
 
-    const fn fields_of(self, scope: Scope, section: &'static str, route: Route) -> Self {
+    /// With the fields of `section` in its body.
+    pub const fn fields_of(self, scope: Scope, section: &'static str, route: Route) -> Self {
         Self { fields: Some(((scope, section), route)), ..self }
     }
 
@@ -287,6 +290,35 @@ pub struct Write;
 pub struct Op<E> {
     row: &'static Operation,
     effect: PhantomData<E>,
+}
+
+impl TryFrom<AnyOp> for Op<Read> {
+    type Error = ();
+
+    fn try_from(op: AnyOp) -> Result<Self, ()> {
+        if let AnyOp::Read(op) = op { Ok(op) } else { Err(()) }
+    }
+}
+
+impl TryFrom<AnyOp> for Op<Write> {
+    type Error = ();
+
+    fn try_from(op: AnyOp) -> Result<Self, ()> {
+        if let AnyOp::Write(op) = op { Ok(op) } else { Err(()) }
+    }
+}
+
+/// An operation of the table with the right effect, by its id.
+impl<'de, E: Copy> Deserialize<'de> for Op<E>
+where
+    Self: TryFrom<AnyOp>,
+{
+    fn deserialize<D: Deserializer<'de>>(id: D) -> Result<Self, D::Error> {
+        let id = String::deserialize(id)?;
+        let op = OPERATIONS.iter().find(|op| op.row().id == id);
+        let op = op.and_then(|op| Self::try_from(*op).ok());
+        op.ok_or_else(|| D::Error::custom(format!("`{id}` is no operation of this effect")))
+    }
 }
 
 impl<E: Copy> Op<E> {

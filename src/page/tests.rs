@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::operation::collection::{Collection, tests::badges as plain};
+use crate::operation::{Answer, Method, Operation, collection};
 use crate::operation::{HOOK_LIST, NOTE_LIST, PROJECT_LIST, VARIABLE_LIST};
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -584,8 +584,10 @@ fn a_row_without_a_text_as_path_is_refused() {
 /// checked.
 #[test]
 fn an_unpaged_list_is_complete_after_one_response() {
-    let collection = Collection { unpaged: true, ..plain("/projects/:id/odd") };
-    let op = collection.operations().list;
+    let lists = vec![collection::PAGING];
+    let (path, purpose) = ("/projects/:id/odd", "list odd ones".to_owned());
+    let row = collection::row("odd-list", Method::Get, path, purpose, Answer::List, lists);
+    let op = collection::read(Operation { unpaged: true, ..row });
     for (text, sent, is_whole) in [
         ("", 0, true),
         ("", 3, true),

@@ -119,7 +119,7 @@ fn named(steps: &mut [Step]) {
     };
     let given_up: HashMap<_, _> = steps
         .iter()
-        .filter(|step| step.address.section == Some(settings::KIND.section))
+        .filter(|step| step.address.section == Some(settings::SECTION))
         .filter_map(|step| {
             let before = of(step, |change| &change.before)?;
             Some((place(step, &before), step.address.clone()))
@@ -300,7 +300,7 @@ fn decision<'s>(
     step: &'s Step,
     by: &Setting,
 ) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
-    let section = step.address.section.unwrap_or(settings::KIND.section);
+    let section = step.address.section.unwrap_or(settings::SECTION);
     let is_group = step.scope == Scope::Group && *section == by.section;
     let change = step.changes.iter().find(|change| is_group && *change.field == by.field)?;
     let value = |shown: &'s Shown| match shown {
@@ -371,7 +371,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
 
 /// Whether `step` changes or creates what `row` is about.
 fn is_over(row: &Constraint, step: &Step) -> bool {
-    let section = step.address.section.unwrap_or(settings::KIND.section);
+    let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {
         _ if row.over.section == "create" => {
             step.effects.contains(&Effect::Provides(Capability::Exists))

@@ -33,7 +33,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     let address = declared.address();
     let mut names = live.names.with(&settings.created).for_caller(settings.caller.id);
     // Those that this run created have ids by now.
-    for of in kinds::sections(declared.scope).filter(|of| of.home.called_by.is_some()) {
+    for of in kinds::sections(declared.scope).filter(|of| of.called_by.is_some()) {
         if let Some(found) =
             live.sections.get(of.section).filter(|_| names.entries(of.section).is_some())
         {

@@ -66,7 +66,7 @@ impl Planning<'_> {
         section: &DeclaredSection,
         gone: &[(Named, u64)],
     ) -> Option<Findings> {
-        let names_people = section.of.home.needs.contains(&Capability::People);
+        let names_people = section.of.home.names_people;
         let found = self.live.sections.get(name).filter(|_| names_people)?;
         let table = section.of.table();
         let without = |entry: &LiveEntry| {
@@ -126,7 +126,7 @@ impl Planning<'_> {
 
     /// Whether all groups that the container is shared with are known.
     fn has_shares(&self, findings: &mut Findings) -> bool {
-        match self.live.sections.get(share::KIND.section) {
+        match self.live.sections.get(share::SECTION) {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
             None => {
@@ -296,8 +296,7 @@ impl Planning<'_> {
         let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
         let grants = |section: &Section| {
             let mut specs = section.table().specs().iter();
-            section.home.needs.contains(&Capability::People)
-                && specs.any(|spec| spec.field.compare == Compare::Rows)
+            section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
         };
         let rules = kinds::sections(self.declared.scope).filter(grants);
         let grants_of: Vec<_> =
@@ -377,7 +376,7 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
 
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
 pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &Entry)> {
-    let names_people = section.of.home.needs.contains(&Capability::People);
+    let names_people = section.of.home.names_people;
     let rules =
         section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
     rules.flat_map(|rule| {

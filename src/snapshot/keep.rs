@@ -121,7 +121,7 @@ impl Keep {
                 }
                 Place::In(field) => drop(keys.insert(field.into())),
                 Place::Part { field, sign } => keys.extend([field.into(), sign.into()]),
-                Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
+                Place::Container | Place::List(_) | Place::Optional(_) => {}
             }
         }
         KeyFilter::keys(keys)
@@ -153,7 +153,7 @@ impl Keep {
                         kept.entry(sign).or_insert_with(|| bones(value));
                     }
                 }
-                Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
+                Place::Container | Place::List(_) | Place::Optional(_) => {}
             }
         }
         Ok(kept)
@@ -226,7 +226,7 @@ impl Keep {
             return self.entry(section, path, raw);
         }
         let mut within = Object::new();
-        for (section, field) in nested(op).filter_map(|(of, parent)| Some((of, parent.within?))) {
+        for (section, field) in nested(op).filter_map(|(of, _)| Some((of, of.home.within?))) {
             within.extend(self.within(section, path, raw, field)?);
             within.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
         }
@@ -238,10 +238,10 @@ impl Keep {
             others.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
         for section in kinds::everywhere() {
             if let Some(beside) =
-                section.home.side_list.filter(|beside| beside.list.row() == op.row())
+                kinds::side_list(section).filter(|beside| beside.list.row() == op.row())
             {
                 keys.extend(beside.rows.keys.iter().chain(beside.rows.also));
-                keys.extend(section.home.response_fields);
+                keys.extend(section.looked_at);
             }
         }
         let kept = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
@@ -254,7 +254,7 @@ impl Keep {
         let (home, raw) = (section.home, &*section.flat(raw));
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
-        for name in extra.filter(|_| !matches!(home.place, Place::Container(_))) {
+        for name in extra.filter(|_| !matches!(home.place, Place::Container)) {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
             kept.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
@@ -282,8 +282,9 @@ impl Keep {
         };
         let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
         let handles = home.handle.iter().map(|handle| &handle.field);
-        let own = home.inherited_unless.iter().map(|(name, _)| name);
-        let needed = home.rows.keys.iter().chain(home.rows.also).chain(home.response_fields);
+        let own = home.inherited_unless.iter().map(|own| &own.field);
+        let needed = home.rows.keys.iter().chain(home.rows.also).chain(section.looked_at);
+        let needed = needed.chain(&home.inherited_if);
         for name in needed.chain(handles).chain(own).chain(copies) {
             if let Some(value) = raw.get(*name).filter(|_| !sensitive(name)) {
                 kept.entry(*name).or_insert_with(|| self.plain(value));
@@ -396,16 +397,16 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(move |section| match section.home.place {
         Place::List(own) | Place::Optional(own) => {
-            let one = section.home.detail.map(|detail| detail.get.row());
-            own.row() == op.row() || one == Some(op.row())
+            let one = section.detail.and(section.home.operations.get);
+            own == op || one == Some(op)
         }
-        Place::Container(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,
+        Place::Container | Place::Object | Place::In(_) | Place::Part { .. } => false,
     })
 }
 
 /// The section whose live entries `op` reads and that is not a field of an object.
 pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
-    sections_of(op).find(|section| section.home.parent.is_none_or(|parent| parent.within.is_none()))
+    sections_of(op).find(|section| section.home.within.is_none())
 }
 
 /// The sections with parents whose live entries `op` reads.
@@ -416,9 +417,9 @@ pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Pa
 /// The response to `asked` with the id of the parent in each entry, which distinguishes entries of
 /// different parents.
 pub(super) fn placed(asked: &Parsed, mut raw: Object) -> Object {
-    for (_, parent) in nested(asked.op) {
+    for (section, parent) in nested(asked.op) {
         let id = Json::from(asked.argument(parent.argument));
-        match parent.within {
+        match section.home.within {
             None => drop(raw.insert(parent.argument.to_owned(), id)),
             Some(field) => {
                 let rows = raw.get_mut(field).and_then(Json::as_array_mut).into_iter().flatten();

@@ -47,7 +47,7 @@ impl Offline {
         let Lookup::Json(mut json) = contents.answer(asked) else { return contents.answer(asked) };
         let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
         let path = path.unwrap_or_else(|| asked.of().to_owned());
-        let within = keep::nested(asked.op).filter_map(|(of, parent)| Some((of, parent.within?)));
+        let within = keep::nested(asked.op).filter_map(|(of, _)| Some((of, of.home.within?)));
         for (section, field) in within {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealing.unseal(section, &path, rows.take()) {

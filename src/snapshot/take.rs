@@ -453,8 +453,10 @@ impl Recorder {
                 let Some(request) = all_of(section) else { continue };
                 let home = section.home;
                 if home.parent.is_some() != are_nested {
-                    if let Some(detail) = home.detail.filter(|_| are_nested) {
-                        let one = detail.get.request().arg("id", id);
+                    if let Some(get) =
+                        section.detail.and(home.operations.get).filter(|_| are_nested)
+                    {
+                        let one = get.request().arg("id", id);
                         let rows = entries(section).into_iter();
                         requests
                             .extend(rows.filter_map(|row| home.one(one.clone(), row.as_object()?)));

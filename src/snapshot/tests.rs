@@ -157,7 +157,7 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
             Place::Object => keep.object(of.home.scope, raw),
             Place::In(field) => keep.object(of.home.scope, &within(field, json!([raw]))),
             Place::Part { field, .. } => keep.object(of.home.scope, &within(field, json!(raw))),
-            Place::Container(_) => continue,
+            Place::Container => continue,
         };
         let kept = kept.map(|kept| Json::Object(kept).to_string());
         out.push(("snapshot", kept.unwrap_or_else(|withheld| withheld)));

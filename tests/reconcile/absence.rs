@@ -91,7 +91,7 @@ async fn agrees(scope: Scope) {
         let sent: Vec<Address> = sent.map(|step| step.address.clone()).collect();
         assert_eq!(shown, sent, "{about}: {:#?}", outcome.plan.incomplete);
         let withheld = outcome.plan.incomplete.iter().map(|one| one.reason.withheld);
-        let hides = of.home.absence == Absence::NotFound;
+        let hides = of.home.absent_as == Absence::NotFound;
         // Without its body, the 404 for what is absent or empty says nothing.
         let is_refused = matches!(what, Misfortune::StatusBefore(401 | 403 | 404))
             || ((hides || op.empty_as.is_some()) && what == Misfortune::EmptyBody);

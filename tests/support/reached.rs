@@ -2,7 +2,7 @@
 
 use undrift::{
     field::Scope,
-    kind::{Change, Create, Place, Section},
+    kind::{Operations, Place, Section},
     kinds,
     operation::{self, Op, Operation, Read, Write},
 };
@@ -64,27 +64,16 @@ pub(crate) fn reach(operation: &Operation) -> Reach {
 
 /// The operations that write it.
 fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
-    let create = match section.home.create {
-        Create::With(op) => Some(op),
-        Create::Container | Create::Rules | Create::Never => None,
-    };
-    let change = match section.home.change {
-        Change::Edit(op) | Change::EditOrReplace(op) => Some(op),
-        Change::Replace | Change::Rules => None,
-    };
-    create
-        .into_iter()
-        .chain(change)
-        .chain(section.home.delete)
-        .chain(section.home.acts.iter().copied())
+    let Operations { create, edit, delete, others, .. } = &section.home.operations;
+    [create, edit, delete].into_iter().flatten().chain(others).copied()
 }
 
 /// The operations that read its live entries, where they are no part of the container's object.
 fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
     let own = match section.home.place {
         Place::List(op) | Place::Optional(op) => Some(op),
-        Place::Container(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
+        Place::Container | Place::Object | Place::In(_) | Place::Part { .. } => None,
     };
-    let one = section.home.detail.map(|detail| detail.get);
-    own.into_iter().chain(one).chain(section.home.side_list.map(|side| side.list))
+    let one = section.detail.and(section.home.operations.get);
+    own.into_iter().chain(one).chain(kinds::side_list(section).map(|side| side.list))
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 use undrift::{
     field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy},
     kind::{
-        Change, Create, Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner,
-        Place, Section, Shape, Spec, Table, Target, Wanted,
+        Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner, Operations, Place,
+        Section, Shape, Spec, Table, Target, Wanted,
         calls::{Act, Lifecycle},
         forms, plain_text,
     },
@@ -124,13 +124,13 @@ fn every_kind_is_complete() {
         let read = |op: Op<Read>| assert!(op.row().path.starts_with(&below), "{at}");
         match home.place {
             Place::List(op) | Place::Optional(op) => read(op),
-            Place::Container(_) => assert_eq!(section.shape, Shape::Container, "{at}"),
+            Place::Container => assert_eq!(section.shape, Shape::Container, "{at}"),
             Place::Object | Place::In(_) | Place::Part { .. } => {}
         }
         let is_list = matches!(home.place, Place::List(_) | Place::In(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
-        assert!(is_list || home.seen_from <= 40, "{at}: nobody else could see the object");
-        if let Some(beside) = home.side_list {
+        assert!(is_list || home.seen_from() <= 40, "{at}: nobody else could see the object");
+        if let Some(beside) = kinds::side_list(section) {
             assert!(table.get(beside.field).is_some(), "{at}.{}", beside.field);
             read(beside.list);
         }
@@ -141,8 +141,7 @@ fn every_kind_is_complete() {
 fn every_entry_that_can_be_written_can_be_addressed() {
     for (at, section) in sections() {
         let home = section.home;
-        let edit = if let Change::Edit(op) = home.change { Some(op) } else { None };
-        let create = if let Create::With(op) = home.create { Some(op) } else { None };
+        let Operations { create, edit, delete, .. } = home.operations;
         let in_path: Vec<_> = home
             .handle
             .iter()
@@ -157,7 +156,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         // What an entry is below comes before what names the entry.
         let above: Vec<_> = home.parent.iter().map(|parent| parent.argument).collect();
         let own: Vec<_> = ["id"].into_iter().chain(above.iter().copied()).collect();
-        for op in edit.into_iter().chain(home.delete) {
+        for op in edit.into_iter().chain(delete) {
             let entry = in_path.iter().filter(|name| !above.contains(name));
             let wanted: Vec<_> = own.iter().chain(entry).copied().collect();
             assert_eq!(arguments(op), wanted, "{at}: {}", op.row().id);
@@ -177,10 +176,10 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
         // A copy left by a lost answer must be removable.
-        assert!(!section.may_come_twice() || home.delete.is_some(), "{at}");
-        assert!(!section.is_removable() || home.delete.is_some(), "{at}");
-        if matches!(home.change, Change::Replace) {
-            assert!(create.is_some() && home.delete.is_some(), "{at}: what is replaced");
+        assert!(!section.may_come_twice() || delete.is_some(), "{at}");
+        assert!(!section.is_removable() || delete.is_some(), "{at}");
+        if edit.is_none() && create.is_some() {
+            assert!(delete.is_some(), "{at}: what is replaced");
         }
     }
 }
@@ -434,7 +433,7 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
         let told = told.filter_map(|spec| spec.field.live_name());
         let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
         let tells_inherited =
-            |key: &&str| section.home.inherited_unless.iter().any(|(name, _)| name == key);
+            |key: &&str| section.home.inherited_unless.iter().any(|own| own.field == *key);
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
                 let row = Object::from_iter([(key.to_owned(), value)]);

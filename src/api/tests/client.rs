@@ -10,9 +10,9 @@ use crate::{
     api::{
         Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
     },
-    field::{Scope, Tier},
+    field::Scope,
     operation as op,
-    operation::collection::{Collection, SubPath},
+    operation::{Answer, Method, Operation, collection},
     page::Rows,
     secret::{Reference, Secrets},
     value::{Fields, Json, Value},
@@ -444,38 +444,19 @@ async fn after_a_401_nothing_more_is_sent() {
     assert_eq!(script.times().len(), 1);
 }
 
-/// The links of groups.
-fn links() -> Collection {
-    Collection {
-        parent: None,
-        read: None,
-        below: SubPath::parse("/groups/:id/links").unwrap(),
-        section: "links",
-        noun: "link",
-        entry: op::collection::entry("name", "The link."),
-        query: Vec::new(),
-        edit_parameters: Vec::new(),
-        edit: None,
-        read_alone: true,
-        is_document: false,
-        is_put: false,
-        only_edits: false,
-        before_removal: None,
-        is_unique: true,
-        write_returns_entry: true,
-        denies_with_401: true,
-        unpaged: false,
-        empty_as: Some("No links found"),
-        entry_query: Vec::new(),
-        tier: Tier::Free,
-        since: None,
-    }
+/// The list of the links of a group.
+fn links() -> op::Op<op::Read> {
+    let lists = vec![collection::of_container(Scope::Group), collection::PAGING];
+    let (path, purpose) = ("/groups/:id/links", "list links".to_owned());
+    let row = collection::row("link-list", Method::Get, path, purpose, Answer::List, lists);
+    let empty_as = Some("No links found");
+    collection::read(Operation { denies_with_401: true, empty_as, ..row })
 }
 
 /// Some collections answer 401 where they are switched off.
 #[tokio::test(start_paused = true)]
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
-    let links = links().operations().list.request().arg("id", 7);
+    let links = links().request().arg("id", 7);
     let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
     let client = reads(&script, settings());
     let denied = client.get(links).await.unwrap_err();
@@ -904,7 +885,7 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
 /// Only the 404 with the message for an empty list proves that there is nothing.
 #[tokio::test(start_paused = true)]
 async fn an_empty_list_may_be_a_404() {
-    let list = links().operations().list;
+    let list = links();
     for (body, is_empty) in [
         (r#"{"message":"404 No links found"}"#, true),
         (r#"{"message":"404 Group Not Found"}"#, false),

@@ -264,7 +264,7 @@ impl Known {
                 }
                 // A new container has no entries.
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
-                Place::List(_) | Place::Optional(_) | Place::Container(_) => continue,
+                Place::List(_) | Place::Optional(_) | Place::Container => continue,
                 Place::Object => None,
             };
             match found {

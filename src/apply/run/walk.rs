@@ -329,7 +329,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
     /// sent with it.
     fn unlimited(&self, walk: &Walk, request: &Request<Write>, answer: &Json) -> Option<Cause> {
-        let section = walk.step.address.section.unwrap_or(settings::KIND.section);
+        let section = walk.step.address.section.unwrap_or(settings::SECTION);
         let of = kinds::section(self.container.scope, section)?;
         let shown = answer.as_object().filter(|_| request.operation.shows)?;
         let open = limits::unlimited(of, request.body_fields()?, shown);

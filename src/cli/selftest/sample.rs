@@ -448,7 +448,7 @@ fn needs(section: Section) -> Tier {
         Place::List(op) | Place::Optional(op) => op.row().tier,
         _ => Tier::Free,
     };
-    let removes = section.home.delete.map_or(Tier::Free, |op| op.row().tier);
+    let removes = section.home.operations.delete.map_or(Tier::Free, |op| op.row().tier);
     let fields = section.table().specs().iter().map(|spec| spec.field.tier);
     let own = fields.min().unwrap_or(Tier::Free);
     read.max(removes).max(own)

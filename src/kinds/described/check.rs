@@ -2,18 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    description::{Create, Description, Edit},
-    make,
-};
+use super::make;
 use crate::{
     field::{Accepted, Compare, Field, Named, Readback, ValueType, Weakens},
-    kind::{self, Kind, Removal},
+    kind::{self, Create, Edit, Kind, Removal},
     kinds::{Registry, words},
     level::Level,
     operation::{
         OPERATIONS, Operation,
-        collection::{NoPath, SubPath},
+        collection::{self, NoPath, SubPath},
     },
     text,
     value::Json,
@@ -72,11 +69,7 @@ const CONTENTS: [&str; 2] = ["branches", "files"];
 
 /// All faults of `description`. `known` are the kinds that exist already; the section must not have
 /// a name of `reserved`.
-pub(super) fn check(
-    description: &Description,
-    known: &Registry,
-    reserved: &[String],
-) -> Vec<Fault> {
+pub(super) fn check(description: &Kind, known: &Registry, reserved: &[String]) -> Vec<Fault> {
     let mut check = Check { description, faults: Vec::new() };
     check.section(known, reserved);
     check.removal();
@@ -98,7 +91,7 @@ pub(super) fn no_path(at: String, why: NoPath) -> Fault {
 }
 
 struct Check<'d> {
-    description: &'d Description,
+    description: &'d Kind,
     faults: Vec<Fault>,
 }
 
@@ -118,7 +111,7 @@ impl Check<'_> {
     /// An entry that is added at its own path needs its identity in that path. What no request
     /// creates has no request that removes it either.
     fn creation(&mut self) {
-        let Description { create, edit, identity, entry, required, .. } = self.description;
+        let Kind { create, edit, identity, entry, required, .. } = self.description;
         if *create == Create::Never {
             let is_removed = *edit == Edit::Replace
                 || self.description.before_removal.is_some()
@@ -132,7 +125,7 @@ impl Check<'_> {
         if *create == Create::Post {
             return;
         }
-        let named = entry.field.as_deref().and_then(|name| {
+        let named = entry.field.and_then(|name| {
             self.description.fields.iter().find(|field| live_name(field) == Some(name))
         });
         let is_named = named.is_some_and(|field| [field.name] == identity[..]);
@@ -167,10 +160,10 @@ impl Check<'_> {
 
     fn section(&mut self, known: &Registry, reserved: &[String]) {
         let name = &self.description.section;
-        if known.kinds().iter().any(|kind: &&Kind| kind.section == name) {
+        if known.kinds().iter().any(|kind| kind.section == *name) {
             let help = "leave the description out, or choose another name";
             self.fault("section", format!("there is a section `{name}` already"), help);
-        } else if reserved.contains(name) {
+        } else if reserved.iter().any(|other| other == name) {
             let help = "choose another name";
             self.fault("section", format!("`{name}` is a key of documents"), help);
         }
@@ -185,31 +178,28 @@ impl Check<'_> {
 
     /// Keys that name fields must name existing ones.
     fn names(&mut self) {
-        let Description {
-            identity, either, required, grants, name_field, called_by, entry, ..
-        } = self.description;
+        let Kind { identity, either, required, grants, name_field, called_by, entry, .. } =
+            self.description;
         let lists = [
-            ("identity", identity),
+            ("identity", *identity),
             ("either", either),
             ("required", required),
             ("grants", grants),
-            ("entry/query", &entry.query),
+            ("entry/query", entry.query),
         ];
         let listed = lists.into_iter().flat_map(|(list, names)| {
-            names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), name))
+            names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), *name))
         });
         let named = [("name_field", name_field), ("called_by", called_by)];
-        let called =
-            named.into_iter().filter_map(|(at, name)| Some((at.to_owned(), name.as_ref()?)));
+        let called = named.into_iter().filter_map(|(at, name)| Some((at.to_owned(), (*name)?)));
         for (at, name) in listed.chain(called).collect::<Vec<_>>() {
             self.known(at, name);
         }
         for (at, name) in identity.iter().enumerate() {
             self.identity(format!("identity/{at}"), name);
         }
-        if let Some(field) = self.description.name_field.as_ref().and_then(|name| self.of(name))
-            && (field.value_type != ValueType::Text
-                || identity.iter().any(|name| *name == field.name))
+        if let Some(field) = self.description.name_field.and_then(|name| self.of(name))
+            && (field.value_type != ValueType::Text || identity.contains(&field.name))
         {
             let help = "name a field of type `text` that is not in `identity`";
             self.fault(
@@ -222,20 +212,16 @@ impl Check<'_> {
 
     /// The field that names the parent must be plain text, and a part of the identity.
     fn below(&mut self) {
-        let Description { below, identity, fields, .. } = self.description;
+        let Kind { below, identity, fields, .. } = self.description;
         let Some(below) = below else { return };
         let (at, is_it) = ("below/field", |field: &&Field| field.name == below.field);
         let Some(field) = fields.iter().find(is_it) else {
-            return self.known(at.into(), &below.field);
+            return self.known(at.into(), below.field);
         };
         let is_plain =
             field.value_type == ValueType::Text && !field.sensitive && field.names.is_none();
         let is_renamed = field.send_as.is_some() || field.read != Readback::Same;
-        if !is_plain
-            || is_renamed
-            || identity.len() < 2
-            || !identity.iter().any(|name| *name == field.name)
-        {
+        if !is_plain || is_renamed || identity.len() < 2 || !identity.contains(&field.name) {
             let help = "name a field of type `text` in `identity`, which needs another field too";
             self.fault(at, "this field cannot name the parent entry", help);
         }
@@ -397,7 +383,7 @@ impl Check<'_> {
     /// A flag in `grants` is judged by its own stake, not by the entry that has it.
     fn granting_flag(&mut self, at: &str, field: &Field) {
         let opens = matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff);
-        let grants = self.description.grants.iter().any(|name| *name == field.name);
+        let grants = self.description.grants.contains(&field.name);
         if grants && field.value_type == ValueType::Boolean && !opens {
             let help = "write `weakens: opens_when_on`, or `opens_when_off`";
             self.fault(format!("{at}/weakens"), "guards must see who is let in", help);
@@ -406,7 +392,7 @@ impl Check<'_> {
 
     /// Guards need to know who gets a grant, and on what.
     fn grants(&mut self, at: &str, field: &Field) {
-        let Description { identity, name_field, removal, .. } = self.description;
+        let Kind { identity, name_field, removal, .. } = self.description;
         let (message, help) = if field.value_type == ValueType::Approvals {
             if self.has(ValueType::Grants)
                 && field.weakens == Weakens::WhenFewer
@@ -438,7 +424,7 @@ impl Check<'_> {
 
     /// A field that gives access is not a protection; removing its entry removes access.
     fn level(&mut self, at: &str, field: &Field) {
-        let Description { removal, fields, .. } = self.description;
+        let Kind { removal, fields, .. } = self.description;
         let levels = fields.iter().filter(|field| field.value_type == ValueType::Level).count();
         let (message, help) = if field.value_type != ValueType::Level {
             return;
@@ -474,7 +460,7 @@ impl Check<'_> {
         let is_replaced = self.description.edit == Edit::Replace;
         // If entries are found by their name, their identity can change.
         let stays = self.description.name_field.is_none()
-            && self.description.identity.iter().any(|name| *name == field.name);
+            && self.description.identity.contains(&field.name);
         if field.accepted == Accepted::OnCreate && !is_replaced && !stays {
             self.fault(
                 format!("{at}/accepted"),
@@ -532,7 +518,7 @@ impl Check<'_> {
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
             let path = format!("homes/{at}/path");
-            match SubPath::parse(&home.path) {
+            match SubPath::parse(home.path) {
                 Ok(below) if !scopes.insert(below.scope) => {
                     let message = format!("there is a path below {}s already", below.scope.noun());
                     self.fault(path, message, "describe the other collection in a file of its own");
@@ -583,7 +569,7 @@ impl Check<'_> {
             let help = "add the field with the level of access, or use `undrift call`";
             return self.fault(path, message, help);
         }
-        let ids: Vec<_> = make::ids(self.description, below).collect();
+        let ids: Vec<_> = collection::ids(below.scope, self.description.noun).collect();
         if let Some(own) = operations.iter().find(|row| ids.iter().any(|id| id == row.id)) {
             let message = format!("there is an operation `{}` already", own.id);
             self.fault("noun", message, "choose another noun");

@@ -1,105 +1,82 @@
-//! Makes a kind and its operations from a description.
+//! What follows from a description once it is read: the scope of each home, its operations, where its
+//! entries are and what addresses them, and the rules.
 //!
-//! Both live as long as the program, as kinds written in Rust do. Each description is made into a
-//! kind once.
+//! A kind lives as long as the program and is made once.
 
-use super::{
-    Described,
-    description::{Create as Creation, Description, Edit, Home as Collected, QueryParameter},
-};
+use super::{Described, convention, rules::DescribedRules};
 use crate::{
     field::{Accepted, Field, Keys, Named, Scope, ValueType},
-    kind::{
-        Capability, Change, Create, Effect, Fault, FieldOf, Handle, HandlePlace, Home, Identity,
-        Job, Kind, Parent, Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
-        calls::{Act, Call},
-        forms,
-    },
-    kinds::{Registry, member, protected_branch::effects},
-    level::{Level, MAINTAINER},
+    kind::{Handle, HandlePlace, Home, Kind, Parent, Place, Removal, Section, Shape, Table},
+    kinds::{self, Registry, integration},
     operation::{
-        Method, Op, Parameter, Read, Type,
-        collection::{self, Collection, NoPath, Operations, SubPath},
+        Op, Read,
+        collection::{NoPath, SubPath},
     },
     page::Rows,
-    text,
-    value::{self, Fields, Json, Object},
 };
 
 /// Makes the kind. Only the paths are checked. `known` has the parent section.
 ///
 /// # Errors
 /// If a path is not that of a collection.
-pub(super) fn make(description: &Description, known: &Registry) -> Result<Described, NoPath> {
-    let (mut homes, mut operations) = (Vec::new(), Vec::new());
-    for home in &description.homes {
-        let below = SubPath::parse(&home.path)?;
-        let parent = above(description, home, &below, known)?;
-        let made = collection(description, home, below.clone(), parent).operations();
-        operations.extend(made.all());
-        homes.push(of_scope(description, home, below.scope, parent, &made));
+pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath> {
+    let mut operations = Vec::new();
+    kind.fields = kind.fields.into_iter().map(Field::complete).collect();
+    if kind.document {
+        kind.shape = Shape::Mapping;
     }
-    let name_field = description.name_field.as_deref().map(keep);
-    let lists_of = |value: ValueType| -> &'static [_] {
-        let of = description.fields.iter().filter(|field| field.value_type == value);
-        let of = of.filter_map(|field| Some((field.name, field.lets?)));
-        of.collect::<Vec<_>>().leak()
+    let mut homes = std::mem::take(&mut kind.homes);
+    for home in &mut homes {
+        let is_of_group = home.path.starts_with("/groups/");
+        home.scope = if is_of_group { Scope::Group } else { Scope::Project };
+        let mut parents = None;
+        if !home.has_rows() {
+            let below = SubPath::parse(home.path)?;
+            parents = above(&kind, home, &below, known)?;
+            operations.extend(convention::operate(&kind, home, below, parents));
+        }
+        resolve(&kind, home, parents);
+    }
+    kind.homes = homes;
+    if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
+        kind.removal = Removal::ByKind;
+    }
+    kind.rules = match kind.hooks {
+        Some(name) => kinds::hooks(name).expect("a test reads every file"),
+        None => Box::leak(Box::new(DescribedRules::of(&kind))),
     };
-    let lets = lists_of(ValueType::Grants);
-    let level = description.fields.iter().find(|field| field.value_type == ValueType::Level);
-    let kind = Kind {
-        section: keep(&description.section),
-        noun: keep(&description.noun),
-        shape: if description.document { Shape::Mapping } else { Shape::List },
-        identity: keep_all(&description.identity),
-        required: keep_all(&description.required),
-        removal: if lets.is_empty() { description.removal } else { Removal::ByKind },
-        homes: homes.leak(),
-        rules: Box::leak(Box::new(DescribedRules {
-            noun: keep(&description.noun),
-            name_field,
-            takes_jobs: description.fields.iter().any(|of| of.names == Some(Named::Runner)),
-            pattern: description.identity.first().map_or("", |name| keep(name)),
-            lets,
-            approves: lists_of(ValueType::Approvals),
-            grants: keep_all(&description.grants),
-            is_named: description.called_by.is_some(),
-            either: keep_all(&description.either),
-            level: level.map(|field| field.name),
-            before_removal: description.before_removal.as_deref().map(|text| {
-                let parameter = act_before(description).and_then(|(_, parameter)| parameter);
-                (keep(&format!("sends `POST …/{text}` first")), parameter)
-            }),
-        })),
-    };
-    Ok(Described { kind: Box::leak(Box::new(kind)), operations })
-}
-
-fn keep(text: &str) -> &'static str {
-    String::leak(text.to_owned())
-}
-
-fn keep_all(texts: &[String]) -> &'static [&'static str] {
-    texts.iter().map(|text| keep(text)).collect::<Vec<_>>().leak()
+    let kind: &'static Kind = Box::leak(Box::new(kind));
+    for home in &kind.homes {
+        let table = std::sync::LazyLock::new(move || match kind.hooks {
+            Some(integration::NAME) => integration::table(home.scope),
+            _ => Table::new(keys(kind, home)),
+        });
+        let _ = home.table.set(Box::leak(Box::new(table)));
+    }
+    Ok(Described { kind, operations })
 }
 
 /// The name of the path argument that addresses an entry.
-pub(super) fn argument(description: &Description) -> String {
-    let default = || description.noun.replace(' ', "_") + "_id";
-    description.entry.argument.clone().unwrap_or_else(default)
+pub(super) fn argument(kind: &Kind) -> &'static str {
+    let default = || &*String::leak(kind.noun.replace(' ', "_") + "_id");
+    kind.entry.argument.unwrap_or_else(default)
 }
 
-/// The ids of the operations of the collection at `below`.
-pub(super) fn ids(description: &Description, below: &SubPath) -> impl Iterator<Item = String> {
-    collection::ids(below.scope, &description.noun)
+/// An action before a removal, or a text about it, with the name and the value of its parameter.
+pub(super) type ActBefore = (&'static str, Option<(&'static str, &'static str)>);
+
+pub(super) fn act_before(kind: &Kind) -> Option<ActBefore> {
+    let text = kind.before_removal?;
+    let (act, parameter) = text.split_once('?').unwrap_or((text, ""));
+    Some((act, parameter.split_once('=')))
 }
 
 /// The parents of a collection, their section, and the request for one of them.
 #[derive(Clone, Copy)]
 pub(super) struct Parents {
-    parent: &'static Parent,
-    of: Section,
-    one: Option<Op<Read>>,
+    pub(super) parent: &'static Parent,
+    pub(super) of: Section,
+    pub(super) one: Option<Op<Read>>,
 }
 
 /// The parents of the collection at `below`, if it has parents.
@@ -107,12 +84,12 @@ pub(super) struct Parents {
 /// # Errors
 /// If the path does not start with that of the section of the parents.
 pub(super) fn above(
-    description: &Description,
-    home: &Collected,
+    kind: &Kind,
+    home: &Home,
     below: &SubPath,
     known: &Registry,
 ) -> Result<Option<Parents>, NoPath> {
-    let (path, under) = match (below.parent(), &description.below) {
+    let (path, under) = match (below.parent(), kind.below) {
         (None, None) => return Ok(None),
         (Some(path), Some(under)) => (path, under),
         (Some(_), None) => {
@@ -120,7 +97,7 @@ pub(super) fn above(
         }
         (None, Some(_)) => return Err("must have an `:entry`, which is what `below` is about"),
     };
-    let of = known.section(below.scope, &under.section);
+    let of = known.section(below.scope, under.section);
     let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == path);
     let of = of.filter(at).ok_or("must start with that of the section which `below` names")?;
     let is_id = |handle: &&Handle| handle.field == "id";
@@ -128,333 +105,120 @@ pub(super) fn above(
         HandlePlace::Path(argument) => Some(argument),
         _ => None,
     });
-    let argument = argument.filter(|_| !matches!(of.home.change, Change::Replace));
+    let argument = argument.filter(|_| of.home.operations.edit.is_some());
     let argument = argument.ok_or("must be below entries that keep an id in their paths")?;
     let one = known.reads_one(&format!("{path}/:{argument}"));
     let one = one.filter(|_| home.within.is_some());
     if one.is_none() && home.within.is_some() {
         return Err("must be below entries that are read one by one");
     }
-    let parent = Parent {
-        section: of.section,
-        field: keep(&under.field),
-        argument,
-        within: home.within.as_deref().map(keep),
-    };
+    let parent = Parent { argument, ..under };
     Ok(Some(Parents { parent: Box::leak(Box::new(parent)), of, one }))
 }
 
-fn collection(
-    description: &Description,
-    home: &Collected,
-    below: SubPath,
-    above: Option<Parents>,
-) -> Collection {
-    let field = description.entry.field.as_deref().unwrap_or("id");
-    let about = || format!("The {}, by its `{field}`.", description.noun);
-    let about = description.entry.about.clone().unwrap_or_else(about);
-    let edit_parameters = description.edit_parameters.iter();
-    let parent = above.map(|above| {
-        let about = format!("The id of the {}.", above.of.noun);
-        collection::parent(above.parent.argument, keep(&about))
-    });
-    Collection {
-        below: parent.iter().fold(below, |below, parent| below.of_entry(parent.name)),
-        parent,
-        read: above.and_then(|above| above.one),
-        section: keep(&description.section),
-        noun: keep(&description.noun),
-        entry: collection::entry(keep(&argument(description)), keep(&about)),
-        query: home.query.iter().map(query).collect(),
-        edit_parameters: edit_parameters
-            .map(|p| collection::edit_parameter(keep(&p.name), keep(&p.about)))
-            .collect(),
-        edit: match description.edit {
-            Edit::Put => Some(Method::Put),
-            Edit::Patch => Some(Method::Patch),
-            Edit::Replace => None,
+/// Resolves what follows from the keys of `home` and from its operations.
+fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
+    home.place = match (kind.shape, home.operations.list, home.operations.get) {
+        (Shape::Container, ..) => Place::Container,
+        (Shape::List, Some(list), _) => Place::List(list),
+        (Shape::Mapping, _, Some(get)) => Place::Optional(get),
+        _ => match (home.within, home.sign) {
+            (Some(field), Some(sign)) => Place::Part { field, sign },
+            (Some(field), None) => Place::In(field),
+            (None, _) => Place::Object,
         },
-        read_alone: description.read_alone,
-        is_document: description.document,
-        is_put: description.create == Creation::Put,
-        only_edits: description.create == Creation::Never,
-        before_removal: act_before(description).map(|(act, parameter)| {
-            let about = "Without it, the service refuses some entries.";
-            let of = |(name, _)| collection::query_parameter(name, Type::Text, about);
-            (act, parameter.map(of))
-        }),
-        is_unique: description.unique,
-        write_returns_entry: description.write_returns_entry,
-        denies_with_401: description.denies_with_401,
-        unpaged: !home.paged,
-        empty_as: home.empty_as.as_deref().map(keep),
-        entry_query: description
-            .entry
-            .query
-            .iter()
-            .map(|name| by_query(description, name))
-            .collect(),
-        tier: home.tier,
-        since: home.since,
-    }
-}
-
-/// An action before a removal, or a text about it, with the name and the value of its parameter.
-type ActBefore = (&'static str, Option<(&'static str, &'static str)>);
-
-fn act_before(description: &Description) -> Option<ActBefore> {
-    let text = keep(description.before_removal.as_deref()?);
-    let (act, parameter) = text.split_once('?').unwrap_or((text, ""));
-    Some((act, parameter.split_once('=')))
-}
-
-/// The query parameter that addresses an entry by this field.
-fn by_query(description: &Description, name: &str) -> Parameter {
-    let about = description.fields.iter().find(|field| field.name == name);
-    let about = about.map_or("", |field| field.about);
-    collection::query_parameter(keep(name), Type::Text, about)
-}
-
-fn query(parameter: &QueryParameter) -> Parameter {
-    let value = match parameter.value.0 {
-        Json::Bool(_) => Type::Boolean,
-        Json::Number(_) => Type::Integer,
-        _ => Type::Text,
     };
-    collection::query_parameter(keep(&parameter.name), value, keep(&parameter.about))
-}
-
-/// Where the collection is in one scope. All of it stands side by side, so the function is long.
-fn of_scope(
-    description: &Description,
-    home: &Collected,
-    scope: Scope,
-    above: Option<Parents>,
-    operations: &Operations,
-) -> Home {
-    let table: &'static Table = Box::leak(Box::new(Table::new(keys(description, home, scope))));
-    let parent = above.map(|above| above.parent);
-    let field = keep(description.entry.field.as_deref().unwrap_or("id"));
-    let argument = keep(&argument(description));
-    let inherited_unless =
-        home.inherited_unless.iter().map(|own| (keep(&own.field), own.value.0.clone()));
-    let inherited_unless: &'static [_] = inherited_unless.collect::<Vec<_>>().leak();
-    // A row of the list must have these fields; without them it counts as not read.
-    // A runner may have no description.
-    let is_needed = |spec: &&Spec| {
-        (spec.field.names != Some(Named::Runner)
-            && description.always_named().any(|name| *name == spec.name)
-            && parent.is_none_or(|parent| parent.field != spec.name))
-            || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
+    home.parent = parents.map(|parents| parents.parent);
+    let entry = &kind.entry;
+    let is_addressed = match kind.shape {
+        Shape::List => entry.query.is_empty(),
+        Shape::Switch => entry.argument.is_some(),
+        Shape::Container | Shape::Mapping => false,
     };
-    let grants = table.specs().iter().any(Spec::has_rows);
-    let names = table.specs().iter().filter(is_needed);
-    let names = names.filter_map(|spec| spec.field.live_name());
-    let also = names.chain(inherited_unless.iter().map(|(field, _)| *field));
-    let query = home.query.iter();
-    let query = query.map(|p| (keep(&p.name), keep(&forms::plain_text(&p.value.0))));
-    let named = parent.map(|parent| Handle::path(parent.argument, parent.argument));
-    let by_query = &description.entry.query;
-    let handle =
-        (!description.document && by_query.is_empty()).then(|| Handle::path(field, argument));
-    let by_query = by_query.iter().map(|name| Handle::query(keep(name), keep(name)));
-    let handles = handle.into_iter().chain(by_query).chain(named);
-    Home {
-        scope,
-        fields: Box::leak(Box::new(table)),
-        place: match description.document {
-            true => Place::Optional(operations.list),
-            false => Place::List(operations.list),
-        },
-        parent,
-        create: operations.create.map_or(Create::Never, Create::With),
-        change: operations.edit.map_or(Change::Replace, Change::Edit),
-        delete: operations.delete,
-        acts: operations.before_removal.into_iter().collect::<Vec<_>>().leak(),
-        handle: handles.collect::<Vec<_>>().leak(),
-        rows: Rows {
-            keys: handle.map(|_| field).into_iter().collect::<Vec<_>>().leak(),
-            also: also.collect::<Vec<_>>().leak(),
-        },
-        seen_from: home
-            .seen_from
-            .as_ref()
-            .and_then(Level::parse)
-            .map_or(MAINTAINER, |at| at.number),
-        needs: match above {
-            _ if grants => &[Capability::People],
-            Some(above) => above.of.home.needs,
-            None => &[],
-        },
-        closed_by: match above.filter(|_| home.closed_by.is_empty()) {
-            Some(above) => above.of.home.closed_by,
-            None => {
-                let kept = |set: &Vec<String>| {
-                    &*set.iter().map(|name| keep(name)).collect::<Vec<_>>().leak()
-                };
-                home.closed_by.iter().map(kept).collect::<Vec<_>>().leak()
-            }
-        },
-        lists_itself: home.lists_itself,
-        called_by: description.called_by.as_deref().map(keep),
-        unmanaged: description
-            .unmanaged
-            .iter()
-            .map(|name| (keep(name), ""))
-            .collect::<Vec<_>>()
-            .leak(),
-        query: query.collect::<Vec<_>>().leak(),
-        inherited_unless,
-        ..Home::PLAIN
+    let (field, argument) = (entry.field.unwrap_or("id"), argument(kind));
+    let is_in = |path: &str| path.split('/').any(|part| part.strip_prefix(':') == Some(argument));
+    let place = match home.operations.delete {
+        Some(delete) if !is_in(delete.row().path) => HandlePlace::Added(argument),
+        _ => HandlePlace::Path(argument),
+    };
+    let addressed = is_addressed.then_some(Handle { field, place });
+    let filter = |name: &&'static str| Handle::query(name, String::leak(format!("filter[{name}]")));
+    let is_named = is_addressed && field != "id" && entry.keys.contains(&"id");
+    let by_query = entry.query.iter().map(|name| Handle::query(name, name));
+    home.handle = addressed
+        .into_iter()
+        .chain(by_query)
+        .chain(entry.filter.iter().map(filter))
+        .chain(is_named.then_some(Handle::NAMED))
+        .chain(home.parent.map(|parent| Handle::path(parent.argument, parent.argument)))
+        .collect();
+    let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
+    let of_people = |field: &Field| match field.value_type {
+        ValueType::Grants | ValueType::Approvals => true,
+        ValueType::Texts => field.names.is_some(),
+        _ => false,
+    };
+    home.names_people =
+        here.clone().any(of_people) || parents.is_some_and(|parents| parents.of.home.names_people);
+    if home.closed_by.is_empty()
+        && let Some(parents) = parents
+    {
+        home.closed_by.clone_from(&parents.of.home.closed_by);
     }
+    // A row of the list must have these fields; without them it counts as not read. A runner may
+    // have no description.
+    let is_needed = |field: &&Field| {
+        (field.names != Some(Named::Runner)
+            && kind.always_named().any(|name| name == field.name)
+            && home.parent.is_none_or(|parent| parent.field != field.name))
+            || (of_people(field) && is_always_shown(field, home))
+    };
+    let named = here.filter(is_needed).filter_map(Field::live_name);
+    let own = home.inherited_unless.iter().map(|own| own.field);
+    home.rows = Rows {
+        keys: match entry.keys {
+            [] => addressed
+                .iter()
+                .map(|of| of.field)
+                .chain(entry.filter.iter().copied())
+                .collect::<Vec<_>>()
+                .leak(),
+            keys => keys,
+        },
+        also: match entry.shows {
+            [] => named.chain(own).collect::<Vec<_>>().leak(),
+            shows => shows,
+        },
+    };
 }
 
-/// The fields of an entry of `home`, which is in `scope`.
-fn keys(description: &Description, home: &Collected, scope: Scope) -> Keys {
+/// Whether every release and licence that has `home` also shows `field`.
+fn is_always_shown(field: &Field, home: &Home) -> bool {
+    let since = field.since.or(home.since);
+    field.tier <= home.tier && since.is_none_or(|since| !since.is_late())
+}
+
+/// The fields of an entry of `home`.
+fn keys(kind: &'static Kind, home: &Home) -> Keys {
+    // Kinds with rules in Rust mark the fields, because an entry may lack a part of its identity.
+    let marks = kind.fields.iter().any(|field| field.always);
     let of = |field: &Field| {
         // The path contains the id of the parent.
-        let is_parent = description.below.as_ref().is_some_and(|below| below.field == field.name);
+        let is_parent = kind.below.is_some_and(|below| below.field == field.name);
         Field {
             since: field.since.or(home.since),
             accepted: if is_parent { Accepted::Never } else { field.accepted },
             top_level: field.top_level || home.top_level,
-            always: field.always || description.always_named().any(|name| *name == field.name),
+            always: field.always || !marks && kind.always_named().any(|name| name == field.name),
             ..field.clone()
         }
     };
-    let fields = description.fields.iter().filter(|field| field.is_in(scope));
+    let fields = kind.fields.iter().filter(|field| field.is_in(home.scope));
     Keys {
-        about: keep(&description.about),
-        aliases: description.aliases.clone(),
+        about: kind.about,
+        aliases: kind.aliases.clone(),
         fields: fields.map(of).collect(),
-        min_keys: description.document.then_some(1),
+        min_keys: matches!(home.place, Place::Optional(_)).then_some(1),
         max_keys: None,
     }
-}
-
-/// What a description adds to the rules of a plain collection.
-struct DescribedRules {
-    noun: &'static str,
-    grants: &'static [&'static str],
-    /// Whether rules name its entries, which must grant something by then.
-    is_named: bool,
-    /// The fields of the identity of which each entry has one.
-    either: &'static [&'static str],
-    /// The field with the level of access that an entry gives. undrift does not know which people
-    /// get it.
-    level: Option<&'static str>,
-    name_field: Option<&'static str>,
-    /// The field with the name or pattern of what is protected, if an entry grants something.
-    pattern: &'static str,
-    /// The fields that grant something, each with the verb for what they allow.
-    lets: &'static [(&'static str, &'static str)],
-    /// The fields that require approvals, each with the verb for what needs them.
-    approves: &'static [(&'static str, &'static str)],
-    /// The note that another call precedes the removal.
-    before_removal: Option<ActBefore>,
-    /// Whether its entries are runners.
-    takes_jobs: bool,
-}
-
-impl Rules for DescribedRules {
-    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
-        let plain = forms::identify(section, field);
-        let name = self.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
-        match name.filter(|name| !name.is_empty()) {
-            Some(name) => Identity {
-                name: crate::secret::judge::masked_name(&name),
-                service_name: Some(name),
-                ..plain
-            },
-            None => plain,
-        }
-    }
-
-    fn has(&self, fields: &Object, name: &str) -> bool {
-        !self.either.contains(&name) || fields.get(name).is_some_and(|value| !value.is_null())
-    }
-
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let has_one = self.either.iter().any(|name| declared.contains_key(name));
-        if let Some(first) = self.either.first().filter(|_| !has_one) {
-            let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
-            let message = format!("{one} must have {names}");
-            report(Fault::error("missing-field", first, message, "add one of them"));
-        }
-        for (list, _) in self.approves {
-            let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
-            let has_one =
-                |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
-            if !rows.clone().all(has_one) {
-                let names = text::alternatives(&WHO);
-                let message = format!("each entry of `{list}` must have exactly one of {names}");
-                report(Fault::error("value", list, message, "write an entry for each of them"));
-            }
-        }
-    }
-
-    fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let is_new = before.is_empty();
-        let gives = |fields: &Object, name: &str| fields.get(name).is_some_and(|it| *it != false);
-        // The stake of a switch suffices.
-        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|it| !it.is_boolean());
-        let given = self.grants.iter().filter(given);
-        // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
-        let given = given.map(|_| match self.takes_jobs {
-            true => Effect::Opens(format!("add a {}", self.noun)),
-            false => Effect::Weakens(format!("add a {}", self.noun)),
-        });
-        let lists: Vec<_> = self.lets.iter().chain(self.approves).map(|(list, _)| *list).collect();
-        let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
-        let fewer = self.approves.iter().filter(|(name, _)| {
-            list(before, name).zip(list(after, name)).is_some_and(|(was, is)| are_fewer(&was, &is))
-        });
-        let fewer =
-            fewer.map(|(_, does)| Effect::Weakens(format!("require fewer approvals to {does}")));
-        let rule = || effects(self.pattern, before, after, self.lets, &lists, false);
-        let access = self.level.map(|name| Effect::Share {
-            group: None,
-            before: member::level(before, name),
-            after: member::level(after, name),
-            ends: false,
-        });
-        let rules = (!lists.is_empty()).then(rule).into_iter().flatten();
-        let any = |fields: &Object| self.grants.iter().any(|name| gives(fields, name));
-        let people = match (any(before), any(after)) {
-            (false, true) if self.is_named => Some(Effect::Provides(Capability::People)),
-            (true, false) if self.is_named => Some(Effect::Takes(Capability::People)),
-            _ => None,
-        };
-        given.chain(access).chain(rules).chain(fewer).chain(people).collect()
-    }
-
-    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let mut calls = job.plain()?;
-        if let Act::Remove(live) = job.act {
-            let before = job.section.home.acts.iter().zip(self.before_removal);
-            let before = before.map(|(op, (side_effect, parameter))| {
-                let request = job.addressed(*op, live);
-                let request = parameter
-                    .into_iter()
-                    .fold(request, |request, (name, value)| request.query(name, value));
-                Call { side_effect: Some(side_effect), ..request.into() }
-            });
-            calls.splice(..0, before);
-        }
-        Ok(calls)
-    }
-}
-
-/// The keys of a row of which it has one.
-const WHO: [&str; 3] = ["access_level", "user", "group"];
-
-/// Whether an approval that `before` requires is no longer required, or can be given by others too.
-fn are_fewer(before: &[Json], after: &[Json]) -> bool {
-    let number = |row: &Json, name: &str| row[name].as_u64().unwrap_or_default();
-    let still = |was: &Json, is: &Json| {
-        ["access_level", "user_id", "group_id"].iter().all(|name| was[*name] == is[*name])
-            && number(is, "required_approvals") >= number(was, "required_approvals")
-            && number(is, "group_inheritance_type") <= number(was, "group_inheritance_type")
-    };
-    before.iter().any(|was| !after.iter().any(|is| still(was, is)))
 }

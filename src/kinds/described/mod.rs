@@ -1,18 +1,17 @@
-//! Descriptions in YAML: whole kinds (plain collections), and the fields of kinds with rules in
-//! Rust.
+//! Every kind is described in YAML.
 //!
-//! A [`Description`] contains the path of a collection, its identity, and how the service treats
-//! each field. It becomes an ordinary [`Kind`]: checks, plan, guards, apply, export, schemas and
-//! pages work as for any other. The files in this folder are part of undrift; users add others with
-//! `--kinds`. The effect of a request never depends on a description (see
+//! A description contains where a kind is, its identity, and how the service treats each field
+//! ([`Kind`]): checks, plan, guards, apply, export, schemas and pages work from that. The files here
+//! are part of undrift; users add plain collections with `--kinds`, within the limits of `check.rs`. The
+//! effect of a request never depends on a description (see
 //! [`operation::collection`](crate::operation::collection)).
 
 mod check;
-mod description;
+mod convention;
 mod make;
+mod rules;
 
 pub use check::Fault;
-pub use description::Description;
 
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};
@@ -28,30 +27,25 @@ pub struct Described {
     pub operations: Vec<AnyOp>,
 }
 
-impl Description {
-    /// The fields of the identity that every entry has.
-    fn always_named(&self) -> impl Iterator<Item = &String> {
-        self.identity.iter().filter(|name| !self.either.contains(name))
-    }
-
-    /// Makes the kind. `known` are the kinds that exist already; the section must not have a name
-    /// of `reserved`.
+impl Described {
+    /// Makes the kind of a user. `known` are the kinds that exist already; the section must not have
+    /// a name of `reserved`.
     ///
     /// # Errors
     /// All faults of the description.
-    pub fn make(&self, known: &Registry, reserved: &[String]) -> Result<Described, Vec<Fault>> {
-        let faults = check::check(self, known, reserved);
+    pub fn of(kind: Kind, known: &Registry, reserved: &[String]) -> Result<Self, Vec<Fault>> {
+        let faults = check::check(&kind, known, reserved);
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(self, known).map_err(|why| vec![check::no_path("homes".into(), why)])
+        make::make(kind, known).map_err(|why| vec![check::no_path("homes".into(), why)])
     }
 }
 
-/// `known` with the kinds of the description files in this folder, in their order.
-pub(super) fn built_in(known: Registry) -> Registry {
-    FILES.iter().fold(known, |known, text| {
-        let made = make::make(&yaml::built_in(text), &known);
+/// The kinds of undrift's own, in their order.
+pub(super) fn built_in() -> Registry {
+    super::FIRST.iter().chain(FILES).fold(Registry::default(), |known, text| {
+        let made = make::make(yaml::built_in(text), &known);
         known.with(made.expect("every file describes a kind, as a test holds"))
     })
 }

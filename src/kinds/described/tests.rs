@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     field::{Accepted, Compare, Scope, Secrecy, Tier},
-    kind::{Change, Create, Effect, Place, Section, forms, stakes, testing},
+    kind::{Effect, Place, Section, forms, stakes, testing},
     operation::{Again, Method, collection::SubPath},
     release::Release,
     value::{Json, Object},
@@ -51,13 +51,18 @@ homes:
   - path: /groups/:id/toys
 ";
 
-fn description(text: &str) -> Description {
+fn read(text: &str) -> serde_json::Result<Kind> {
     let parsed = yaml::parse(text);
-    yaml::read_for_good(parsed.documents[0].to_json()).unwrap()
+    yaml::read_for_good(parsed.documents[0].to_json())
+}
+
+fn description(text: &str) -> Kind {
+    read(text).unwrap()
 }
 
 fn made(text: &str) -> Described {
-    description(text).make(&Registry::built_in(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
+    Described::of(description(text), &Registry::built_in(), &[])
+        .unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 fn in_scope(described: &Described, scope: Scope) -> Section {
@@ -80,12 +85,16 @@ fn every_file_of_undrifts_own_describes_a_kind() {
         faults.retain(|fault| !is_seen(&fault.message));
         assert_eq!(faults, []);
         {
-            let made = make::make(&description, &known).unwrap();
+            let made = make::make(description, &known).unwrap();
             known.with(made)
         }
     };
-    let all = FILES.iter().fold(Registry::in_rust(), with);
-    assert_eq!(all.kinds().len(), Registry::in_rust().kinds().len() + FILES.len());
+    let first = super::super::FIRST.iter().fold(Registry::default(), |known, text| {
+        let made = make::make(description(text), &known).unwrap();
+        known.with(made)
+    });
+    let all = FILES.iter().fold(first, with);
+    assert_eq!(all.kinds().len(), Registry::built_in().kinds().len());
 }
 
 #[test]
@@ -139,21 +148,87 @@ fn the_effect_of_a_request_follows_from_its_operation() {
         assert!(op.row().path.contains("/:id/"), "{}", op.row().path);
     }
     let home = in_scope(&toys, Scope::Project).home;
-    let (Create::With(create), Change::Edit(edit)) = (home.create, home.change) else {
-        panic!("it is created and edited")
-    };
+    let (create, edit) = (home.operations.create.unwrap(), home.operations.edit.unwrap());
     assert_eq!((create.row().again, create.row().shows), (Again::Refused, true));
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
     assert_eq!(home.rows.keys, ["code"]);
     assert_eq!(home.rows.also, ["url", "size", "owner"]);
-    assert_eq!(home.query, [("deep", "false"), ("most", "3")]);
-    assert_eq!((home.seen_from, home.handle[0].field), (30, "code"));
+    let query: Vec<_> = home.query.iter().map(|of| (of.name, of.value.0.to_string())).collect();
+    assert_eq!(query, [("deep", "false".to_owned()), ("most", "3".to_owned())]);
+    assert_eq!((home.seen_from(), home.handle[0].field), (30, "code"));
     assert!(!home.is_inherited(&object(json!({"owner": "project"}))));
     assert!(
         home.is_inherited(&object(json!({"owner": "group"}))) && home.is_inherited(&Object::new())
     );
     assert!(!in_scope(&toys, Scope::Group).home.is_inherited(&Object::new()));
+}
+
+/// A collection without anything special.
+const BADGES: &str = r"
+section: odd_badges
+noun: odd badge
+about: A badge.
+identity: [name]
+removal: nothing
+write_returns_entry: true
+entry: {argument: badge_id}
+fields: [{name: name, about: Its name., type: text, weakens: never}]
+homes:
+  - path: /groups/:id/odd_badges
+    query: [{name: own, value: true, about: Whether own ones count.}]
+    tier: premium
+    since: '16.2'
+";
+
+#[test]
+fn a_collection_has_five_operations_and_reads_only_with_get() {
+    let badges = made(BADGES);
+    let rows: Vec<_> = badges.operations.iter().map(|op| (op.effect(), op.row())).collect();
+    let shown: Vec<_> = rows
+        .iter()
+        .map(|(effect, row)| {
+            format!("{effect} {} {} {}: {}", row.id, row.method, row.path, row.purpose)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "read group-odd-badge-list GET /groups/:id/odd_badges: list a group's odd badges",
+            "read group-odd-badge-get GET /groups/:id/odd_badges/:badge_id: get a group's odd badge",
+            "write group-odd-badge-create POST /groups/:id/odd_badges: create an odd badge of a group",
+            "write group-odd-badge-edit PUT /groups/:id/odd_badges/:badge_id: edit a group's odd badge",
+            "write group-odd-badge-delete DELETE /groups/:id/odd_badges/:badge_id: delete a group's odd badge",
+        ]
+    );
+    let made_of = &in_scope(&badges, Scope::Group).home.operations;
+    assert_eq!(made_of.create.unwrap().row().again, Again::Second);
+    assert!(made_of.create.unwrap().row().shows && !made_of.delete.unwrap().row().shows);
+    assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
+    let only_added = BADGES.replace("removal", "edit: replace\nunique: true\nremoval");
+    let made = made(&only_added.replace("/groups/", "/projects/"));
+    let create = in_scope(&made, Scope::Project).home.operations.create.unwrap().row();
+    assert_eq!((made.operations.len(), create.again), (4, Again::Refused));
+    assert_eq!(create.id, "odd-badge-create");
+}
+
+/// Planning only gets an `Op<Read>`: a write in its place is an error when the file is read.
+#[test]
+fn an_operation_is_named_by_its_effect() {
+    let with = |operations: &str| {
+        read(&BADGES.replace("    query", &format!("    operations: {{{operations}}}\n    query")))
+    };
+    assert!(with("list: hook-list, create: hook-add, others: [hook-delete]").is_ok());
+    for (operations, id) in [
+        ("list: hook-add", "hook-add"),
+        ("get: hook-delete", "hook-delete"),
+        ("create: hook-list", "hook-list"),
+        ("others: [hook-get]", "hook-get"),
+        ("list: hooks-list", "hooks-list"),
+    ] {
+        let error = with(operations).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error, format!("`{id}` is no operation of this effect"), "{operations}");
+    }
 }
 
 #[test]
@@ -224,7 +299,7 @@ homes: [{path: '/projects/:id/gates'}]
 ";
     let gates = made(text);
     let of = in_scope(&gates, Scope::Project);
-    assert!(matches!(of.home.change, Change::Replace) && of.may_come_twice());
+    assert!(of.home.operations.edit.is_none() && of.may_come_twice());
     assert_eq!(gates.operations.len(), 4, "no edit");
     let declared = testing::fields(json!({"name": "east", "height": 3}));
     let calls =
@@ -282,7 +357,7 @@ fn grants_change_row_by_row_and_are_guarded() {
     let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
     let how: Vec<_> = found.iter().map(|weaker| &*weaker.how).collect();
     assert_eq!(how, ["let more people deploy"]);
-    assert_eq!(of.home.needs, [crate::kind::Capability::People]);
+    assert!(of.home.names_people);
     assert_eq!(of.home.rows.also, ["name", "deploy_access_levels"]);
 }
 
@@ -290,7 +365,8 @@ fn grants_change_row_by_row_and_are_guarded() {
 fn a_grants_field_needs_a_verb_and_a_guard() {
     let faults = |from: &str, to: &str| -> Vec<_> {
         assert!(GATES.contains(from), "{from}");
-        let made = description(&GATES.replacen(from, to, 1)).make(&Registry::built_in(), &[]);
+        let made =
+            Described::of(description(&GATES.replacen(from, to, 1)), &Registry::built_in(), &[]);
         let faults = made.err().unwrap_or_default().into_iter();
         faults.map(|fault| format!("{}: {}", fault.at, fault.message)).collect()
     };
@@ -359,8 +435,8 @@ fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
 fn faults(from: &str, to: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(from), "{from}");
     let reserved = ["path".to_owned()];
-    let made =
-        description(&EVERYTHING.replacen(from, to, 1)).make(&Registry::built_in(), &reserved);
+    let kind = description(&EVERYTHING.replacen(from, to, 1));
+    let made = Described::of(kind, &Registry::built_in(), &reserved);
     let faults = made.err().unwrap_or_default();
     assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
     faults.into_iter().map(|fault| (fault.at, fault.message)).collect()
@@ -626,9 +702,7 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
 
 #[test]
 fn a_description_without_guards_is_refused() {
-    let parses = |text: &str| {
-        yaml::read_for_good::<Description>(yaml::parse(text).documents[0].to_json()).is_ok()
-    };
+    let parses = |text: &str| read(text).is_ok();
     assert!(parses(EVERYTHING));
     assert!(!parses(&EVERYTHING.replacen("removal: weakens\n", "", 1)));
     assert!(!parses(&EVERYTHING.replacen(", weakens: never", "", 1)));
@@ -717,7 +791,8 @@ fn an_access_level_field_must_be_guarded() {
         ),
     ] {
         assert!(LINKS.contains(from), "{from}");
-        let made = description(&LINKS.replacen(from, to, 1)).make(&Registry::built_in(), &[]);
+        let made =
+            Described::of(description(&LINKS.replacen(from, to, 1)), &Registry::built_in(), &[]);
         let found = made.err().unwrap_or_default();
         assert!(found.iter().any(|fault| fault.message == want), "{to}: {found:?}");
     }
@@ -760,11 +835,11 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
         (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
         (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
     ] {
-        let parts = description(&text).make(&known, &[]).unwrap();
+        let parts = Described::of(description(&text), &known, &[]).unwrap();
         let of = in_scope(&parts, Scope::Project);
         let parent = of.home.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
-        assert_eq!(parent.within, text.contains("in: parts").then_some("parts"));
+        assert_eq!(of.home.within, text.contains("in: parts").then_some("parts"));
         let Place::List(read) = of.home.place else { panic!("it is read") };
         assert_eq!((read.row().path, parts.operations.len()), (list, all));
         let handles: Vec<_> = of.home.handle.iter().map(|handle| handle.field).collect();
@@ -806,18 +881,18 @@ fn a_nested_collection_must_name_its_parent_and_field() {
     ] {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
-        let faults = description(&text).make(&known, &[]).map(|_| ()).unwrap_err();
+        let faults = Described::of(description(&text), &known, &[]).map(|_| ()).unwrap_err();
         let is_it = |fault: &check::Fault| fault.at == at && fault.message.contains(why);
         assert!(faults.iter().any(is_it), "{to}: {faults:?}");
     }
     // What is known below the same entries already.
-    let known = known
-        .with(description(PARTS).make(&Registry::built_in().with(made(WIDGETS)), &[]).unwrap());
+    let parts = Described::of(description(PARTS), &known, &[]).unwrap();
+    let known = known.with(parts);
     let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
-    let faults = description(&again).make(&known, &[]).map(|_| ()).unwrap_err();
+    let faults = Described::of(description(&again), &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults[0].message.contains("already knows"), "{faults:?}");
     let names = "/projects/:id/protected_tags/:entry/parts";
     let text = PARTS.replace(path, names).replace("section: widgets", "section: protected_tags");
-    let faults = description(&text).make(&known, &[]).map(|_| ()).unwrap_err();
+    let faults = Described::of(description(&text), &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults.iter().any(|fault| fault.message.contains("keep an id")), "{faults:?}");
 }

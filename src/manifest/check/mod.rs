@@ -311,13 +311,12 @@ impl Check<'_> {
         unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
     ) {
         let section = |name: &str| sections.iter().find(|section| section.of.section == name);
-        let settings = section(kinds::settings::KIND.section).and_then(|s| s.parts.first());
+        let settings = section(kinds::settings::SECTION).and_then(|s| s.parts.first());
         let count = settings.and_then(|part| part.fields.get(approval_rule::BEFORE_MERGE));
         let is_some = |count: &Sourced<Value>| {
             count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0)
         };
-        let (Some(count), Some(rules)) =
-            (count.filter(is_some), section(approval_rule::KIND.section))
+        let (Some(count), Some(rules)) = (count.filter(is_some), section(approval_rule::SECTION))
         else {
             return;
         };

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     field::Scope,
-    kind::{Change, Create, Section, Spec},
+    kind::{Operations, Section, Spec},
     kinds::{
         self,
         operations::{self, parameters},
@@ -42,12 +42,8 @@ static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static st
 /// The operations that write `section`.
 fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
     let home = section.home;
-    let create = if let Create::With(op) = home.create { Some(op) } else { None };
-    let change = match home.change {
-        Change::Edit(op) | Change::EditOrReplace(op) => Some(op),
-        Change::Replace | Change::Rules => None,
-    };
-    let own: Vec<_> = [create, change, home.delete].into_iter().flatten().map(Op::row).collect();
+    let Operations { create, edit, delete, .. } = home.operations;
+    let own: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
     let writes = operations::all()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     writes.filter(move |row| {

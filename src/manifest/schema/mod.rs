@@ -15,9 +15,8 @@ use serde_json::json;
 use super::Config;
 use crate::{
     field::Scope,
-    kind::{Section, Shape},
-    kinds::{self, described::Description},
-    schema,
+    kind::{Kind, Section, Shape},
+    kinds, schema,
     value::{Json, Object},
     yaml::{self, Node},
 };
@@ -339,7 +338,7 @@ pub fn config() -> Json {
 
 /// The schema of a description file, for editors.
 pub fn description() -> Json {
-    let mut schema = schema::of::<Description>().as_value().clone();
+    let mut schema = schema::of::<Kind>().as_value().clone();
     schema["title"] = json!("undrift kind");
     drop_null_defaults(&mut schema);
     published("kind", schema)
