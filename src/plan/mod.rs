@@ -108,6 +108,12 @@ impl Settings {
         }
     }
 
+    /// The same after the run: what it sends again without a difference is not left to do.
+    #[must_use]
+    pub fn after_run(self) -> Self {
+        Self { resend: Vec::new(), groups: self.groups.set(), ..self }
+    }
+
     /// The last day on which the object at `address` is held, if it is.
     fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.until(address, &self.moves)

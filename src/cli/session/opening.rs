@@ -12,8 +12,10 @@ use super::{
     usable,
 };
 use crate::{
+    address::Address,
     cli::{Context, base, exit::Failure, rehearsed, reports::Reports, saved},
-    desired::{Acknowledgement, Desired, Roster},
+    desired::{Acknowledgement, Desired, Groups, Roster},
+    kinds::settings,
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
     plan::{self, Drift, Extent, Holds, Limits, Outline},
@@ -202,10 +204,15 @@ impl Connected {
         apart.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let (removals, reach) = limits(&config);
+        let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
+        let changed = desired
+            .containers
+            .iter()
+            .filter(|of| !is_held(&of.address().section(settings::KIND.section)));
         let settings = plan::Settings {
             release: config.service.release,
-            created: desired
-                .created_unless(|address| holds.until(address, &desired.moves).is_some()),
+            created: desired.created_unless(is_held),
+            groups: Groups::of(changed),
             resend: opening.changes.resend.clone(),
             holds,
             limits: removals,
