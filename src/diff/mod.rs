@@ -122,7 +122,8 @@ pub fn section(
     Ok(findings)
 }
 
-/// Refuses new entries of which a container can have only one, and has another one that stays.
+/// Refuses new entries of which a container can have only one, and has another one that stays; beside
+/// an inherited one also changes.
 fn second(
     declared: &DeclaredSection,
     live: &[LiveEntry],
@@ -130,27 +131,35 @@ fn second(
     findings: &mut Findings,
 ) {
     let of = declared.of;
-    let step = |action, name: &str, findings: &Findings| {
+    let step = |name: &str, findings: &Findings| {
         let at = context.container.section(of.section).entry(name);
-        findings.steps.iter().position(|step| step.action == action && step.address == at)
+        let place = findings.steps.iter().position(|step| step.address == at)?;
+        Some((place, findings.steps[place].action))
     };
     for entry in &declared.entries {
         let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
-        let Some(new) = step(Action::Create, &entry.key, findings) else { continue };
-        let names = live.iter().map(|live| of.name(live.fields.raw()));
-        let mut others = names.filter(|name| of.rules.only_one(of, name) == Some(what));
-        let stays = others.find(|name| step(Action::Delete, name, findings).is_none());
-        let Some(other) = stays else { continue };
-        let address = findings.steps.remove(new).address;
+        let Some((place, action)) = step(&entry.key, findings) else { continue };
+        let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
+        let stays = |(name, why): &(String, Option<&str>)| {
+            *name != entry.key
+                && of.rules.only_one(of, name) == Some(what)
+                && (action == Action::Create || (action == Action::Update && why.is_some()))
+                && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
+        };
+        let Some((other, why)) = names.into_iter().find(stays) else { continue };
+        let address = findings.steps.remove(place).address;
         let message = format!(
             "a {} can have only one {what}, and `{}` stays",
             context.target.scope.noun(),
             text::escape(&other)
         );
-        let help = format!(
-            "write `{{{}: {other}, state: absent}}` too, or take the new one away",
-            of.identity[0]
-        );
+        let help = match why {
+            Some(why) => format!("`{other}` is {why}: remove it there, or take this one away"),
+            None => format!(
+                "write `{{{}: {other}, state: absent}}` too, or take the new one away",
+                of.identity[0]
+            ),
+        };
         findings.problems.push(Problem::new(&address, "exclusive", message, help, &entry.origin));
     }
 }

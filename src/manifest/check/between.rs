@@ -48,21 +48,40 @@ pub(super) fn above(all: &ByPath<'_>, context: &Context, faults: &mut Faults) {
     }
 }
 
-/// Reports entries of `container` whose names an entry of `group`, above it, has.
+/// Reports entries of `container` whose names an entry of `group`, above it, has, and those of which a
+/// project can have only one if it gets another one from the group.
 fn taken(container: &Container, group: &Container, faults: &mut Faults) {
     for own in &container.sections {
         let is_shared = own.of.identity.iter().any(|name| own.of.field(name).unique_above);
-        let Some(other) = group.section(own.of.section).filter(|_| is_shared) else { continue };
+        let Some(other) = group.section(own.of.section) else { continue };
         let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
         for entry in own.entries.iter().filter(present) {
-            let same = |other: &&desired::Entry| other.key == entry.key;
-            let Some(first) = other.entries.iter().filter(present).find(same) else { continue };
-            let message =
-                format!("the group `{}` has a {} with this name", group.path, own.of.noun);
+            let only = own.of.rules.only_one(own.of, &entry.key);
+            let counts = |other: &&desired::Entry| match other.key == entry.key {
+                true => is_shared,
+                false => only.is_some() && own.of.rules.only_one(own.of, &other.key) == only,
+            };
+            let Some(first) = other.entries.iter().filter(present).find(counts) else { continue };
+            let path = &group.path;
             // Both may be there: the one of the group may have come later.
-            let twice = faults.warning("duplicate-entry", message, Spot::key(&entry.origin));
+            let (code, message, help) = match only {
+                Some(what) => (
+                    "exclusive",
+                    format!(
+                        "a project can have only one {what}, and gets `{}` from the group `{path}`",
+                        first.key
+                    ),
+                    "take one of them away: the service refuses to create or change this one beside the other",
+                ),
+                None => (
+                    "duplicate-entry",
+                    format!("the group `{path}` has a {} with this name", own.of.noun),
+                    "take one of them away: the service refuses to create it below the other, which counts there too",
+                ),
+            };
+            let twice = faults.warning(code, message, Spot::key(&entry.origin));
             twice.related(Spot::key(&first.origin), "declared here");
-            twice.help("take one of them away: the service refuses to create it below the other, which counts there too");
+            twice.help(help);
         }
     }
 }
