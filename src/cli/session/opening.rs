@@ -72,7 +72,8 @@ impl<'a> Opening<'a> {
         let base = base.map(read).transpose()?;
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
             loaded.against(&content.config.lints);
-            loaded.diagnostics.since(&content.diagnostics);
+            let paths = loaded.paths_below_root();
+            loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
         }
         let manifests = usable(loaded, reports, cx)?;
         let mut outline = Outline::default();
