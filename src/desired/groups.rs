@@ -40,12 +40,6 @@ impl Groups {
         Self { declared: Arc::new(declared), are_set: false }
     }
 
-    /// The same after the run.
-    #[must_use]
-    pub fn set(self) -> Self {
-        Self { are_set: true, ..self }
-    }
-
     /// Whether a group above `path` declares a setting that gives what is below another value.
     pub fn give(&self, path: &str) -> bool {
         constraints::all().any(|row| {

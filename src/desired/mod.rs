@@ -349,12 +349,6 @@ impl DeclaredSection {
         }
     }
 
-    /// The names of the entries that are declared to exist.
-    pub fn names_present(&self) -> impl Iterator<Item = &str> {
-        let entries = self.entries.iter().filter(|entry| entry.state == State::Present);
-        entries.map(|entry| &*entry.key)
-    }
-
     /// Whether the entry `name` is declared as absent.
     pub fn is_removed(&self, name: &str) -> bool {
         let mut entries = self.entries.iter();

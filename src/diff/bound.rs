@@ -36,7 +36,7 @@ pub fn bound(
 ) -> Option<Limit> {
     let own = value.plain()?;
     constraints::over(section.section, Some(name)).find_map(|row| {
-        let Decision { group, by, source } = decided(row, own, context, findings)?;
+        let (group, by, source) = decided(row, own, context, findings)?;
         let is_declared = matches!(source, Source::Declared);
         if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
             return None;
@@ -46,18 +46,15 @@ pub fn bound(
             return Some(Limit::Waits(format!("until `{setting}` of `{group}` allows it")));
         }
         let by = text::escape(by.as_str().unwrap_or_default());
-        let (is, help) = match source {
-            Source::Given(by_group) => (
-                format!("`{by_group}` makes `{by}` in this run"),
-                format!("declare `{setting}` of `{group}` too, or less here"),
-            ),
-            _ => (
-                format!("is `{by}`"),
-                format!("declare less here, or change `{setting}` of `{group}` first"),
-            ),
+        let is = match source {
+            Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
+            Source::Live | Source::Declared => format!("is `{by}`"),
         };
-        let message = format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}");
-        Some(Limit::Refused("too-visible", message, help))
+        Some(Limit::Refused(
+            "too-visible",
+            format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}"),
+            format!("declare less here, or more as `{setting}` of `{group}`"),
+        ))
     })
 }
 
@@ -72,9 +69,7 @@ pub(super) fn forbidden(
     rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
         let (groups, by) = match decided(row, &Json::Null, context, findings) {
             // It counts only if it is live, too: otherwise the run changes it after the creation.
-            Some(Decision { by, source: Source::Declared, .. })
-                if !row.forbids(&by, context.target.scope) =>
-            {
+            Some((_, by, Source::Declared)) if !row.forbids(&by, context.target.scope) => {
                 return None;
             }
             _ => above(row, context, findings)?,
@@ -96,13 +91,7 @@ pub(super) fn forbidden(
     })
 }
 
-/// The value of a setting that decides.
-struct Decision {
-    group: String,
-    by: Json,
-    source: Source,
-}
-
+/// Where the value of a setting comes from.
 enum Source {
     Live,
     /// The group declares it.
@@ -111,25 +100,9 @@ enum Source {
     Given(String),
 }
 
-/// The value that a change of a group above in this run gives the field `name`, if it is not the
-/// declared value `own`, which then has to be set after that change.
-pub(super) fn given(
-    section: Section,
-    name: &str,
-    own: &Json,
-    context: Context<'_>,
-    findings: &mut Findings,
-) -> Option<Json> {
-    let mut rows = constraints::over(section.section, Some(name));
-    rows.find_map(|row| {
-        let by = changed(row, context, findings)?;
-        row.gives(by).filter(|given| *given != own).cloned()
-    })
-}
-
 /// The declared value of the setting in the nearest group above that declares it, if this run changes
 /// it there or further above, where the change counts below.
-fn changed<'c>(
+pub(super) fn changed<'c>(
     row: &'static Constraint,
     context: Context<'c>,
     findings: &mut Findings,
@@ -152,14 +125,14 @@ fn changed<'c>(
     declared.iter().any(changes).then_some(nearest)
 }
 
-/// The value of the setting that decides about the value `own`, with its group. A group in between
+/// The value of the setting that decides about the value `own`, with its group and source. A group in between
 /// may be stricter, so a declared value that allows is not enough.
 fn decided(
     row: &'static Constraint,
     own: &Json,
     context: Context<'_>,
     findings: &mut Findings,
-) -> Option<Decision> {
+) -> Option<(String, Json, Source)> {
     if !has_group_above(context) {
         return None;
     }
@@ -172,16 +145,15 @@ fn decided(
         let is_direct = context.target.path.rfind('/') == Some(group.len());
         let given = row.in_between(by);
         if is_direct || row.contradicts(by, own) || given == Some(by) {
-            return Some(Decision { group, by: by.clone(), source: Source::Declared });
+            return Some((group, by.clone(), Source::Declared));
         }
         if let Some(given) = given.filter(|_| changed(row, context, findings).is_some()) {
             let between = group_of(&context.target.path)?.to_owned();
-            let (by, source) = (given.clone(), Source::Given(group));
-            return Some(Decision { group: between, by, source });
+            return Some((between, given.clone(), Source::Given(group)));
         }
     }
     let (groups, by) = above(row, context, findings)?;
-    Some(Decision { group: groups.into_iter().next_back()?, by, source: Source::Live })
+    Some((groups.into_iter().next_back()?, by, Source::Live))
 }
 
 /// The live value of the setting in the group above, and the groups that have it, from the nearest on.

@@ -9,7 +9,7 @@ use std::{
 use super::{
     Action, Change, Context, Findings, Incomplete, Limit, Note, Problem, Reason, Shown, Step,
     Support, bound,
-    bound::{forbidden, given, has_group_above},
+    bound::{changed, forbidden, has_group_above},
     fit, hidden_effects, problem, removal, shown_declared, shown_live, subject, subject_id,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
         needs::{self, SwitchState},
         stakes,
     },
-    kinds::{self, preset},
+    kinds::{self, constraints, preset},
     level::Level,
     live::Question,
     origin::Origin,
@@ -358,15 +358,14 @@ impl<'a> Comparing<'a> {
         if self.section.shape == Shape::List {
             return None;
         }
-        let plain = self.values.iter().filter_map(|(name, value)| Some((name, value.plain()?)));
-        let is_live =
-            |(name, value): &(&String, &Json)| live.fields.raw().get(*name) == Some(*value);
-        let given: Vec<_> = plain
-            .filter(is_live)
-            .filter_map(|(name, value)| {
-                Some((name.clone(), given(self.section, name, value, self.context, findings)?))
-            })
-            .collect();
+        let given = |(name, value): (&String, &Value)| {
+            let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
+            let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
+                row.gives(changed(row, self.context, findings)?).filter(|given| *given != own)
+            });
+            Some((name.clone(), given?.clone()))
+        };
+        let given: Vec<_> = self.values.iter().filter_map(given).collect();
         let mut later = (!given.is_empty()).then(|| live.clone())?;
         later.fields.raw_mut().extend(given);
         Some(later)

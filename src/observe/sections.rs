@@ -207,9 +207,11 @@ impl Observer {
             let is_shown = home.detail.is_some() && home.is_inherited(&raw) && {
                 let (of, name) = (section.of, shown_name(section.of, &raw));
                 let only = of.rules.only_one(of, &name);
-                let is_like = |other: &str| other != name && of.rules.only_one(of, other) == only;
+                let mut others = section.entries.iter().filter(|other| other.key != name);
                 section.is_removed(&name)
-                    || (only.is_some() && section.names_present().any(is_like))
+                    || only.is_some_and(|it| {
+                        others.any(|other| of.rules.only_one(of, &other.key) == Some(it))
+                    })
             };
             ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
         });

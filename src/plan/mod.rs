@@ -111,7 +111,9 @@ impl Settings {
     /// The same after the run: what it sends again without a difference is not left to do.
     #[must_use]
     pub fn after_run(self) -> Self {
-        Self { resend: Vec::new(), groups: self.groups.set(), ..self }
+        let mut run = Self { resend: Vec::new(), ..self };
+        run.groups.are_set = true;
+        run
     }
 
     /// The last day on which the object at `address` is held, if it is.

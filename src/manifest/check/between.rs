@@ -62,26 +62,19 @@ fn taken(container: &Container, group: &Container, faults: &mut Faults) {
                 false => only.is_some() && own.of.rules.only_one(own.of, &other.key) == only,
             };
             let Some(first) = other.entries.iter().filter(present).find(counts) else { continue };
-            let path = &group.path;
-            // Both may be there: the one of the group may have come later.
-            let (code, message, help) = match only {
-                Some(what) => (
-                    "exclusive",
-                    format!(
-                        "a project can have only one {what}, and gets `{}` from the group `{path}`",
-                        first.key
-                    ),
-                    "take one of them away: the service refuses to create or change this one beside the other",
-                ),
-                None => (
-                    "duplicate-entry",
-                    format!("the group `{path}` has a {} with this name", own.of.noun),
-                    "take one of them away: the service refuses to create it below the other, which counts there too",
-                ),
+            let (path, noun, key) = (&group.path, own.of.noun, &first.key);
+            let (code, message) = match only {
+                Some(what) => {
+                    ("exclusive", format!("a project has one {what}, and gets `{key}` of `{path}`"))
+                }
+                None => {
+                    ("duplicate-entry", format!("the group `{path}` has a {noun} with this name"))
+                }
             };
+            // Both may be there: the one of the group may have come later.
             let twice = faults.warning(code, message, Spot::key(&entry.origin));
             twice.related(Spot::key(&first.origin), "declared here");
-            twice.help(help);
+            twice.help("take one of them away: the service refuses to create it below the other, which counts there too");
         }
     }
 }
@@ -231,6 +224,23 @@ pub(super) fn sources(by_path: &ByPath<'_>, faults: &mut Faults) {
                 circle.related(Spot::value(&other.origin), "declared here");
                 circle.help(format!("take one of the two `{name}` away"));
             }
+        }
+    }
+}
+
+/// Reports groups or projects in one group with the same display name, at both places.
+pub(super) fn display_names(containers: &[Container], faults: &mut Faults) {
+    let mut seen = HashMap::new();
+    for of in containers {
+        let Some(field) = of.setting("settings", "name") else { continue };
+        let Some((group, name)) = group_of(&of.path).zip(field.value.text()) else { continue };
+        let key = (of.scope, group.to_lowercase(), name.to_owned());
+        let (first, other) = seen.entry(key).or_insert_with(|| (field.origin.clone(), of));
+        if of.path != other.path {
+            let message = format!("`{}` has the same display name", other.path);
+            let twice = faults.error("duplicate-entry", message, Spot::value(&field.origin));
+            twice.related(Spot::value(first), "declared here");
+            twice.help(format!("give one another: the service takes it once in `{group}`"));
         }
     }
 }
