@@ -38,6 +38,7 @@ use crate::{
         self, Effect, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
         forms, stakes,
     },
+    kinds::preset,
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,
@@ -119,7 +120,30 @@ pub fn section(
         unlisted(declared, entry, doubt, context, &mut findings);
     }
     second(declared, entries, context, &mut findings);
+    replaced(declared.of, context, &mut findings);
     Ok(findings)
+}
+
+/// Judges a new entry as a change of one with the same name in another scope that goes.
+fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
+    let [name, _, ..] = of.home.handle else { return };
+    let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
+    let gone: BTreeMap<_, _> =
+        goes.filter_map(Step::found).map(|live| (live.handle_text(), live.clone())).collect();
+    let judged = of.table().specs().iter().filter(|spec| spec.field.stake.is_judged());
+    let judged: Vec<&str> = judged.map(|spec| &*spec.name).collect();
+    for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
+        let after = |name: &str| {
+            let change = step.changes.iter().find(|change| *change.field == *name)?;
+            if let Shown::Value(value) = &*change.after { Some(value.clone()) } else { None }
+        };
+        let text = after(name.field).map(|text| forms::plain_text(&text));
+        let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
+        let preset = |name: &str| preset::of(of, name, &context.target.path);
+        let after =
+            judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
+        step.effects.extend(stakes::changing(of, &judged, before.fields.raw(), &after.collect()));
+    }
 }
 
 /// Refuses new entries of which a container can have only one, and has another one that stays; beside
@@ -294,7 +318,7 @@ fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
 }
 
 /// The field with the user or group of an entry.
-fn subject(section: Section) -> Option<(&'static str, Named)> {
+pub fn subject(section: Section) -> Option<(&'static str, Named)> {
     let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
     names.find_map(|(name, named)| {
         Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))

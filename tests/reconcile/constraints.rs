@@ -452,3 +452,48 @@ async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
     assert_eq!(world.try_plan_as(BOBS).await.unwrap().problems, []);
     world.converge("by the administrator").await;
 }
+
+/// A protected variable that comes back unprotected in another scope is no new one.
+#[tokio::test]
+async fn a_variable_in_another_scope_keeps_its_protection() {
+    let mut world = world().await;
+    world.acknowledged = Vec::new();
+    let variable = |scope: &str, protected: bool| json!({"key": "A", "environment_scope": scope, "value": "x", "protected": protected});
+    let declare = |variables: Json| {
+        let sections = json!({"variables": variables, "unlisted": {"variables": "delete"}});
+        world.declare(&[project("acme/shop", sections)]);
+    };
+    declare(json!([variable("*", true)]));
+    world.converge("protected").await;
+    let undeclared = json!({"key": "A", "environment_scope": "prod", "value": "x"});
+    for weaker in [variable("prod", false), undeclared] {
+        declare(json!([weaker]));
+        let plan = world.plan().await;
+        let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.reason).collect();
+        assert!(refused.contains(&"would switch off `protected`"), "{refused:?}");
+    }
+    for all in
+        [json!([variable("prod", true)]), json!([variable("*", true), variable("prod", false)])]
+    {
+        declare(all);
+        let refused = world.plan().await.refusals.clone();
+        assert!(refused.iter().all(|refusal| !refusal.reason.contains("protected")), "{refused:?}");
+    }
+}
+
+/// A row that a rule loses is shown by name, as far as a section shows it.
+#[tokio::test]
+async fn removed_rows_of_rules_have_names() {
+    let world = world().await;
+    let members = json!([{"user": "alice", "access_level": "developer"}, {"user": "bob", "access_level": "maintainer"}]);
+    let declare = |users: &[&str]| {
+        let rule = json!([{"name": "Leads", "approvals_required": 1, "users": users}]);
+        world.declare(&[project("acme/shop", json!({"members": members, "approval_rules": rule}))]);
+    };
+    declare(&["alice", "bob"]);
+    world.converge("two").await;
+    declare(&["alice"]);
+    let plan = world.plan().await;
+    let before = format!("{:?}", plan.steps[0].changes[0].before);
+    assert!(before.contains("bob"), "{before}");
+}
