@@ -5,7 +5,7 @@
 //! text to show, already without secrets, comments and control characters (see [`source`]). So a
 //! diagnostic can be stored, printed and sent anywhere.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -162,21 +162,20 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Replaces the warnings that `base` has too by their number.
-    pub fn since(&mut self, base: &Self) {
-        // The folder has another name at the base, and lines move.
-        let about = |one: &Diagnostic| {
-            let file =
-                one.place.as_ref().and_then(|at| at.file.rsplit('/').next().map(str::to_owned));
-            (one.code, one.message.clone(), file)
+    /// Replaces the warnings that `base` has too by their number. The files of each have these paths
+    /// below their roots: the folder has another name at the base. Lines move.
+    pub fn since(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
+        let about = |one: &Diagnostic, paths: &FilePaths| {
+            let path = one.place.as_ref().and_then(|at| paths.get(&at.file));
+            (one.code, one.message.clone(), path.cloned())
         };
         let mut old: BTreeMap<_, usize> = BTreeMap::new();
         for warning in base.0.iter().filter(|one| one.severity == Severity::Warning) {
-            *old.entry(about(warning)).or_default() += 1;
+            *old.entry(about(warning, base_paths)).or_default() += 1;
         }
         let all = self.len();
         self.0.retain(|one| {
-            let left = old.get_mut(&about(one)).filter(|left| **left > 0);
+            let left = old.get_mut(&about(one, paths)).filter(|left| **left > 0);
             let left = left.filter(|_| one.severity == Severity::Warning);
             left.map(|left| *left -= 1).is_none()
         });
@@ -304,6 +303,9 @@ impl Serialize for Diagnostics {
 
 /// The name of a file in messages and origins.
 pub type FileName = Arc<str>;
+
+/// The paths of files by their names.
+pub type FilePaths = BTreeMap<FileName, PathBuf>;
 
 #[cfg(test)]
 mod tests;

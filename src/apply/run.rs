@@ -106,7 +106,7 @@ struct Look {
     times: Times,
     /// What is left to do.
     plan: ContainerPlan,
-    /// The same without steps that only resend fields on request, if any were requested.
+    /// The same without steps that only resend fields, if the run may have such steps.
     visible: Option<ContainerPlan>,
 }
 
@@ -406,7 +406,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
         let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
-        let visible = (!settings.resend.is_empty()).then(|| self.seen(&live, settings));
+        let sends_again = !settings.resend.is_empty() || settings.groups.give(&self.container.path);
+        let visible = sends_again.then(|| self.seen(&live, settings));
         Ok(Look { times: live.times, plan, visible })
     }
 
@@ -414,10 +415,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Settings { created: self.dependencies.created(), ..self.apply.settings.clone() }
     }
 
-    /// What is visibly left to do, given `live`, without steps that only resend fields on request.
+    /// What is visibly left to do, given `live`, without steps that only resend fields.
     fn seen(&self, live: &Live, settings: Settings) -> ContainerPlan {
-        let seen = Settings { resend: Vec::new(), ..settings };
-        plan::container(&self.container, live, &seen)
+        plan::container(&self.container, live, &settings.after_run())
     }
 
     /// Whether this run creates the container.
@@ -447,7 +447,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let why = "it was renamed, moved or marked for deletion";
             return at(&turn.address, Outcome::ChangedMeanwhile(why.into()));
         }
-        let refused = |refusal: &&Refusal| !self.plan.acknowledges(refusal);
+        // A change of a group above may already have given a field what the plan takes back.
+        let is_as_planned = |now: &&Step| self.steps.iter().any(|step| step.is_as(now));
+        let gives = self.apply.settings.groups.give(&self.container.path);
+        let as_planned = fresh.steps.iter().filter(|now| gives && now.address.entry.is_none());
+        let as_planned: Vec<_> = as_planned.filter(is_as_planned).map(|s| &s.address).collect();
+        let refused = |refusal: &&Refusal| {
+            !as_planned.contains(&&refusal.address) && !self.plan.acknowledges(refusal)
+        };
         if let Some(refusal) = fresh.refusals.iter().find(refused) {
             return at(
                 &refusal.address,

@@ -30,7 +30,7 @@ impl Apply<'_> {
         let done = applied.steps.iter().filter(|step| step.outcome == Outcome::Done);
         let done: HashSet<_> = done.map(|step| &step.address).collect();
         let undoing = undoing(plan.steps().filter(|step| done.contains(&step.address)));
-        let settings = Settings { created, resend: Vec::new(), ..self.settings.clone() };
+        let settings = Settings { created, ..self.settings.clone() }.after_run();
         let affected = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers(&container.path) && !container.is_watched;
             let by = Some(affected_sections(container, &undoing))

@@ -343,11 +343,14 @@ async fn carry_out(
         ahead: session.ahead.min(APPLIED),
     };
     let applied = apply.run(plan, |event| {
-        if let Event::Ended(result) = event {
+        if let Event::Ended(result) = event
+            && result.outcome.is_success()
+        {
             progress.step(&result.address.to_string());
         }
     });
     let applied = applied.await;
-    tracing::info!("applied {}", count(applied.steps.len(), "step"));
+    let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+    tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))
 }

@@ -18,22 +18,25 @@ use crate::{
 /// The declared settings and members of groups. The plan of each container gets a clone.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    settings: Arc<BTreeMap<String, Vec<Declared>>>,
+    declared: Arc<BTreeMap<String, Vec<Declared>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
+    /// Whether the run has set them.
+    pub are_set: bool,
 }
 
 /// A declared setting, with its value if that is plain.
 type Declared = (&'static Setting, Option<Json>);
 
 impl Groups {
-    /// Of the groups among `containers`.
-    pub fn of(containers: &[Container]) -> Self {
-        let groups = containers.iter().filter(|container| container.scope == Scope::Group);
-        let managed = groups.clone().filter(|group| !group.is_watched);
-        let members = managed.map(|group| {
+    /// Of the groups among `containers` that the run may change.
+    pub fn of<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Self {
+        let changes = |of: &&Container| of.scope == Scope::Group && !of.is_watched;
+        let groups: Vec<_> = containers.into_iter().filter(changes).collect();
+        let members = groups.iter().map(|group| {
             (group.path.to_lowercase(), members(group).map(str::to_owned).collect::<BTreeSet<_>>())
         });
         let members = members.filter(|(_, members)| !members.is_empty()).collect();
+        let groups = groups.into_iter();
         let settings = groups.map(|group| {
             let declared = constraints::all().filter_map(|row| {
                 Some((
@@ -43,14 +46,22 @@ impl Groups {
             });
             (group.path.to_lowercase(), declared.collect::<Vec<_>>())
         });
-        let settings = settings.filter(|(_, declared)| !declared.is_empty()).collect();
-        Self { settings: Arc::new(settings), members: Arc::new(members) }
+        let declared = settings.filter(|(_, declared)| !declared.is_empty()).collect();
+        Self { declared: Arc::new(declared), members: Arc::new(members), are_set: false }
     }
 
     /// Whether a group above `path` declares `user`, in lower case, as a member.
     pub fn has_member_above(&self, path: &str, user: &str) -> bool {
         let has = |group| self.members.get(group).is_some_and(|members| members.contains(user));
         groups_above(&path.to_lowercase()).any(has)
+    }
+
+    /// Whether a group above `path` declares a setting that gives what is below another value.
+    pub fn give(&self, path: &str) -> bool {
+        constraints::all().any(|row| {
+            let mut above = self.above(path, &row.by);
+            above.any(|(_, by)| by.is_some_and(|by| row.gives(by).is_some()))
+        })
     }
 
     /// The groups above `path` that declare `setting`, nearest first, with the value if it is plain.
@@ -61,7 +72,7 @@ impl Groups {
     ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
         let groups: Vec<_> = groups_above(&path.to_lowercase()).map(str::to_owned).collect();
         groups.into_iter().filter_map(move |group| {
-            let declared = self.settings.get(&group)?;
+            let declared = self.declared.get(&group)?;
             let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
             Some((group, value.as_ref()))
         })

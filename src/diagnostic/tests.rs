@@ -287,3 +287,27 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
         );
     }
 }
+
+/// A warning counts as older only in the same file, whatever its folder was called.
+#[test]
+fn warnings_of_the_base_are_those_of_the_same_file() {
+    let all = |root: &str, files: &[&str]| {
+        let name = |file: &str| FileName::from(format!("{root}{file}"));
+        let warning =
+            |file: &&str| Diagnostic::warning("type", "wrong").at(Place::file(name(file)));
+        let paths: FilePaths =
+            ["x.yaml", "a/x.yaml"].map(|file| (name(file), file.into())).into_iter().collect();
+        (files.iter().map(warning).collect::<Diagnostics>(), paths)
+    };
+    let (base, base_paths) = all("manifests/", &["a/x.yaml"]);
+    for (here, expected) in [
+        (&["a/x.yaml"][..], &["base"][..]),
+        (&["x.yaml"], &["type"]),
+        (&["x.yaml", "a/x.yaml", "a/x.yaml"], &["type", "type", "base"]),
+    ] {
+        let (mut found, paths) = all("", here);
+        found.since(&paths, &base, &base_paths);
+        let codes: Vec<_> = found.0.iter().map(|one| one.code).collect();
+        assert_eq!(codes, expected, "{here:?}");
+    }
+}

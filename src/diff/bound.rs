@@ -4,9 +4,10 @@ use super::{Context, Findings};
 use crate::{
     address::group_of,
     field::Scope,
-    kind::{Id, Namespace, NamespaceOwner, Section},
+    kind::{Id, Namespace, NamespaceOwner, Section, same},
     kinds::{
-        constraints::{self, Constraint, How},
+        self,
+        constraints::{self, Constraint, How, SETTINGS_ABOVE},
         settings,
     },
     live::Question,
@@ -35,7 +36,8 @@ pub fn bound(
 ) -> Option<Limit> {
     let own = value.plain()?;
     constraints::over(section.section, Some(name)).find_map(|row| {
-        let (group, by, is_declared) = decided(row, own, context, findings)?;
+        let (group, by, source) = decided(row, own, context, findings)?;
+        let is_declared = matches!(source, Source::Declared);
         if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
             return None;
         }
@@ -44,10 +46,14 @@ pub fn bound(
             return Some(Limit::Waits(format!("until `{setting}` of `{group}` allows it")));
         }
         let by = text::escape(by.as_str().unwrap_or_default());
+        let is = match source {
+            Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
+            Source::Live | Source::Declared => format!("is `{by}`"),
+        };
         Some(Limit::Refused(
             "too-visible",
-            format!("`{name}` goes beyond the `{setting}` of `{group}`, which is `{by}`"),
-            format!("declare less here, or change `{setting}` of `{group}` first"),
+            format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}"),
+            format!("declare less here, or more as `{setting}` of `{group}`"),
         ))
     })
 }
@@ -61,11 +67,11 @@ pub(super) fn forbidden(
 ) -> Option<Limit> {
     let rows = constraints::over(section.section, None);
     rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
-        let declared =
-            decided(row, &Json::Null, context, findings).filter(|(.., is_declared)| *is_declared);
-        let (groups, by) = match declared {
+        let (groups, by) = match decided(row, &Json::Null, context, findings) {
             // It counts only if it is live, too: otherwise the run changes it after the creation.
-            Some((_, by, _)) if !row.forbids(&by, context.target.scope) => return None,
+            Some((_, by, Source::Declared)) if !row.forbids(&by, context.target.scope) => {
+                return None;
+            }
             _ => above(row, context, findings)?,
         };
         let (setting, text, scope) = (&row.by.field, &row.text, context.target.scope);
@@ -85,14 +91,48 @@ pub(super) fn forbidden(
     })
 }
 
-/// The value of the setting that decides about the value `own`, with its group, and whether it is
-/// declared. A group in between may be stricter, so a declared value that allows is not enough.
+/// Where the value of a setting comes from.
+enum Source {
+    Live,
+    /// The group declares it.
+    Declared,
+    /// This run changes the setting in this group, which gives it.
+    Given(String),
+}
+
+/// The declared value of the setting in the nearest group above that declares it, if this run changes
+/// it there or further above, where the change counts below.
+pub(super) fn changed<'c>(
+    row: &'static Constraint,
+    context: Context<'c>,
+    findings: &mut Findings,
+) -> Option<&'c Json> {
+    if context.groups.are_set || !has_group_above(context) {
+        return None;
+    }
+    let declared: Vec<_> = context.groups.above(&context.target.path, &row.by).collect();
+    let nearest = declared.first()?.1?;
+    let Some(above) = context.group_above else {
+        findings.ask(Question::GroupAbove);
+        return None;
+    };
+    let spec = kinds::section(Scope::Group, &row.by.section)?.field(&row.by.field);
+    let changes = |(group, by): &(String, Option<&Json>)| {
+        let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
+        let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));
+        by.is_some_and(|by| row.gives(by).is_some() && differs(by))
+    };
+    declared.iter().any(changes).then_some(nearest)
+}
+
+/// The value of the setting that decides about the value `own`, with its group and source. A group in between
+/// may be stricter, so a declared value that allows is not enough.
 fn decided(
-    row: &Constraint,
+    row: &'static Constraint,
     own: &Json,
     context: Context<'_>,
     findings: &mut Findings,
-) -> Option<(String, Json, bool)> {
+) -> Option<(String, Json, Source)> {
     if !has_group_above(context) {
         return None;
     }
@@ -103,17 +143,22 @@ fn decided(
     if let Some((group, by)) = deciding.or(nearest) {
         let by = by?;
         let is_direct = context.target.path.rfind('/') == Some(group.len());
-        if is_direct || row.contradicts(by, own) || row.hands_down.contains(by) {
-            return Some((group, by.clone(), true));
+        let given = row.in_between(by);
+        if is_direct || row.contradicts(by, own) || given == Some(by) {
+            return Some((group, by.clone(), Source::Declared));
+        }
+        if let Some(given) = given.filter(|_| changed(row, context, findings).is_some()) {
+            let between = group_of(&context.target.path)?.to_owned();
+            return Some((between, given.clone(), Source::Given(group)));
         }
     }
     let (groups, by) = above(row, context, findings)?;
-    Some((groups.into_iter().next_back()?, by, false))
+    Some((groups.into_iter().next_back()?, by, Source::Live))
 }
 
 /// The live value of the setting in the group above, and the groups that have it, from the nearest on.
 fn above(
-    row: &Constraint,
+    row: &'static Constraint,
     context: Context<'_>,
     findings: &mut Findings,
 ) -> Option<(Vec<String>, Json)> {

@@ -9,7 +9,7 @@ use std::{
 use super::{
     Action, Change, Context, Findings, Incomplete, Limit, Note, Problem, Reason, Shown, Step,
     Support, bound,
-    bound::{forbidden, has_group_above},
+    bound::{changed, forbidden, has_group_above},
     fit, hidden_effects, problem, removal, shown_declared, shown_live, subject, subject_id,
 };
 use crate::{
@@ -18,13 +18,13 @@ use crate::{
     desired::{Entry, State},
     field::{Accepted, Compare, Field, Readback, Tier},
     kind::{
-        Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable,
+        Call, Effect, Identity, Job, LiveEntry, Section, Shape, Spec, Unable,
         calls::Act,
         forms, is_readable,
         needs::{self, SwitchState},
         stakes,
     },
-    kinds::{self, preset},
+    kinds::{self, constraints, preset},
     level::Level,
     live::Question,
     origin::Origin,
@@ -347,14 +347,33 @@ impl<'a> Comparing<'a> {
             findings.remove(removal(self.section, address, origin, live, self.context));
             return;
         }
-        match self.meeting(live.fields.raw()) {
-            Some(met) => met.change_to(live, findings),
-            None => self.change_to(live, findings),
-        }
+        let later = self.after_groups(live, findings);
+        let met = self.meeting(live.fields.raw());
+        met.as_ref().unwrap_or(self).change_to(live, later.as_ref().unwrap_or(live), findings);
     }
 
-    /// Adds the step that changes the live entry.
-    fn change_to(&self, live: &LiveEntry, findings: &mut Findings) {
+    /// The live entry as changes of groups above in this run will make it, if they replace declared
+    /// values.
+    fn after_groups(&self, live: &LiveEntry, findings: &mut Findings) -> Option<LiveEntry> {
+        if self.section.shape == Shape::List {
+            return None;
+        }
+        let given = |(name, value): (&String, &Value)| {
+            let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
+            let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
+                row.gives(changed(row, self.context, findings)?).filter(|given| *given != own)
+            });
+            Some((name.clone(), given?.clone()))
+        };
+        let given: Vec<_> = self.values.iter().filter_map(given).collect();
+        let mut later = (!given.is_empty()).then(|| live.clone())?;
+        later.fields.raw_mut().extend(given);
+        Some(later)
+    }
+
+    /// Adds the step that changes the live entry, which is now like `before`: what a group gives it
+    /// meanwhile needs no acknowledgement to be taken back.
+    fn change_to(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
         if changes.is_empty() || self.is_unfit(findings) {
             return;
@@ -387,10 +406,11 @@ impl<'a> Comparing<'a> {
         let step = self.step(Action::Update, changes, sends);
         let after = self.after(live.fields.raw());
         let who = subject_id(self.section, live);
-        let mut effects = self.section.rules.effects(who, live.fields.raw(), &after);
+        let before = before.fields.raw();
+        let mut effects = self.section.rules.effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let after = self.judged(after);
-        effects.extend(stakes::changing(self.section, &changed, live.fields.raw(), &after));
+        effects.extend(stakes::changing(self.section, &changed, before, &after));
         effects.extend(hidden_effects(&step.sends));
         self.push(Step { effects, ..step.of(live) }, findings);
     }

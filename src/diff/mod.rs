@@ -38,6 +38,7 @@ use crate::{
         self, Effect, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
         forms, stakes,
     },
+    kinds::preset,
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,
@@ -119,10 +120,34 @@ pub fn section(
         unlisted(declared, entry, doubt, context, &mut findings);
     }
     second(declared, entries, context, &mut findings);
+    replaced(declared.of, context, &mut findings);
     Ok(findings)
 }
 
-/// Refuses new entries of which a container can have only one, and has another one that stays.
+/// Judges a new entry as a change of one with the same name in another scope that goes.
+fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
+    let [name, _, ..] = of.home.handle[..] else { return };
+    let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
+    let gone: BTreeMap<_, _> =
+        goes.filter_map(Step::found).map(|live| (live.handle_text(), live.clone())).collect();
+    let judged = of.table().specs().iter().filter(|spec| spec.field.stake().is_judged());
+    let judged: Vec<&str> = judged.map(|spec| &*spec.name).collect();
+    for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
+        let after = |name: &str| {
+            let change = step.changes.iter().find(|change| *change.field == *name)?;
+            if let Shown::Value(value) = &*change.after { Some(value.clone()) } else { None }
+        };
+        let text = after(name.field).map(|text| forms::plain_text(&text));
+        let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
+        let preset = |name: &str| preset::of(of, name, &context.target.path);
+        let after =
+            judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
+        step.effects.extend(stakes::changing(of, &judged, before.fields.raw(), &after.collect()));
+    }
+}
+
+/// Refuses new entries of which a container can have only one, and has another one that stays; beside
+/// an inherited one also changes.
 fn second(
     declared: &DeclaredSection,
     live: &[LiveEntry],
@@ -130,27 +155,35 @@ fn second(
     findings: &mut Findings,
 ) {
     let of = declared.of;
-    let step = |action, name: &str, findings: &Findings| {
+    let step = |name: &str, findings: &Findings| {
         let at = context.container.section(of.section).entry(name);
-        findings.steps.iter().position(|step| step.action == action && step.address == at)
+        let place = findings.steps.iter().position(|step| step.address == at)?;
+        Some((place, findings.steps[place].action))
     };
     for entry in &declared.entries {
         let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
-        let Some(new) = step(Action::Create, &entry.key, findings) else { continue };
-        let names = live.iter().map(|live| of.name(live.fields.raw()));
-        let mut others = names.filter(|name| of.rules.only_one(of, name) == Some(what));
-        let stays = others.find(|name| step(Action::Delete, name, findings).is_none());
-        let Some(other) = stays else { continue };
-        let address = findings.steps.remove(new).address;
+        let Some((place, action)) = step(&entry.key, findings) else { continue };
+        let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
+        let stays = |(name, why): &(String, Option<&str>)| {
+            *name != entry.key
+                && of.rules.only_one(of, name) == Some(what)
+                && (action == Action::Create || (action == Action::Update && why.is_some()))
+                && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
+        };
+        let Some((other, why)) = names.into_iter().find(stays) else { continue };
+        let address = findings.steps.remove(place).address;
         let message = format!(
             "a {} can have only one {what}, and `{}` stays",
             context.target.scope.noun(),
             text::escape(&other)
         );
-        let help = format!(
-            "write `{{{}: {other}, state: absent}}` too, or take the new one away",
-            of.identity[0]
-        );
+        let help = match why {
+            Some(why) => format!("`{other}` is {why}: remove it there, or take this one away"),
+            None => format!(
+                "write `{{{}: {other}, state: absent}}` too, or take the new one away",
+                of.identity[0]
+            ),
+        };
         findings.problems.push(Problem::new(&address, "exclusive", message, help, &entry.origin));
     }
 }
@@ -285,7 +318,7 @@ fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
 }
 
 /// The field with the user or group of an entry.
-fn subject(section: Section) -> Option<(&'static str, Named)> {
+pub fn subject(section: Section) -> Option<(&'static str, Named)> {
     let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
     names.find_map(|(name, named)| {
         Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))

@@ -23,9 +23,9 @@ pub struct Constraint {
     /// The values that contradict each other.
     #[serde(default)]
     when: Vec<Case>,
-    /// Values that the groups below get too if the group changes to them.
+    /// The values that a change of the group gives what is below.
     #[serde(default)]
-    pub hands_down: Vec<Json>,
+    gives: Vec<Case>,
     /// Whether it counts in each group above, not only in the nearest one that decides.
     #[serde(default)]
     pub every: bool,
@@ -71,7 +71,7 @@ pub enum How {
     Forbids,
 }
 
-/// Values of both sides that contradict each other.
+/// Values of both sides.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -83,6 +83,9 @@ struct Case {
 
 static ALL: LazyLock<Vec<Constraint>> =
     LazyLock::new(|| yaml::built_in(include_str!("constraints.yaml")));
+
+/// The key of the settings of all groups above, by path in lower case, in the object of a group.
+pub const SETTINGS_ABOVE: &str = "settings of groups above";
 
 /// All constraints.
 pub fn all() -> impl Iterator<Item = &'static Constraint> {
@@ -108,6 +111,19 @@ impl Constraint {
     pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
         let has = |case: &&Case| case.over.is_empty() || case.over.contains(over);
         self.when.iter().filter(has).any(|case| case.by.contains(by))
+    }
+
+    /// What a change of the group to `by` gives the field below.
+    pub fn gives<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
+        let given = self.gives.iter().find(|case| case.by.contains(by));
+        let same = || (self.how == How::Sets && self.gives.is_empty()).then_some(by);
+        given.and_then(|case| case.over.first()).or_else(same)
+    }
+
+    /// What a change of the group to `by` makes of the same setting in the groups below it.
+    pub fn in_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
+        let mut rows = over(&self.by.section, Some(&self.by.field));
+        rows.find(|row| row.by == self.by)?.gives(by)
     }
 
     /// Whether the group's value `by` forbids creations in a container of `scope`.
@@ -166,7 +182,8 @@ mod tests {
                 Some(words) => words.as_array().unwrap().contains(value),
                 None => value.is_boolean() || schema.get("type").is_none(),
             };
-            for case in &row.when {
+            assert!(row.gives.iter().all(|case| case.over.len() == 1), "{row:?}");
+            for case in row.when.iter().chain(&row.gives) {
                 assert!(case.by.iter().all(|value| fits(&by.schema, value)), "{row:?}");
                 for spec in &over {
                     assert!(case.over.iter().all(|value| fits(&spec.schema, value)), "{row:?}");

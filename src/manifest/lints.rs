@@ -52,13 +52,14 @@ pub enum Level {
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings, besides [`FIRM`]. All others are errors only.
-const WARNINGS: [&str; 19] = [
+const WARNINGS: [&str; 20] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
     "date",
     "deprecated",
     "duplicate-entry",
+    "exclusive",
     "expression",
     "idle-rule",
     "inherited-access",

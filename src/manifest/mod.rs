@@ -51,7 +51,7 @@ use surroundings::Root;
 use crate::{
     address::Glob,
     desired::Desired,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, Source},
+    diagnostic::{Diagnostic, Diagnostics, FileName, FilePaths, Place, Severity, Source},
     field::{Field, Scope},
     secret::Secrets,
     value::Json,
@@ -105,6 +105,13 @@ impl Loaded {
     /// The paths of the files by their names in messages.
     pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
         self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
+    }
+
+    /// The same below the root.
+    pub fn paths_below_root(&self) -> FilePaths {
+        let below =
+            |path: PathBuf| path.strip_prefix(&self.root).map_or(path.clone(), Path::to_owned);
+        self.paths().into_iter().map(|(name, path)| (name, below(path))).collect()
     }
 }
 

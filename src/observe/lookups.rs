@@ -78,7 +78,10 @@ impl Observer {
     }
 
     /// The id for `name`, looked up once.
-    pub(super) async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
+    ///
+    /// # Errors
+    /// [`ApiError`] if it could not be looked up.
+    pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
         match named {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,

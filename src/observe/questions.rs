@@ -211,6 +211,13 @@ impl Observer {
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();
+            let decides = |name: &String| constraints::all().any(|row| row.by.field == *name);
+            let of_outer = outer.get(constraints::SETTINGS_ABOVE).and_then(Json::as_object);
+            let mut settings = of_outer.cloned().unwrap_or_default();
+            let here = object.iter().filter(|(name, _)| decides(name));
+            let here: Object = here.map(|(name, value)| (name.clone(), value.clone())).collect();
+            settings.insert(group.to_lowercase(), here.into());
+            object.insert(constraints::SETTINGS_ABOVE.to_owned(), settings.into());
             for row in constraints::all().filter(|row| row.every) {
                 let (name, key) = (&row.by.field, row.decided_by());
                 let is_here = object.get(name) == Some(&Json::Bool(true));

@@ -202,10 +202,16 @@ impl Observer {
             let at = places.next().unwrap_or_default();
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
-            // To remove an inherited entry here is a problem of the plan.
-            let is_shown = section.of.detail.is_some()
-                && home.is_inherited(&raw)
-                && section.is_removed(&shown_name(section.of, &raw));
+            // To remove an inherited entry here is a problem of the plan, and so may be another one.
+            let is_shown = section.of.detail.is_some() && home.is_inherited(&raw) && {
+                let (of, name) = (section.of, shown_name(section.of, &raw));
+                let only = of.rules.only_one(of, &name);
+                let mut others = section.entries.iter().filter(|other| other.key != name);
+                section.is_removed(&name)
+                    || only.is_some_and(|it| {
+                        others.any(|other| of.rules.only_one(of, &other.key) == Some(it))
+                    })
+            };
             ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)

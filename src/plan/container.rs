@@ -32,6 +32,14 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
     let mut plan = ContainerPlan::default();
     let address = declared.address();
     let mut names = live.names.with(&settings.created).for_caller(settings.caller.id);
+    // Rules have the ids of members and of groups that it is shared with.
+    for of in kinds::sections(declared.scope) {
+        let found = live.sections.get(of.section).and_then(|found| found.entries().ok());
+        let Some((found, (_, named))) = found.zip(diff::subject(of)) else { continue };
+        for (id, entry) in found.iter().filter_map(|one| Some((one.id()?, one))) {
+            names.insert_name(named, id, &of.name(entry.fields.raw()));
+        }
+    }
     // Those that this run created have ids by now.
     for of in kinds::sections(declared.scope).filter(|of| of.called_by.is_some()) {
         if let Some(found) =

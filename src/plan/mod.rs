@@ -109,6 +109,14 @@ impl Settings {
         }
     }
 
+    /// The same after the run: what it sends again without a difference is not left to do.
+    #[must_use]
+    pub fn after_run(self) -> Self {
+        let mut run = Self { resend: Vec::new(), ..self };
+        run.groups.are_set = true;
+        run
+    }
+
     /// The last day on which the object at `address` is held, if it is.
     fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.until(address, &self.moves)

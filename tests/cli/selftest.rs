@@ -61,6 +61,14 @@ fn a_group_in_use_or_not_owned_is_refused() {
         let text = place.run(&format!("selftest --group {group} --sandbox --yes"));
         assert!(text.contains(said) && text.ends_with("---- exit code 3\n"), "{text}");
     }
+    for (user, said) in [
+        ("nosuch", "the user `nosuch` does not exist"),
+        ("root", "the user `root` is the token's own user"),
+    ] {
+        let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+        let text = place.run(&format!("selftest --group acme/void --user {user} --sandbox --yes"));
+        assert!(text.contains(said) && text.ends_with("---- exit code 3\n"), "{text}");
+    }
     // Without a terminal no prompt is possible.
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));
     let text = place.run("selftest --group acme/void --sandbox");

@@ -1,6 +1,8 @@
 //! What declared things do to each other: each run that succeeds leaves nothing to do, and each one that
 //! cannot says why.
 
+use std::time::Duration;
+
 use serde_json::{Value as Json, json};
 use undrift::{apply::MismatchReason, diff::Reason, plan::Plan, sandbox::Profile};
 
@@ -65,9 +67,9 @@ async fn what_a_group_no_longer_replaces_is_read_again() {
     world.converge("in the next run").await;
 }
 
-/// A group that sets the same below can be contradicted there, but not in the same run.
+/// A group that sets the same below can be contradicted there, in the same run.
 #[tokio::test]
-async fn what_a_group_sets_below_is_read_again() {
+async fn what_a_group_sets_below_is_set_after_it() {
     let mut seeds = seed(&[]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     let mut world = World::new(Profile::default().at(LATER), seeds).await;
@@ -75,11 +77,12 @@ async fn what_a_group_sets_below_is_read_again() {
     let lock =
         |path: &str, on: bool| group(path, json!({"settings": {"share_with_group_lock": on}}));
     world.declare(&[lock("acme", true), lock("acme/team", false)]);
-    let applied = world.apply().await.applied.unwrap();
-    let [found] = &applied.mismatches[..] else { panic!("{:#?}", applied.mismatches) };
-    assert_eq!(found.address.to_string(), "acme/team#settings");
-    assert!(matches!(found.reason, MismatchReason::Undone(_)), "{found:?}");
-    world.converge("in the next run").await;
+    let plan = world.converge("in one run").await;
+    let after = plan.steps[1].after.iter().map(|edge| edge.address.to_string());
+    assert_eq!(after.collect::<Vec<_>>(), ["acme#settings"]);
+    // What unlocks sets nothing below.
+    world.declare(&[lock("acme", false), lock("acme/team", false)]);
+    assert_eq!(world.converge("unlocked").await.steps.len(), 1);
 }
 
 fn locks(on: bool) -> Json {
@@ -309,42 +312,97 @@ async fn with_a_team() -> World {
 /// A group above takes away what it does not allow; the group that it leaves that to decides then.
 #[tokio::test]
 async fn runners_that_no_group_above_allows_are_a_problem() {
-    let world = with_a_team().await;
+    let mut world = with_a_team().await;
     let of = |path: &str| {
         group(path, json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}))
     };
-    let app = project("acme/team/app", json!({"settings": {"shared_runners_enabled": true}}));
-    world.declare(&[of("acme"), app.clone()]);
-    let applied = world.apply().await.applied.unwrap();
-    assert!(matches!(applied.mismatches[0].reason, MismatchReason::Undone(_)), "{applied:#?}");
+    let on = json!({"settings": {"shared_runners_enabled": true}});
+    let app = || project("acme/team/app", on.clone());
+    let mut fresh = project("acme/team/fresh", on.clone());
+    fresh["create"] = true.into();
+    // The group in between is in no manifest, and the change above shuts it.
+    world.declare(&[of("acme"), app(), fresh.clone()]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which `acme` makes `disabled_and_unoverridable` in this run";
+    assert_eq!(found, [message; 2]);
+    world.declare(&[of("acme"), of("acme/team"), app(), fresh]);
+    let plan = world.converge("the group in between allows it").await;
+    let step = plan.steps.iter().find(|step| *step.address.path == *"acme/team/app").unwrap();
+    assert_eq!(step.after[0].address.to_string(), "acme/team#settings");
+    world.acknowledged.push("visibility:**");
+    world.declare(&[group("acme", json!({"settings": {"shared_runners_setting": "enabled"}}))]);
+    world.converge("on again").await;
+    world.declare(&[of("acme")]);
+    world.converge("off, with nothing declared below").await;
+    world.declare(&[app()]);
     let plan = world.plan().await;
     let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
     let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which is `disabled_and_unoverridable`";
     assert_eq!(found, [message]);
-    world.declare(&[of("acme"), of("acme/team"), app]);
-    world.converge("the group in between allows it").await;
+}
+
+/// A change of the group switches the runners of its projects off, also where a project declares them.
+#[tokio::test]
+async fn runners_that_a_group_switches_off_are_set_after_it() {
+    let mut world = World::new(Profile::default().at(LATER), seed(&[shop()])).await;
+    world.acknowledged = vec!["protection:**"];
+    let of =
+        |setting: &str| group("acme", json!({"settings": {"shared_runners_setting": setting}}));
+    let shop = |on: bool| project("acme/shop", json!({"settings": {"shared_runners_enabled": on}}));
+    world.declare(&[of("disabled_and_overridable"), shop(true)]);
+    let plan = world.converge("off, but for one").await;
+    assert_eq!(plan.steps.len(), 2, "{:#?}", plan.steps);
+    world.declare(&[of("enabled"), shop(false)]);
+    world.converge("the other way round").await;
+    // The project may be read again only when the group has switched its runners off already.
+    world.trusts = Duration::ZERO;
+    world.declare(&[of("enabled"), shop(true)]);
+    world.acknowledged.push("visibility:**");
+    world.converge("on again").await;
+    world.acknowledged.pop();
+    world.declare(&[of("disabled_and_overridable"), shop(true)]);
+    let outcome = world
+        .apply_between(async |world| {
+            let off = json!({"shared_runners_enabled": false});
+            world.call("PUT", "/projects/acme%2Fshop", Some(off)).await;
+        })
+        .await;
+    let applied = outcome.unwrap().applied.unwrap();
+    assert!(applied.is_complete(), "{applied:#?}");
+    assert_eq!(world.plan().await.steps.len(), 0);
+    // A group that is only watched changes nothing.
+    let mut watched = of("enabled");
+    watched["watch"] = true.into();
+    world.declare(&[watched, shop(true)]);
+    assert_eq!(world.plan().await.steps.len(), 0);
 }
 
 /// A group without a value of its own shows the one above.
 #[tokio::test]
-async fn a_value_that_the_group_above_hands_down_is_read_again() {
+async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
+    let math = |path: &str, settings: Json| group(path, json!({"settings": settings}));
+    let team = |on: bool| math("acme/team", json!({"math_rendering_limits_enabled": on}));
+    let top = |on: bool, lock: bool| {
+        let settings = json!({"math_rendering_limits_enabled": on, "lock_math_rendering_limits_enabled": lock});
+        math("acme", settings)
+    };
     let mut seeds = seed(&[]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let world = World::new(Profile::default().at(LATER), seeds).await;
-    let math = |path: &str, settings: Json| group(path, json!({"settings": settings}));
-    let on = || math("acme/team", json!({"math_rendering_limits_enabled": true}));
-    let off = json!({"math_rendering_limits_enabled": false});
-    world.declare(&[math("acme", off.clone()), on()]);
-    let applied = world.apply().await.applied.unwrap();
-    assert!(matches!(applied.mismatches[0].reason, MismatchReason::Undone(_)), "{applied:#?}");
-    world.converge("in the next run").await;
-    let mut locked = off;
-    locked["lock_math_rendering_limits_enabled"] = true.into();
-    world.declare(&[math("acme", locked), on()]);
-    world.converge("locked").await;
-    let codes: Vec<_> =
-        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
-    assert_eq!(codes, ["no-effect"]);
+    let world = World::new(Profile::default().at(LATER), seeds.clone()).await;
+    world.declare(&[top(false, false), team(true)]);
+    world.converge("in one run").await;
+    let codes = |world: &World| -> Vec<_> {
+        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect()
+    };
+    for (on, below) in [(false, true), (true, false)] {
+        let world = World::new(Profile::default().at(LATER), seeds.clone()).await;
+        world.declare(&[top(on, true), team(below)]);
+        world.converge("locked").await;
+        assert_eq!(codes(&world), ["no-effect"]);
+        world.declare(&[top(on, false), team(below)]);
+        world.converge("unlocked").await;
+    }
 }
 
 /// A lock of members counts in everything below, whatever the groups in between declare.
@@ -644,4 +702,49 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
             world.converge(path).await;
         }
     }
+}
+
+/// A protected variable that comes back unprotected in another scope is no new one.
+#[tokio::test]
+async fn a_variable_in_another_scope_keeps_its_protection() {
+    let mut world = world().await;
+    world.acknowledged = Vec::new();
+    let variable = |scope: &str, protected: bool| json!({"key": "A", "environment_scope": scope, "value": "x", "protected": protected});
+    let declare = |variables: Json| {
+        let sections = json!({"variables": variables, "unlisted": {"variables": "delete"}});
+        world.declare(&[project("acme/shop", sections)]);
+    };
+    declare(json!([variable("*", true)]));
+    world.converge("protected").await;
+    let undeclared = json!({"key": "A", "environment_scope": "prod", "value": "x"});
+    for weaker in [variable("prod", false), undeclared] {
+        declare(json!([weaker]));
+        let plan = world.plan().await;
+        let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.reason).collect();
+        assert!(refused.contains(&"would switch off `protected`"), "{refused:?}");
+    }
+    for all in
+        [json!([variable("prod", true)]), json!([variable("*", true), variable("prod", false)])]
+    {
+        declare(all);
+        let refused = world.plan().await.refusals.clone();
+        assert!(refused.iter().all(|refusal| !refusal.reason.contains("protected")), "{refused:?}");
+    }
+}
+
+/// A row that a rule loses is shown by name, as far as a section shows it.
+#[tokio::test]
+async fn removed_rows_of_rules_have_names() {
+    let world = world().await;
+    let members = json!([{"user": "alice", "access_level": "developer"}, {"user": "bob", "access_level": "maintainer"}]);
+    let declare = |users: &[&str]| {
+        let rule = json!([{"name": "Leads", "approvals_required": 1, "users": users}]);
+        world.declare(&[project("acme/shop", json!({"members": members, "approval_rules": rule}))]);
+    };
+    declare(&["alice", "bob"]);
+    world.converge("two").await;
+    declare(&["alice"]);
+    let plan = world.plan().await;
+    let before = format!("{:?}", plan.steps[0].changes[0].before);
+    assert!(before.contains("bob"), "{before}");
 }

@@ -367,3 +367,15 @@ async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
         assert!(text.contains(name), "{text}");
     }
 }
+
+/// What a step did before the service refused the rest stays, and the result says so.
+#[tokio::test]
+async fn a_member_whose_override_is_refused_is_named_as_half_done() {
+    let profile = Profile { override_needs_directory: true, ..Profile::default().at(LATER) };
+    let world = World::new(profile, seed(&[])).await;
+    let member = json!([{"user": "alice", "access_level": "developer", "override": true}]);
+    world.declare(&[group("acme", json!({"members": member}))]);
+    let applied = world.apply().await.applied.unwrap();
+    let why = applied.steps[0].outcome.cause().unwrap().message.to_string();
+    assert!(why.ends_with("; 1 of 2 calls succeeded, and stays in effect"), "{why}");
+}

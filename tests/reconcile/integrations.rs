@@ -227,6 +227,30 @@ async fn an_issue_tracker_beside_another_is_a_problem() {
     world.converge("in its place").await;
 }
 
+/// One that the project gets from a group counts too, also for a change.
+#[tokio::test]
+async fn an_issue_tracker_beside_an_inherited_one_is_a_problem() {
+    let world = world().await;
+    let tracker = |slug: &str, issues: &str| json!({"slug": slug, "project_url": "https://issues.example.org/shop", "issues_url": format!("https://{issues}.example.org/:id")});
+    declare(&world, &[tracker("youtrack", "a")]);
+    world.converge("its own").await;
+    let mut above = tracker("phorge", "b");
+    above.as_object_mut().unwrap().remove("slug");
+    world.call("PUT", "/groups/acme/integrations/phorge", Some(above)).await;
+    assert_eq!(world.plan().await.steps.len(), 0);
+    declare(&world, &[tracker("youtrack", "c")]);
+    let plan = world.plan().await;
+    assert_eq!(problems(&plan), ["acme/shop#integrations/youtrack exclusive"]);
+    let help = "`phorge` is inherited from a group above or from the service: remove it there, or take this one away";
+    assert_eq!(plan.problems[0].help.as_deref(), Some(help));
+    declare(&world, &[json!({"slug": "youtrack", "state": "absent"})]);
+    world.converge("gone").await;
+    declare(&world, &[tracker("youtrack", "a")]);
+    assert_eq!(problems(&world.plan().await), ["acme/shop#integrations/youtrack exclusive"]);
+    declare(&world, &[tracker("phorge", "d")]);
+    world.converge("its own instead").await;
+}
+
 /// The plan knows the value of a webhook, and that the service would refuse it.
 #[tokio::test]
 async fn a_webhook_that_is_no_url_is_a_problem() {

@@ -385,26 +385,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let stale = walk.read.ended.saturating_add(FRESH);
             return Next::Waits(stale.min(self.now()), Wait::Rebuild);
         }
+        let calls = walk.step.sends.iter().filter(|call| !call.is_spare()).count();
+        let sent = format!("{} of {}", walk.at, text::count(calls, "call"));
         if over {
-            let sent = walk.at > 0 || walk.resent;
-            let rest = || {
-                format!(
-                    "the run ended after {} of {}",
-                    walk.at,
-                    text::count(
-                        walk.step.sends.iter().filter(|call| !call.is_spare()).count(),
-                        "call"
-                    )
-                )
-            };
-            return Next::Ended(
-                if sent {
-                    Outcome::Failed(Cause::new(rest()).transient())
-                } else {
-                    Outcome::NotStarted
-                },
-                ends,
-            );
+            let ended = || Cause::new(format!("the run ended after {sent}")).transient();
+            let is_sent = walk.at > 0 || walk.resent;
+            let outcome = if is_sent { Outcome::Failed(ended()) } else { Outcome::NotStarted };
+            return Next::Ended(outcome, ends);
         }
         if request.operation.conditional && error.status() == Some(CHANGED_MEANWHILE) {
             let why = Cause::from(&error).context("it changed after it was read");
@@ -416,6 +403,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return Next::Waits(self.now(), Wait::Refused(error));
         }
         let cause = self.with_remedy(Cause::from(&error), walk, request);
+        let is_half_done = walk.at > 0 && walk.failed.is_none();
+        let half = || cause.clone().and(format!("{sent} succeeded, and stays in effect"));
+        let cause = if is_half_done { half() } else { cause };
         Next::Ended(Outcome::Failed(cause), ends)
     }
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::{Context, environment::Environment, exit::Failure};
 use crate::{
     desired::Desired,
-    diagnostic::{Diagnostic, Diagnostics, Severity},
+    diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},
     manifest::{self, Config, Includes, Loaded, Options, Surroundings, folder_of},
     text::escape,
 };
@@ -88,6 +88,8 @@ pub(in crate::cli) struct Content {
     pub(in crate::cli) config: Config,
     /// Their faults: warnings.
     pub(in crate::cli) diagnostics: Diagnostics,
+    /// The paths of their files.
+    pub(in crate::cli) paths: FilePaths,
     /// Their files, kept until they are no longer needed.
     _files: Option<TempDir>,
 }
@@ -159,6 +161,7 @@ impl Request {
 
 /// The manifests `loaded` from `folder`, or their first fault.
 fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Error> {
+    let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
         let first = faults.into_iter().find(|fault| fault.severity == Severity::Error);
@@ -168,7 +171,7 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Error> {
         return Err(Error::new(message, help));
     };
     let Loaded { includes, config, diagnostics, .. } = loaded;
-    Ok(Content { desired, includes, config, diagnostics, _files: Some(folder) })
+    Ok(Content { desired, includes, config, diagnostics, paths, _files: Some(folder) })
 }
 
 /// A fault on one line, with its file.

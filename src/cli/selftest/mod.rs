@@ -33,7 +33,7 @@ use crate::{
     api::{ApiError, ReadClient, WriteClient},
     apply::{Apply, TRUSTED},
     desired::{Acknowledgement, Moves},
-    field::{Scope, Tier},
+    field::{Named, Scope, Tier},
     kind::unmarked_path,
     level::OWNER,
     manifest::{self, Config, Surroundings},
@@ -177,6 +177,17 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     if let Some(other) = content(client, id, &path).await? {
         let failure = Failure::usage(format!("the group `{shown}` is not empty: `{other}`"));
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
+    }
+    if let Some(user) = &args.user {
+        let why = match observer.id(Named::User, user).await? {
+            None => "does not exist, or the token cannot see it",
+            Some(id) if id == observer.caller().id => "is the token's own user",
+            Some(_) => "",
+        };
+        if !why.is_empty() {
+            let failure = Failure::usage(format!("the user `{}` {why}", escape(user)));
+            return Err(failure.help("name another one, or leave out `--user`"));
+        }
     }
     let release = observer.release().await?;
     let name = format!("{PREFIX}{:08x}", rand::random::<u32>());

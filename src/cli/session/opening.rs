@@ -12,8 +12,10 @@ use super::{
     usable,
 };
 use crate::{
+    address::Address,
     cli::{Context, base, exit::Failure, rehearsed, reports::Reports, saved},
-    desired::{Acknowledgement, Desired, Roster},
+    desired::{Acknowledgement, Desired, Groups, Roster},
+    kinds::settings,
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
     plan::{self, Drift, Extent, Holds, Limits, Outline},
@@ -70,7 +72,8 @@ impl<'a> Opening<'a> {
         let base = base.map(read).transpose()?;
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
             loaded.against(&content.config.lints);
-            loaded.diagnostics.since(&content.diagnostics);
+            let paths = loaded.paths_below_root();
+            loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
         }
         let manifests = usable(loaded, reports, cx)?;
         let mut outline = Outline::default();
@@ -202,10 +205,15 @@ impl Connected {
         apart.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let (removals, reach) = limits(&config);
+        let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
+        let changed = desired
+            .containers
+            .iter()
+            .filter(|of| !is_held(&of.address().section(settings::SECTION)));
         let settings = plan::Settings {
             release: config.service.release,
-            created: desired
-                .created_unless(|address| holds.until(address, &desired.moves).is_some()),
+            created: desired.created_unless(is_held),
+            groups: Groups::of(changed),
             resend: opening.changes.resend.clone(),
             holds,
             limits: removals,

@@ -48,19 +48,31 @@ pub(super) fn above(all: &ByPath<'_>, context: &Context, faults: &mut Faults) {
     }
 }
 
-/// Reports entries of `container` whose names an entry of `group`, above it, has.
+/// Reports entries of `container` whose names an entry of `group`, above it, has, and those of which a
+/// project can have only one if it gets another one from the group.
 fn taken(container: &Container, group: &Container, faults: &mut Faults) {
     for own in &container.sections {
         let is_shared = own.of.identity.iter().any(|name| own.of.field(name).unique_above);
-        let Some(other) = group.section(own.of.section).filter(|_| is_shared) else { continue };
+        let Some(other) = group.section(own.of.section) else { continue };
         let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
         for entry in own.entries.iter().filter(present) {
-            let same = |other: &&desired::Entry| other.key == entry.key;
-            let Some(first) = other.entries.iter().filter(present).find(same) else { continue };
-            let message =
-                format!("the group `{}` has a {} with this name", group.path, own.of.noun);
+            let only = own.of.rules.only_one(own.of, &entry.key);
+            let counts = |other: &&desired::Entry| match other.key == entry.key {
+                true => is_shared,
+                false => only.is_some() && own.of.rules.only_one(own.of, &other.key) == only,
+            };
+            let Some(first) = other.entries.iter().filter(present).find(counts) else { continue };
+            let (path, noun, key) = (&group.path, own.of.noun, &first.key);
+            let (code, message) = match only {
+                Some(what) => {
+                    ("exclusive", format!("a project has one {what}, and gets `{key}` of `{path}`"))
+                }
+                None => {
+                    ("duplicate-entry", format!("the group `{path}` has a {noun} with this name"))
+                }
+            };
             // Both may be there: the one of the group may have come later.
-            let twice = faults.warning("duplicate-entry", message, Spot::key(&entry.origin));
+            let twice = faults.warning(code, message, Spot::key(&entry.origin));
             twice.related(Spot::key(&first.origin), "declared here");
             twice.help("take one of them away: the service refuses to create it below the other, which counts there too");
         }
@@ -212,6 +224,23 @@ pub(super) fn sources(by_path: &ByPath<'_>, faults: &mut Faults) {
                 circle.related(Spot::value(&other.origin), "declared here");
                 circle.help(format!("take one of the two `{name}` away"));
             }
+        }
+    }
+}
+
+/// Reports groups or projects in one group with the same display name, at both places.
+pub(super) fn display_names(containers: &[Container], faults: &mut Faults) {
+    let mut seen = HashMap::new();
+    for of in containers {
+        let Some(field) = of.setting("settings", "name") else { continue };
+        let Some((group, name)) = group_of(&of.path).zip(field.value.text()) else { continue };
+        let key = (of.scope, group.to_lowercase(), name.to_owned());
+        let (first, other) = seen.entry(key).or_insert_with(|| (field.origin.clone(), of));
+        if of.path != other.path {
+            let message = format!("`{}` has the same display name", other.path);
+            let twice = faults.error("duplicate-entry", message, Spot::value(&field.origin));
+            twice.related(Spot::value(first), "declared here");
+            twice.help(format!("give one another: the service takes it once in `{group}`"));
         }
     }
 }

@@ -83,6 +83,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
     between::above(&by_path, context, &mut faults);
     between::sources(&by_path, &mut faults);
     between::of_another_scope(&containers, &by_path, &mut faults);
+    between::display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> = acknowledged
         .into_iter()

@@ -114,6 +114,9 @@ fn nothing(plan: &Plan, title: Title) -> Line {
         // `--strict` counts the rest.
         (Title::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
         (Title::Drift, true) => format!("in sync: {matches}"),
+        (_, false) if !plan.problems.is_empty() => {
+            format!("no steps until the problems are solved; {}", uncompared(plan))
+        }
         (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };
     let secrets = |note: &&Note| matches!(note.reason, Reason::SecretMissing { .. });

@@ -97,11 +97,15 @@ fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     }
 }
 
-/// `steps` by name, or in full if nothing is folded.
+/// `steps` by name, or in full if nothing is folded; each removal is named.
 fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
         return unfolded(canvas, title, steps);
     }
+    // A paragraph names so few of them.
+    let is_short = steps.len() <= 9;
+    let (gone, steps): (Vec<&Step>, Vec<_>) =
+        steps.iter().partition(|step| step.action == Action::Delete && !is_short);
     let shown = steps.iter().map(|step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let is_part = step.action == Action::Update && !fields.is_empty();
@@ -110,6 +114,7 @@ fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         (&*step.address.path, format!("{sign} {}{fields}", object(step.scope, &step.address)))
     });
     list(canvas, title, shown);
+    unfolded(canvas, &format!("{title} (removals)"), &gone);
 }
 
 /// A paragraph with a line for each group and project.

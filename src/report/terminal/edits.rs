@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::fold::the_same;
+use super::fold::{NAMED, the_same};
 use crate::{
     diagnostic::FileName,
     report::{
@@ -73,7 +73,7 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
         room = room.saturating_sub(lines);
         for (_, others) in hunk {
             let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
-            if let Some(told) = the_same("the same edit at", "more place", &places) {
+            if let Some(told) = the_same("the same edit at", "more place", &places, NAMED) {
                 canvas.line(&Line::default().put(Paint::Note, told));
                 room = room.saturating_sub(2);
             }

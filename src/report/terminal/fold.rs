@@ -20,7 +20,7 @@ use crate::{
 use super::change;
 
 /// How many groups and projects with the same change are named.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
@@ -35,6 +35,9 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         let differs = folded.differs;
         let aside = folded.aside().map(|more| format!("  ({more})"));
         let Folded { steps, others, .. } = folded;
+        // Each removal is named.
+        let removes = steps.iter().any(|piece| piece.step.action == Action::Delete);
+        let most = if removes { others.len() } else { NAMED };
         let head = Line::default().put(Paint::Bold, &*steps[0].step.address.path);
         canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
         let noun = format!("more {}", steps[0].step.scope.noun());
@@ -48,7 +51,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         }
         let words =
             if differs { "the same change, with other values, in" } else { "the same change in" };
-        line(canvas, words, &noun, &others);
+        line(canvas, words, &noun, &others, most);
     }
     left_out(canvas, &more);
 }
@@ -89,11 +92,11 @@ fn left_out(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
 /// The other objects for which the last text also holds.
 pub(super) fn also<'a>(canvas: &mut Canvas, noun: &str, others: impl Iterator<Item = &'a Address>) {
     let others: Vec<_> = others.map(whole).collect();
-    line(canvas, "the same for", &format!("more {noun}"), &others);
+    line(canvas, "the same for", &format!("more {noun}"), &others, NAMED);
 }
 
-fn line(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>]) {
-    if let Some(text) = the_same(words, noun, others) {
+fn line(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>], most: usize) {
+    if let Some(text) = the_same(words, noun, others, most) {
         canvas.line(&Line::indented(2).put(Paint::Note, text));
     }
 }
@@ -110,16 +113,21 @@ pub fn lines<T, K: Ord>(
     let mut canvas = Canvas::new(style, secrets);
     for (one, others) in same(all, style.full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
-        let others = the_same("; the same for", &format!("more {noun}"), &others);
+        let others = the_same("; the same for", &format!("more {noun}"), &others, NAMED);
         canvas.line(&Line::default().text(line(one) + &others.unwrap_or_default()));
     }
     canvas.finish()
 }
 
-/// The number of `others` and the first of them, if there are any.
-pub(super) fn the_same(words: &str, noun: &str, others: &[impl AsRef<str>]) -> Option<String> {
-    let named: Vec<_> = others.iter().take(NAMED).map(AsRef::as_ref).collect();
-    let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
-    let text = format!("{words} {}: {}{rest}", count(others.len(), noun), named.join(", "));
-    (!others.is_empty()).then_some(text)
+/// The number of `all` others and the first of them, at `most` so many, if there are any.
+pub(super) fn the_same(
+    words: &str,
+    noun: &str,
+    all: &[impl AsRef<str>],
+    most: usize,
+) -> Option<String> {
+    let named: Vec<_> = all.iter().take(most).map(AsRef::as_ref).collect();
+    let rest = if all.len() > most { ", …; --full shows each" } else { "" };
+    let text = format!("{words} {}: {}{rest}", count(all.len(), noun), named.join(", "));
+    (!all.is_empty()).then_some(text)
 }

@@ -14,7 +14,7 @@ use crate::{
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
     cause::{Cause, Parts},
     desired::{Container, Desired, Guard},
-    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
+    diff::{Action, Findings, Incomplete, Label, Note, Problem, Reason, Refusal},
     field::Scope,
     kind::{Id, Namespace, NamespaceOwner, Target, Wanted},
     live::{
@@ -446,6 +446,24 @@ fn a_long_plan_names_each_removal_and_refusal() {
             assert!(pair[1].starts_with("  "), "a bare head: {text}");
         }
     }
+    planned.steps.iter_mut().for_each(|step| step.label = Some(Label::Drift));
+    let text = plan(&planned, &run(), Title::Plan, Style::default());
+    for i in 0..count {
+        assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i}: {text}");
+    }
+}
+
+/// Also if many groups or projects have the same one.
+#[test]
+fn a_removal_in_many_projects_names_them() {
+    let manifests: String = (0..9)
+        .map(|i| format!("---\nkind: Project\npath: acme/p{i}\nvariables: []\nunlisted: {{variables: delete}}\n"))
+        .collect();
+    let old = json!([{"key": "OLD", "environment_scope": "*", "value": "x"}]);
+    let planned =
+        planned(&desired(&manifests), |project| live(project, &json!({"variables": old})));
+    let text = plan(&planned, &run(), Title::Plan, Style::default());
+    assert!((0..9).all(|i| text.contains(&format!("acme/p{i}"))), "{text}");
 }
 
 /// The rule decides, so its line is never left out; the place of the project decides nothing.
