@@ -42,27 +42,6 @@ use crate::{
     value::Json,
 };
 
-/// The kinds that come first in output and documentation, in this order.
-static FIRST: &[&str] = &[
-    include_str!("create.yaml"),
-    include_str!("group.yaml"),
-    include_str!("settings/project.yaml"),
-    include_str!("settings/group.yaml"),
-    include_str!("variable.yaml"),
-    include_str!("member.yaml"),
-    include_str!("share.yaml"),
-    include_str!("protected_branch.yaml"),
-    include_str!("group_protected_branch.yaml"),
-    include_str!("approvals.yaml"),
-    include_str!("approval_rule.yaml"),
-    include_str!("schedule.yaml"),
-    include_str!("hook.yaml"),
-    include_str!("integrations.yaml"),
-    include_str!("push_rule.yaml"),
-    include_str!("fork.yaml"),
-    include_str!("archived.yaml"),
-];
-
 /// The rules in Rust that a description calls `name`.
 fn hooks(name: &str) -> Option<&'static dyn Rules> {
     Some(match name {

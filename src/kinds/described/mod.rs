@@ -42,10 +42,37 @@ impl Described {
     }
 }
 
+/// The sections that come first in output and documentation, in this order. The others follow by the
+/// names of their files.
+const FIRST: [&str; 14] = [
+    "create",
+    "settings",
+    "variables",
+    "members",
+    "shares",
+    "protected_branches",
+    "approvals",
+    "approval_rules",
+    "pipeline_schedules",
+    "hooks",
+    "integrations",
+    "push_rule",
+    "fork_of",
+    "archived",
+];
+
+/// What the files in this folder describe, in the order of output.
+fn read() -> Vec<Kind> {
+    let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::built_in(text)).collect();
+    let place = |kind: &Kind| FIRST.iter().position(|first| *first == kind.section);
+    all.sort_by_key(|kind| place(kind).unwrap_or(FIRST.len()));
+    all
+}
+
 /// The kinds of undrift's own, in their order.
 pub(super) fn built_in() -> Registry {
-    super::FIRST.iter().chain(FILES).fold(Registry::default(), |known, text| {
-        let made = make::make(yaml::built_in(text), &known);
+    read().into_iter().fold(Registry::default(), |known, kind| {
+        let made = make::make(kind, &known);
         known.with(made.expect("every file describes a kind, as a test holds"))
     })
 }

@@ -398,7 +398,9 @@ mod tests {
 
     #[test]
     fn built_in_descriptions_match_their_schema() {
-        for text in kinds::described::FILES {
+        // Others have rules in Rust, and keys for them.
+        let plain = |text: &&&str| !text.contains("\nhooks: ");
+        for text in kinds::described::FILES.iter().filter(plain) {
             let parsed = crate::yaml::parse(text);
             let errors: Vec<_> = DESCRIPTION.errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
