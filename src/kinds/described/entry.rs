@@ -64,8 +64,10 @@ fn object<'n>(about: &str, properties: Object, required: impl Iterator<Item = &'
 /// The schema of an entry of `home`, which is in `scope`.
 pub(super) fn schema(kind: &Kind, home: &Home, scope: Scope) -> Json {
     let of = |field: &Field| {
-        let field = &Field { since: field.since.or(home.since), ..field.clone() };
-        let mut property = property(field);
+        let mut property = match home.since.filter(|_| field.since.is_none()) {
+            Some(since) => property(&Field { since: Some(since), ..field.clone() }),
+            None => property(field),
+        };
         if kind.below.is_some_and(|below| below.field == field.name) {
             // The path contains the id of the parent.
             let never = field::Field { accepted: Accepted::Never, ..treatment(field) };
