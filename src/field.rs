@@ -60,12 +60,9 @@ pub struct Field {
     /// are allowed.
     #[serde(default)]
     pub words: Vec<Word>,
-    /// A regular expression that the text must match.
-    pub pattern: Option<&'static str>,
-    /// The lowest allowed integer.
-    pub minimum: Option<i64>,
-    /// The highest allowed integer.
-    pub maximum: Option<i64>,
+    /// Which values are valid, beyond the type.
+    #[serde(default)]
+    pub valid: Valid,
     /// What its value names: a user by username, a group or project by path, or a runner by its
     /// description or id. Requests contain the id. Responses contain the id under the same name
     /// (`send_as`), or under the name in `read` the name, or the URL of the page of a group.
@@ -74,16 +71,9 @@ pub struct Field {
     #[serde(default)]
     #[schemars(with = "Vec<Scalar>", length(min = 1, max = 2))]
     pub examples: Vec<Json>,
-    /// What `grants` allow, and `approvals` are needed for, as a verb.
-    #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
-    pub lets: Option<&'static str>,
-    /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
+    /// More about `grants` and `approvals`.
     #[serde(default)]
-    pub deploy_keys: bool,
-    /// Another parameter for `grants` that consist of a single level, in the request that creates
-    /// an entry.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
-    pub single_level_as: Option<&'static str>,
+    pub grants: Grants,
     /// The requests that accept it (default: `always`).
     #[serde(default)]
     pub accepted: Accepted,
@@ -93,10 +83,6 @@ pub struct Field {
     /// How responses show it (default: `same`; a secret is `never` shown).
     #[serde(default)]
     pub read: Readback,
-    /// Whether responses contain an object with the value in `value` (default: `false`). If its
-    /// `locked` is true, the field is not compared.
-    #[serde(default)]
-    pub nested: bool,
     /// How declared and live values are compared (default: `exact`).
     #[serde(default)]
     pub compare: Compare,
@@ -110,52 +96,18 @@ pub struct Field {
     /// `false`).
     #[serde(default)]
     pub with_every_edit: bool,
-    /// Another field. When it changes, the service resets this one.
-    pub reset_by: Option<&'static str>,
-    /// The service's default for a new entry, if it is always the same. `export` leaves out this
-    /// value.
-    #[schemars(with = "Option<Scalar>")]
-    pub preset: Option<Json>,
-    /// The value that undrift sends for a new entry that does not declare the field, because the
-    /// service requires one.
-    #[schemars(with = "Option<Scalar>")]
-    pub created_with: Option<Json>,
-    /// Another field. The service refuses a request that contains both.
-    pub not_with: Option<&'static str>,
-    /// Another field, a date: this one must not be before it.
-    pub not_before: Option<&'static str>,
-    /// Whether no group above may have an entry with the same value (default: `false`).
+    /// The values that stand for a missing one.
     #[serde(default)]
-    pub unique_above: bool,
-    /// Whether the service refuses two entries with the same value (default: `false`).
+    pub default: Defaults,
+    /// How it depends on other fields, which it names.
     #[serde(default)]
-    pub unique: bool,
-    /// Whether entries with one identity share the value in all groups and projects (default: `false`).
+    pub relations: Relations,
+    /// What an equal value of another entry means (default: `nothing`).
     #[serde(default)]
-    pub shared: bool,
-    /// Whether its text must start with the path of the group or project (default: `false`).
+    pub among: Among,
+    /// Where the service has it.
     #[serde(default)]
-    pub starts_with_path: bool,
-    /// Whether the service strips white space from both ends (default: `false`).
-    #[serde(default)]
-    pub trimmed: bool,
-    /// Whether the value is a regular expression in RE2 syntax (default: `false`).
-    #[serde(default)]
-    pub expression: bool,
-    /// A flag that this field limits. If the service ignored the limit, the flag would do more than
-    /// was declared. So a request that switches the flag on also contains this field, and the
-    /// response must show it.
-    pub limits: Option<Limits>,
-    /// The only scope that has the field, if not both do. Two fields may have the same name, one in
-    /// each scope.
-    pub only: Option<Scope>,
-    /// The lowest tier of the service that has the field.
-    #[serde(default)]
-    pub tier: Tier,
-    /// The release of the service that added the field, as text: `'16.2'`.
-    pub since: Option<Release>,
-    /// The release of the service that removed the field, as text.
-    pub until: Option<Release>,
+    pub available: Available,
     /// Whether every entry, mapping or row must have it.
     #[serde(default)]
     #[schemars(skip)]
@@ -163,59 +115,88 @@ pub struct Field {
     /// The keys of a mapping, or of a row.
     #[schemars(skip)]
     pub keys: Option<Keys>,
-    /// Whether the keys of the mapping are separate fields, called `mapping.key`.
-    #[serde(default)]
+    /// For a deprecated field: what replaces it.
     #[schemars(skip)]
-    pub spread: bool,
-    /// The minimum number of characters of a text, or of each text of a list.
+    pub deprecated: Option<Deprecated>,
+}
+
+/// Which values are valid.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Valid {
+    /// A regular expression that the text must match.
+    pub pattern: Option<&'static str>,
+    /// The limits of an integer, or of the number of characters of a text or of each text of a list.
+    pub size: Range,
+    /// The limits of the number of items of a list.
     #[schemars(skip)]
-    pub min_length: Option<u32>,
-    /// The maximum number of characters of a text, or of each text of a list.
-    pub max_length: Option<u32>,
-    /// The minimum number of items of a list.
-    #[schemars(skip)]
-    pub min_items: Option<u32>,
-    /// The maximum number of items of a list.
-    #[schemars(skip)]
-    pub max_items: Option<u32>,
+    pub items: Range,
     /// The only allowed integers.
-    #[serde(default)]
     #[schemars(skip)]
     pub numbers: Vec<i64>,
-    /// The value of an entry without the field, in manifests and requests.
-    #[schemars(skip)]
-    pub default: Option<Json>,
-    /// For `when_later`: the words, or numbers, from the one that protects most, if `words` have
-    /// another order.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub strictest_first: Vec<Json>,
-    /// Whether only administrators may set it.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub administrators: bool,
-    /// Whether only top-level groups have it.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub top_level: bool,
-    /// Whether only undrift uses the field if the service is older than `since`.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub local_before: bool,
+    /// Whether the text must start with the path of the group or project (default: `false`).
+    pub starts_with_path: bool,
     /// The release since which the service only accepts ASCII text.
     #[schemars(skip)]
     pub ascii_from: Option<Release>,
-    /// The field that replaces this deprecated one.
+}
+
+/// A lowest and a highest number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Range {
+    /// The lowest number.
+    pub min: Option<i64>,
+    /// The highest number.
+    pub max: Option<i64>,
+}
+
+/// More about a list of who may do something.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grants {
+    /// What `grants` allow, and `approvals` are needed for, as a verb.
+    #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
+    pub lets: Option<&'static str>,
+    /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
+    pub deploy_keys: bool,
+    /// Another parameter for `grants` that consist of a single level, in the request that creates
+    /// an entry.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
+    pub single_level_as: Option<&'static str>,
+}
+
+/// The values that stand for a missing one.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Defaults {
+    /// The service's default for a new entry, if it is always the same. `export` leaves out this
+    /// value.
+    #[schemars(with = "Option<Scalar>")]
+    pub service: Option<Json>,
+    /// The value that undrift sends for a new entry that does not declare the field, because the
+    /// service requires one.
+    #[schemars(with = "Option<Scalar>")]
+    pub create: Option<Json>,
+    /// The value of an entry without the field, in manifests and requests.
     #[schemars(skip)]
-    pub replaced_by: Option<&'static str>,
-    /// Whether the replacing field has the opposite value.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub opposite: bool,
-    /// Whether it is deprecated, and `about` names the fields that replace it.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub deprecated: bool,
+    pub manifest: Option<Json>,
+}
+
+/// How a field depends on others. All but the last name another field of the same entry or mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Relations {
+    /// When that field changes, the service resets this one.
+    pub reset_by: Option<&'static str>,
+    /// The service refuses a request that contains both.
+    pub not_with: Option<&'static str>,
+    /// That field is a date, and this one must not be before it.
+    pub not_before: Option<&'static str>,
+    /// A flag that this field limits. If the service ignored the limit, the flag would do more than
+    /// was declared. So a request that switches the flag on also contains this field, and the
+    /// response must show it.
+    pub limits: Option<Limits>,
     /// The field that must be on for this one to have an effect and to be shown.
     #[schemars(skip)]
     pub needs: Option<Needs>,
@@ -230,6 +211,55 @@ pub struct Field {
     pub names_entries: Option<&'static str>,
 }
 
+/// What an equal value of another entry means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Among {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The service refuses the second entry.
+    Unique,
+    /// No group above may have an entry with the same value.
+    UniqueAbove,
+    /// Entries with one identity share the value in all groups and projects.
+    Shared,
+}
+
+/// Where the service has something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Available {
+    /// The only scope that has it, if not both do. Two fields may have the same name, one in each
+    /// scope.
+    pub scope: Option<Scope>,
+    /// The lowest tier of the service that has it.
+    pub tier: Tier,
+    /// The release of the service that added it, as text: `'16.2'`.
+    pub since: Option<Release>,
+    /// The release of the service that removed it, as text.
+    pub until: Option<Release>,
+    /// Whether only administrators may set it.
+    #[schemars(skip)]
+    pub administrators: bool,
+    /// Whether only top-level groups have it.
+    #[schemars(skip)]
+    pub top_level: bool,
+    /// Whether only undrift uses it if the service is older than `since`.
+    #[schemars(skip)]
+    pub local_before: bool,
+}
+
+/// What replaces a deprecated field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Deprecated {
+    /// The field that replaces it; if several do, `about` names them.
+    pub by: Option<&'static str>,
+    /// Whether the replacing field has the opposite value.
+    pub opposite: bool,
+}
+
 /// The keys of an entry, mapping or row.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -242,6 +272,9 @@ pub struct Keys {
     pub aliases: Vec<&'static str>,
     /// The keys.
     pub fields: Vec<Field>,
+    /// Whether the keys of a mapping are separate fields, called `mapping.key`.
+    #[serde(default)]
+    pub spread: bool,
     /// The minimum number of keys.
     pub min_keys: Option<u32>,
     /// The maximum number of keys.
@@ -281,6 +314,8 @@ pub enum ValueType {
     /// Text.
     #[default]
     Text,
+    /// A regular expression in RE2 syntax.
+    Expression,
     /// One of `words`.
     Word,
     /// The name of a time zone.
@@ -330,7 +365,7 @@ pub enum ValueType {
     Rows,
 }
 /// Which changes of a field weaken a protection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weakens {
     /// None.
@@ -346,6 +381,9 @@ pub enum Weakens {
     WhenHigher,
     /// A word changes to one that is later in `words`, or is cleared.
     WhenLater,
+    /// A word or number changes to one that is later in this list, or is cleared.
+    #[schemars(skip)]
+    WhenLaterIn(Vec<Json>),
     /// The value changes.
     WhenChanged,
     /// More people get a grant. All entries for the same thing are judged together.
@@ -617,6 +655,9 @@ pub enum Readback {
     Same,
     /// Under another name.
     As(#[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))] &'static str),
+    /// Under its own name, as an object with the value in `value`. If its `locked` is true, the value
+    /// comes from above and cannot be changed, so the field is not compared.
+    Nested,
     /// The reference does not list it in responses, but some installations return it. It is
     /// compared if the response contains it. Otherwise it is sent on create and on request only.
     #[schemars(skip)]
@@ -645,6 +686,8 @@ pub enum Compare {
     Location,
     /// SSH keys, by type and key material, without the comment.
     PublicKey,
+    /// Texts, of which the service strips white space from both ends.
+    Trimmed,
     /// Lists of topics, in any order. The installation shares topics and keeps the first spelling
     /// of each. A comma separates topics, and blanks around a topic are ignored.
     #[schemars(skip)]
@@ -736,7 +779,7 @@ impl Field {
             Weakens::WhenOn => Stake::Weakens(When::On),
             Weakens::WhenLower => Stake::Weakens(When::Lower),
             Weakens::WhenHigher => Stake::Weakens(When::Higher),
-            Weakens::WhenLater => Stake::Weakens(When::Later),
+            Weakens::WhenLater | Weakens::WhenLaterIn(_) => Stake::Weakens(When::Later),
             Weakens::WhenChanged => Stake::Weakens(When::Changed),
             Weakens::WhenCleared => Stake::Weakens(When::Cleared),
             Weakens::WhenMoreListed => Stake::Weakens(When::Wider),
@@ -750,9 +793,9 @@ impl Field {
 
     /// For [`When::Later`]: the words or numbers, from the one that protects most.
     pub fn from_strictest(&self) -> Vec<Json> {
-        match &self.strictest_first[..] {
-            [] => self.words.iter().map(|word| word.word.into()).collect(),
-            values => values.to_vec(),
+        match &self.weakens {
+            Weakens::WhenLaterIn(values) => values.clone(),
+            _ => self.words.iter().map(|word| word.word.into()).collect(),
         }
     }
 
@@ -768,9 +811,34 @@ impl Field {
         matches!(self.value_type, ValueType::File)
     }
 
+    /// The field that replaces this deprecated one.
+    pub fn replaced_by(&self) -> Option<&'static str> {
+        self.deprecated?.by
+    }
+
+    /// Whether the replacing field has the opposite value.
+    pub fn is_opposite(&self) -> bool {
+        self.deprecated.is_some_and(|of| of.opposite)
+    }
+
+    /// Whether every response shows it.
+    pub const fn is_always_shown(&self) -> bool {
+        matches!(self.read, Readback::Same | Readback::Nested | Readback::As(_))
+    }
+
+    /// Whether responses contain an object with the value in `value`.
+    pub fn is_nested(&self) -> bool {
+        self.read == Readback::Nested
+    }
+
+    /// Whether the value is a regular expression in RE2 syntax.
+    pub fn is_expression(&self) -> bool {
+        self.value_type == ValueType::Expression
+    }
+
     /// Whether `scope` has it.
     pub fn is_in(&self, scope: Scope) -> bool {
-        self.only.is_none_or(|only| only == scope)
+        self.available.scope.is_none_or(|only| only == scope)
     }
 
     /// Whether the order of its items does not matter.
@@ -782,7 +850,7 @@ impl Field {
     /// The name in responses, if responses ever contain it.
     pub const fn live_name(&self) -> Option<&'static str> {
         match self.read {
-            Readback::Same | Readback::IfPresent => Some(self.name),
+            Readback::Same | Readback::Nested | Readback::IfPresent => Some(self.name),
             Readback::As(name) => Some(name),
             Readback::Never => None,
         }
@@ -795,13 +863,13 @@ impl Field {
 
     /// Whether the field is newer than the release of the reference, so that a service may lack it.
     pub fn is_late(&self) -> bool {
-        self.since.is_some_and(Release::is_late)
+        self.available.since.is_some_and(Release::is_late)
     }
 
     /// What to write instead of the deprecated field `other`. It may be deprecated the other way
     /// round on older services.
     pub fn instead(&self, other: &str) -> String {
-        let opposite = if self.opposite { " with the opposite value" } else { "" };
+        let opposite = if self.is_opposite() { " with the opposite value" } else { "" };
         format!("use `{other}`{opposite}")
     }
 

@@ -26,7 +26,7 @@ pub(super) use by_data::collections;
 #[cfg(feature = "sandbox")]
 mod by_data {
     use crate::{
-        field::{Accepted, Named, Scope, Tier},
+        field::{Accepted, Compare, Named, Scope, Tier},
         kind::{Handle, HandlePlace, Home, Place, Section, Spec},
         kinds,
         level::MAINTAINER,
@@ -102,13 +102,13 @@ mod by_data {
         let field = spec.field;
         sandbox::Field {
             shown: field.live_name().unwrap_or_default(),
-            preset: field.preset.as_ref().map_or("null", |value| value.to_string().leak()),
+            preset: field.default.service.as_ref().map_or("null", |value| value.to_string().leak()),
             only_new: field.accepted == Accepted::OnCreate,
             resets: field.with_every_edit,
-            trims: field.trimmed,
-            tier: tier(field.tier),
-            since: field.since,
-            until: field.until,
+            trims: field.compare == Compare::Trimmed,
+            tier: tier(field.available.tier),
+            since: field.available.since,
+            until: field.available.until,
             ..sandbox::Field::new(field.sent_name(), form(spec))
         }
     }
@@ -117,7 +117,7 @@ mod by_data {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.parts.iter().map(crate::field::Field::sent_name);
-            let alone = spec.field.single_level_as.unwrap_or_default();
+            let alone = spec.field.grants.single_level_as.unwrap_or_default();
             return Form::Rows(names.collect::<Vec<_>>().leak(), alone);
         }
         if let Some(named) = spec.field.names {

@@ -94,7 +94,8 @@ impl<'a> Comparing<'a> {
     /// A copy with the fields that a create must send although no manifest declares them.
     fn filled_in(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
-        let missing = specs.filter_map(|spec| Some((spec.name, spec.field.created_with.clone()?)));
+        let missing =
+            specs.filter_map(|spec| Some((spec.name, spec.field.default.create.clone()?)));
         let missing: Vec<_> = missing
             .filter(|(name, _)| !self.values.contains_key(name))
             .map(|(name, value)| (name.to_owned(), value.into()))
@@ -682,7 +683,7 @@ impl<'a> Comparing<'a> {
         let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.raw().get(name) {
             Some(found) if is_same(found) => Compared::Same,
-            Some(_) if self.context.is_unlicensed && field.tier > Tier::Free => {
+            Some(_) if self.context.is_unlicensed && field.available.tier > Tier::Free => {
                 Compared::NotReturned
             }
             Some(_) => Compared::Differs,
@@ -691,7 +692,10 @@ impl<'a> Comparing<'a> {
             None if field.read == Readback::IfPresent => Compared::NotReadable,
             // An answer may leave out a null. A missing field means null only if the service shows
             // fields of that tier.
-            None if field.nullable && field.tier <= live.tier && !live.fields.is_withheld(name) => {
+            None if field.nullable
+                && field.available.tier <= live.tier
+                && !live.fields.is_withheld(name) =>
+            {
                 if is_same(&Json::Null) {
                     Compared::Same
                 } else {

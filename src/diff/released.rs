@@ -41,10 +41,10 @@ pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Su
     let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
         return Support::Fits;
     };
-    let is_there = spec.field.since.is_some_and(|since| release.has(since));
+    let is_there = spec.field.available.since.is_some_and(|since| release.has(since));
     match release {
         Known::NotAsked => Support::Depends,
-        _ if spec.field.local_before && !is_there => Support::Local,
+        _ if spec.field.available.local_before && !is_there => Support::Local,
         Known::Hidden => Support::Fits,
         Known::Is(release) => match table.unfit(spec, declared, release) {
             Some(unfit) => Support::Unfit(NotInRelease(unfit, release)),

@@ -216,7 +216,7 @@ impl Declaring<'_> {
     /// A section that could not be read.
     fn unread(&mut self, of: Section, cause: &Cause) {
         self.document.unread.push(of.section);
-        let fields = of.table().specs().iter().map(|spec| spec.field.tier).max();
+        let fields = of.table().specs().iter().map(|spec| spec.field.available.tier).max();
         let whole = fields.filter(|_| of.shape != Shape::List).unwrap_or_default();
         let is_refused = match (cause.status, cause.operation) {
             (Some(status), _) => REFUSED.contains(&status),
@@ -299,19 +299,19 @@ impl Declaring<'_> {
         let is_edited = self.is_edited(of, live);
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
             let is_its_own = of.rules.has(live.fields.raw(), spec.name);
-            if !is_its_own || (spec.field.top_level && is_below) {
+            if !is_its_own || (spec.field.available.top_level && is_below) {
                 continue;
             }
             let Some(value) = live.fields.raw().get(spec.name) else {
                 // A field that only some installations show is not missed, nor one whose switch is
                 // off.
-                let needed = spec.field.needs.as_ref();
+                let needed = spec.field.relations.needs.as_ref();
                 let off = needed.and_then(|needs| live.fields.raw().get(needs.switch)).map(is_off);
                 if spec.field.read != Readback::IfPresent && off != Some(true) {
                     // A missing field of an entry is always reported; settings may also be hidden
                     // by a role.
                     match of.home.place {
-                        Place::Optional(_) if !spec.field.nested => {
+                        Place::Optional(_) if !spec.field.is_nested() => {
                             self.lack(of, &entry.key, spec.name, UNSAID);
                         }
                         _ => self.document.hidden.push(format!("{}.{}", of.section, spec.name)),
@@ -531,7 +531,7 @@ fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
         && !spec.field.is_upload()
         && !lacks_credential(of, spec)
         && of.table().is_current(spec, settings.release)
-        && (settings.caller.administrator || !spec.field.administrators)
+        && (settings.caller.administrator || !spec.field.available.administrators)
 }
 
 /// Whether answers contain a field without the credential that it may have. Declared like that, it would

@@ -33,7 +33,7 @@ pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
         let of = kinds::section(scope, secret.section);
         let value = match secret.value.expose() {
             // A masked value must not have the characters of a URL.
-            _ if of.is_some_and(|of| of.field(&secret.field).hidden_by.is_some()) => "",
+            _ if of.is_some_and(|of| of.field(&secret.field).relations.hidden_by.is_some()) => "",
             // One that the service never shows is empty, and may have to be a URL.
             "" => "https://example.org",
             value => value,

@@ -139,7 +139,7 @@ impl Section {
                 let help = "write one URL; a blank within it is `%20`";
                 report(Fault::warning("no-effect", field, message, help));
             }
-            let is_trimmed = is_url || spec.field.trimmed;
+            let is_trimmed = is_url || spec.field.compare == Compare::Trimmed;
             if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
                 let (message, help) = match text.ends_with('\n') {
                     true => (
@@ -153,7 +153,7 @@ impl Section {
                 };
                 report(Fault::error("blank", field, message, help));
             }
-            let first = spec.field.not_before;
+            let first = spec.field.relations.not_before;
             let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
             // Dates of the form that both have are ordered as texts.
             if let Some((first, _)) =
@@ -163,7 +163,7 @@ impl Section {
                 let help = "the service refuses that: correct one of them";
                 report(Fault::error("value", field, message, help).with(first));
             }
-            let other = spec.field.not_with;
+            let other = spec.field.relations.not_with;
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
                 && [value, twin].into_iter().all(is_on)
             {
@@ -314,10 +314,10 @@ fn expressions(
     value: &Value,
     report: &mut impl FnMut(Option<&'static str>, &str, String, Severity),
 ) {
-    let own = (None, spec.field.expression, value.text());
+    let own = (None, spec.field.is_expression(), value.text());
     let parts = spec.parts.iter().map(|field| {
         let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
-        (Some(field.name), field.expression, text)
+        (Some(field.name), field.is_expression(), text)
     });
     for (within, is_expression, text) in std::iter::once(own).chain(parts) {
         if let Some(text) = text.filter(|_| is_expression)

@@ -61,7 +61,7 @@ pub fn entries_named_by(section: Section, declared: &Fields, other: &str) -> Vec
     let mut names = Vec::new();
     for spec in section.table().specs().iter().filter(|spec| spec.has_rows()) {
         let rows = declared.get(spec.name).and_then(Value::plain).and_then(Json::as_array);
-        for part in spec.parts.iter().filter(|part| part.names_entries == Some(other)) {
+        for part in spec.parts.iter().filter(|part| part.relations.names_entries == Some(other)) {
             let named = rows.into_iter().flatten().filter_map(|row| row.get(part.name)?.as_str());
             names.extend(named.map(str::to_owned));
         }
@@ -92,7 +92,7 @@ pub fn sections_named(
         spec.parts.iter().filter_map(move |part| {
             let named =
                 |row: &Json| [part.name, part.sent_name()].iter().any(|name| !row[*name].is_null());
-            part.names_entries.filter(|_| rows.clone().any(named))
+            part.relations.names_entries.filter(|_| rows.clone().any(named))
         })
     })
 }
@@ -126,7 +126,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 pub fn modern(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for field in spec.parts {
-        if let Some(modern) = field.replaced_by
+        if let Some(modern) = field.replaced_by()
             && let Some(value) = object.remove(field.name)
         {
             object.entry(modern).or_insert(value);
@@ -172,10 +172,10 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = live.or(none)?;
     Some(match live {
         _ if spec.field.is_level() => Level::word_of(live),
-        _ if spec.field.nested && live["locked"] == true => return None,
-        _ if spec.field.nested => live.get("value")?.clone(),
+        _ if spec.field.is_nested() && live["locked"] == true => return None,
+        _ if spec.field.is_nested() => live.get("value")?.clone(),
         Json::Array(rows) if spec.has_rows() => rows.iter().map(|row| spec.live_row(row)).collect(),
-        Json::Array(named) if spec.field.names_entries.is_some() => {
+        Json::Array(named) if spec.field.relations.names_entries.is_some() => {
             named.iter().filter_map(|thing| thing.get("name").cloned()).collect()
         }
         Json::Array(named) if spec.field.names.is_some() => {
@@ -235,13 +235,13 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     };
     let item = |item: &Json| match spec.field.names {
         Some(named) => called(named, item).unwrap_or_else(|| item.clone()),
-        None if spec.has_rows() => {
-            spec.shown_row(item, |field, value| match (field.names, field.names_entries) {
+        None if spec.has_rows() => spec.shown_row(item, |field, value| {
+            match (field.names, field.relations.names_entries) {
                 (Some(named), _) => called(named, value),
                 (None, Some(section)) => names.entry_name(section, value).map(Json::from),
                 (None, None) => None,
-            })
-        }
+            }
+        }),
         None => item.clone(),
     };
     items.iter().map(item).collect()

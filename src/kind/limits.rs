@@ -19,17 +19,19 @@ pub fn is_on(value: &Value) -> bool {
 /// The fields of an entry of `section` that limit `switch`.
 pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
     let specs = section.table().specs().iter();
-    specs.filter(move |spec| spec.field.limits.as_ref().is_some_and(|on| on.switch == switch))
+    specs.filter(move |spec| {
+        spec.field.relations.limits.as_ref().is_some_and(|on| on.switch == switch)
+    })
 }
 
 /// The keys of a mapping that limit another key of it, each with that key.
 fn within(spec: &Spec) -> impl Iterator<Item = (&str, &Limits)> {
-    spec.parts.iter().filter_map(|field| Some((field.name, field.limits.as_ref()?)))
+    spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits.as_ref()?)))
 }
 
 /// Whether `key` limits another key that is on in the mapping and must not be declared without it.
 pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
-    let limits = spec.part(key).and_then(|field| field.limits.as_ref());
+    let limits = spec.part(key).and_then(|field| field.relations.limits.as_ref());
     limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[limits.switch]))
 }
 
@@ -68,7 +70,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let sent = body.get(spec.field.sent_name()).and_then(Value::plain);
         let Some(sent) = sent else { continue };
         let shown = || section.rules.decode(spec, raw);
-        if let Some(Limits { switch, .. }) = &spec.field.limits
+        if let Some(Limits { switch, .. }) = &spec.field.relations.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
             && is_switched_on(section, switch, body, raw)

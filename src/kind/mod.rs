@@ -316,7 +316,7 @@ impl Section {
 
     /// Whether only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
-        self.table().specs().first().is_some_and(|spec| spec.field.top_level)
+        self.table().specs().first().is_some_and(|spec| spec.field.available.top_level)
     }
 
     /// Whether the live entries are parts of the container's own object.
@@ -459,8 +459,8 @@ impl Section {
 
     /// The release that has the first of its fields, if it is not the oldest.
     pub fn since(self) -> Option<crate::release::Release> {
-        let specs = self.table().specs().iter().filter(|spec| !spec.field.local_before);
-        specs.map(|spec| spec.field.since).min().flatten()
+        let specs = self.table().specs().iter().filter(|spec| !spec.field.available.local_before);
+        specs.map(|spec| spec.field.available.since).min().flatten()
     }
 
     /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
@@ -468,7 +468,8 @@ impl Section {
     pub fn tier_of(self, raw: &Object) -> Tier {
         let tiers = self.table().telling_tier().map(|spec| {
             let live = spec.field.live_name();
-            let own = live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.tier);
+            let own =
+                live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
             own.max(spec.tier_of_rows(raw))
         });
         tiers.max().flatten().unwrap_or_default()
@@ -573,7 +574,7 @@ impl Reader<'_> {
                 withheld.push(spec.name.to_owned());
             } else if let Some(value) = section.rules.decode(spec, &known) {
                 fields.insert(spec.name.to_owned(), value);
-            } else if spec.field.replaced_by.is_some_and(hides) {
+            } else if spec.field.replaced_by().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
             }
         }

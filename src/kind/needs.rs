@@ -25,7 +25,7 @@ pub enum SwitchState {
 
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
-    let Some(needs) = &field.needs else { return SwitchState::Ready };
+    let Some(needs) = &field.relations.needs else { return SwitchState::Ready };
     let wanted = declared.get(needs.switch).map(|value| value.plain().is_some_and(is_off));
     let found = live.and_then(|live| live.fields.raw().get(&*needs.switch)).map(is_off);
     match (wanted, found) {
@@ -46,7 +46,7 @@ pub fn waits<'f>(
 ) -> Option<&'f str> {
     let is_on = declared.get(name).and_then(Value::plain).is_some_and(|value| !is_off(value));
     let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
-    field.needs.as_ref().filter(|_| waits).map(|needs| needs.switch)
+    field.relations.needs.as_ref().filter(|_| waits).map(|needs| needs.switch)
 }
 
 /// For what a field waits that waits for `switch`.
@@ -56,7 +56,7 @@ pub fn until(switch: &str) -> String {
 
 /// The field that every request with `field` must also contain.
 pub fn in_request(field: &Field) -> Option<&str> {
-    field.needs.as_ref().filter(|needs| needs.same_request).map(|needs| needs.switch)
+    field.relations.needs.as_ref().filter(|needs| needs.same_request).map(|needs| needs.switch)
 }
 
 /// The levels of access, from the narrowest to the widest.
@@ -75,7 +75,7 @@ pub fn exceeding<'s>(
     of: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
     section.table().specs().iter().filter_map(move |spec| {
-        let most = spec.field.at_most?;
+        let most = spec.field.relations.at_most?;
         let (own, limit) = (of(spec.name)?, of(most)?);
         exceeds(&own, &limit).then_some((spec.name, own, most, limit))
     })
@@ -87,9 +87,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        field::{Field, Needs},
+        field::{Field, Needs, Relations},
         kind::testing::{fields, live, section},
     };
+
+    fn needing(needs: Option<Needs>) -> Field {
+        Field { relations: Relations { needs, ..Relations::default() }, ..Field::default() }
+    }
 
     #[test]
     fn null_false_empty_and_disabled_are_off() {
@@ -114,8 +118,7 @@ mod tests {
         ] {
             for beside in [false, true] {
                 let needs = Some(Needs { switch: "lfs_enabled", same_request: beside });
-                let (field, declared) =
-                    (Field { needs, ..Field::default() }, fields(declared.clone()));
+                let (field, declared) = (needing(needs), fields(declared.clone()));
                 for (found, expected) in [
                     (None, if beside { new_beside } else { new }),
                     (entry(json!({"id": 7})), unseen),

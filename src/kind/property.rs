@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{CRON, TIME_ZONE};
 use crate::{
-    field::{ALIASES, Compare, Field, Keys, Named, ValueType},
+    field::{ALIASES, Compare, Field, Keys, Named, Valid, ValueType},
     level::{Level, RuleLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -23,7 +23,7 @@ static ROWS: LazyLock<BTreeMap<String, Keys>> = LazyLock::new(|| {
 /// The keys of the mapping, or of the rows of the list, that `field` is.
 pub(super) fn keys(field: &'static Field) -> Option<&'static Keys> {
     Some(match field.value_type {
-        ValueType::Grants if field.deploy_keys => &ROWS["grants_with_deploy_keys"],
+        ValueType::Grants if field.grants.deploy_keys => &ROWS["grants_with_deploy_keys"],
         ValueType::Grants => &ROWS["grants"],
         ValueType::Approvals => &ROWS["approvals"],
         ValueType::LevelGrants => &ROWS["levels"],
@@ -80,27 +80,29 @@ pub fn property(field: &'static Field) -> Json {
     if matches!(field.value_type, ValueType::Grants | ValueType::Approvals) && examples.is_empty() {
         examples.push(json!([{"access_level": "maintainer"}]));
     }
-    let of_text = [
-        ("minLength", field.min_length.map(Json::from)),
-        ("maxLength", field.max_length.map(Json::from)),
-        ("pattern", field.pattern.map(Json::from)),
-    ];
+    let Valid { pattern, size, items, numbers, .. } = &field.valid;
+    let is_number = field.value_type == ValueType::Integer;
+    let [least, most] = [size.min, size.max].map(|limit| limit.map(Json::from));
+    let of_number = [("minimum", least.clone()), ("maximum", most.clone())];
+    let of_text = [("minLength", least), ("maxLength", most), ("pattern", pattern.map(Json::from))];
     let limits = [
-        ("minimum", field.minimum.map(Json::from)),
-        ("maximum", field.maximum.map(Json::from)),
-        ("minItems", field.min_items.map(Json::from)),
-        ("maxItems", field.max_items.map(Json::from)),
+        ("minItems", items.min.map(Json::from)),
+        ("maxItems", items.max.map(Json::from)),
         ("uniqueItems", (field.compare == Compare::Topics).then_some(true.into())),
-        ("enum", (!field.numbers.is_empty()).then(|| json!(field.numbers))),
-        ("default", field.default.clone()),
+        ("enum", (!numbers.is_empty()).then(|| json!(numbers))),
+        ("default", field.default.manifest.clone()),
         ("examples", (!examples.is_empty()).then(|| examples.into())),
-        ("deprecated", (field.deprecated || field.replaced_by.is_some()).then_some(true.into())),
+        ("deprecated", field.deprecated.map(|_| true.into())),
     ];
     let text = match field.value_type {
         ValueType::Texts | ValueType::Addresses => &mut property["items"],
         _ => &mut property,
     };
-    add(text, of_text);
+    if is_number {
+        add(text, of_number);
+    } else {
+        add(text, of_text);
+    }
     add(&mut property, limits);
     add(&mut property, [(ALIASES, aliases(&field.aliases))]);
     field.mark(&mut property);
@@ -121,7 +123,7 @@ fn of_type(field: &'static Field) -> Json {
         ValueType::Text if field.names == Some(Named::Runner) => {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
         }
-        ValueType::Text | ValueType::Word => json!({"type": "string"}),
+        ValueType::Text | ValueType::Expression | ValueType::Word => json!({"type": "string"}),
         ValueType::Cron => json!({"type": "string", "format": CRON}),
         ValueType::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
         ValueType::Date => {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    field::{Field, Keys, Readback, Stake, Tier, Word},
+    field::{Available, Field, Keys, Readback, Stake, Tier, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
@@ -44,7 +44,7 @@ impl Spec {
     pub fn tiers_of_rows(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = || value.list().into_iter().flatten();
         let used = self.parts.iter().filter(|part| rows().any(|row| row.get(part.name).is_some()));
-        used.map(|part| (part.name, part.tier)).collect()
+        used.map(|part| (part.name, part.available.tier)).collect()
     }
 
     /// The part of the declared `value` that needs a certain release, and that release: a level or
@@ -58,16 +58,16 @@ impl Spec {
         let is_there =
             |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
         let mut parts =
-            self.parts.iter().filter(|part| part.since.is_some() && is_there(part.name));
-        let of_row = || parts.next().and_then(|part| Some((part.name, part.since?)));
-        let own = || Some((self.name, self.field.since?));
+            self.parts.iter().filter(|part| part.available.since.is_some() && is_there(part.name));
+        let of_row = || parts.next().and_then(|part| Some((part.name, part.available.since?)));
+        let own = || Some((self.name, self.field.available.since?));
         of_level.or_else(of_word).or_else(of_row).or_else(own)
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
     /// or a word.
     fn ends(&self, value: &Value) -> Option<(&str, Release)> {
-        let of_field = self.field.until.map(|until| (self.name, until));
+        let of_field = self.field.available.until.map(|until| (self.name, until));
         of_field.or_else(|| self.word(value).and_then(|word| Some((word.word, word.until?))))
     }
 
@@ -142,7 +142,8 @@ impl Table {
             found.map(|(i, _)| i).collect()
         };
         let with_every_edit = positions(|spec| spec.field.with_every_edit);
-        let telling_tier = positions(|spec| spec.field.tier > Tier::Free || spec.has_rows());
+        let telling_tier =
+            positions(|spec| spec.field.available.tier > Tier::Free || spec.has_rows());
         let mut by_shown_name = BTreeMap::new();
         for (i, spec) in specs.iter().enumerate() {
             if let Some(shown) = spec.field.live_name() {
@@ -218,11 +219,11 @@ impl Table {
     /// and no replacement for it. An unknown release counts as that of the reference.
     pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
         let has = |spec: &Spec| {
-            let Field { since, until, .. } = &spec.field;
+            let Available { since, until, .. } = spec.field.available;
             since.is_none_or(|since| !since.is_late() || release.has(since))
                 && until.is_none_or(|until| !release.has(until))
         };
-        let modern = spec.field.replaced_by.map(|modern| self.get(modern));
+        let modern = spec.field.replaced_by().map(|modern| self.get(modern));
         let is_old = match modern {
             Some(modern) => modern.is_none_or(has),
             None => spec.schema.get("deprecated").is_some(),
@@ -251,8 +252,8 @@ impl Table {
             };
             return Some(Unsupported { message, help });
         }
-        let (what, since) = spec.needs(value).filter(|_| !spec.field.local_before)?;
-        let older = self.specs.iter().find(|older| older.field.replaced_by == Some(name));
+        let (what, since) = spec.needs(value).filter(|_| !spec.field.available.local_before)?;
+        let older = self.specs.iter().find(|older| older.field.replaced_by() == Some(name));
         let help = older.map_or_else(|| "leave it out".into(), |o| o.field.instead(o.name));
         let message = format!("`{what}` needs release {since} or later");
         (release < since).then_some(Unsupported { message, help })
@@ -279,9 +280,9 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, u
     let mut needed_with = Vec::new();
     for (own, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
-        let switch = field.needs.as_ref().and_then(|needs| place(needs.switch));
+        let switch = field.relations.needs.as_ref().and_then(|needs| place(needs.switch));
         needed_with.extend(switch.map(|switch| (own, switch)));
-        let most = field.at_most.and_then(place);
+        let most = field.relations.at_most.and_then(place);
         needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
         // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.stake() == Stake::Shows);
@@ -295,7 +296,7 @@ fn gather(above: Option<&str>, keys: &'static Keys, schema: &Json, specs: &mut V
     for field in &keys.fields {
         let schema = &schema["properties"][field.name];
         let name = above.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
-        if let Some(keys) = field.keys.as_ref().filter(|_| field.spread) {
+        if let Some(keys) = field.keys.as_ref().filter(|keys| keys.spread) {
             gather(Some(name), keys, schema, specs);
             continue;
         }
@@ -309,7 +310,7 @@ fn gather(above: Option<&str>, keys: &'static Keys, schema: &Json, specs: &mut V
         };
         let parts = property::keys(field).map_or(&[][..], |keys| &keys.fields);
         let format = schema["format"].as_str().unwrap_or_default().to_owned();
-        let has_default = field.default.is_some();
+        let has_default = field.default.manifest.is_some();
         let is_mapping = schema["properties"].is_object();
         specs.push(Spec { name, field, schema, parts, format, has_default, is_mapping });
     }

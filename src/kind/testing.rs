@@ -51,7 +51,7 @@ pub(crate) fn live(section: Section, raw: Json) -> LiveEntry {
 pub(crate) fn with_flags(section: Section, mut raw: Object) -> Object {
     let is_flag = |spec: &&Spec| {
         spec.field.with_every_edit
-            && spec.field.tier == Tier::Free
+            && spec.field.available.tier == Tier::Free
             && spec.schema["type"] == "boolean"
     };
     for spec in section.table().specs().iter().filter(is_flag) {

@@ -149,7 +149,7 @@ fn is_hidden(spec: &Spec, whole: &Object) -> bool {
     match spec.field.read {
         Readback::Never => true,
         Readback::IfPresent => value.is_none_or(is_masked),
-        Readback::Same | Readback::As(_) => value.is_some_and(is_masked),
+        Readback::Same | Readback::Nested | Readback::As(_) => value.is_some_and(is_masked),
     }
 }
 

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::{hook, prelude::*};
 use crate::{
+    field::Available,
     kind::{Spec, Table, forms},
     operation::Body,
     release::{Known, Release},
@@ -172,7 +173,7 @@ pub(super) fn table(scope: Scope) -> Table {
     let all = std::iter::once(slug).chain(fields);
     let keys = Keys {
         about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
-        fields: all.map(|field| Field { since: field.since.max(since), ..field }).collect(),
+        fields: all.map(|field| newer(field, since)).collect(),
         aliases: vec![
             "project_integrations",
             "group_integrations",
@@ -183,6 +184,12 @@ pub(super) fn table(scope: Scope) -> Table {
         ..Keys::default()
     };
     Table::new(keys.complete())
+}
+
+/// The field, which has existed at most since `since`.
+fn newer(field: Field, since: Option<Release>) -> Field {
+    let since = field.available.since.max(since);
+    Field { available: Available { since, ..field.available }, ..field }
 }
 
 /// The field, which the integrations `slugs` have.

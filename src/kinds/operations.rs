@@ -64,7 +64,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     let specs = sections
         .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
     let alone = |(_, spec): &(_, &'static Spec)| {
-        let name = spec.field.single_level_as.filter(|_| route == Route::Create)?;
+        let name = spec.field.grants.single_level_as.filter(|_| route == Route::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
     };
@@ -118,11 +118,11 @@ fn is_required(section: Section, spec: &Spec, route: Route) -> bool {
 fn parameter(schema: &'static Json, field: &'static Field) -> Parameter {
     let about = schema["description"].as_str().unwrap_or_default();
     Parameter {
-        tier: field.tier,
-        since: field.since,
-        administrators: field.administrators,
+        tier: field.available.tier,
+        since: field.available.since,
+        administrators: field.available.administrators,
         deprecated: schema["deprecated"] == true,
-        replaced_by: field.replaced_by,
+        replaced_by: field.replaced_by(),
         // A URL that responses show without its credentials often holds some.
         secret: field.secrecy() == Secrecy::Reference
             || (field.secrecy() == Secrecy::Address && field.compare == Compare::Location),
@@ -164,7 +164,7 @@ fn value(schema: &'static Json) -> Type {
 fn keys(schema: &'static Json) -> Option<&'static [Parameter]> {
     let properties = schema["properties"].as_object()?.iter();
     // A key that is only an alias in manifests is not sent.
-    let keys = properties.filter(|(_, property)| Field::of(property).replaced_by.is_none());
+    let keys = properties.filter(|(_, property)| Field::of(property).replaced_by().is_none());
     let keys = keys.map(|(_, property)| parameter(property, Field::of(property)));
     Some(keys.collect::<Vec<_>>().leak())
 }

@@ -25,7 +25,9 @@ pub fn of(section: Section, name: &str, path: &str) -> Json {
         Some(Json::String(text)) if text == "{name}" => {
             path.rsplit('/').next().unwrap_or(path).into()
         }
-        known => known.or(section.field(name).preset.as_ref()).cloned().unwrap_or_default(),
+        known => {
+            known.or(section.field(name).default.service.as_ref()).cloned().unwrap_or_default()
+        }
     }
 }
 

@@ -31,8 +31,8 @@ pub struct Described {
 pub fn describe(property: &Json, schema: &Json) -> Described {
     let field = Field::of(property);
     // The replacing field may be newer than the release of the reference.
-    let modern = field.replaced_by.map(|name| Field::of(&schema["properties"][name]));
-    let replaced = modern.and_then(|modern| modern.since).filter(|since| since.is_late());
+    let modern = field.replaced_by().map(|name| Field::of(&schema["properties"][name]));
+    let replaced = modern.and_then(|modern| modern.available.since).filter(|since| since.is_late());
     Described {
         value: value(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
@@ -87,22 +87,22 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         .get("default")
         .map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
     remark(default.is_some(), default.as_deref().unwrap_or_default());
-    let instead = field.replaced_by;
+    let instead = field.replaced_by();
     let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
     let instead = instead.map(|other| format!("deprecated{from}: {}", field.instead(other)));
     remark(schema["deprecated"] == true, instead.as_deref().unwrap_or("deprecated"));
-    remark(field.tier > Tier::Free, &format!("{} tier", field.tier));
-    let since = field.since.filter(|_| !field.local_before);
+    remark(field.available.tier > Tier::Free, &format!("{} tier", field.available.tier));
+    let since = field.available.since.filter(|_| !field.available.local_before);
     let since = since.map(|release| format!("from release {release}"));
     remark(since.is_some(), since.as_deref().unwrap_or_default());
-    let until = field.until.map(|release| format!("gone from release {release} on"));
+    let until = field.available.until.map(|release| format!("gone from release {release} on"));
     remark(until.is_some(), until.as_deref().unwrap_or_default());
     for Word { word, since, until, .. } in &field.words {
         let since = since.map(|release| format!("`{word}` from release {release}"));
         let until = until.map(|release| format!("`{word}` gone from release {release} on"));
         since.into_iter().chain(until).for_each(|text| remark(true, &text));
     }
-    remark(field.administrators, "administrators only");
+    remark(field.available.administrators, "administrators only");
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
     remark(field.secrecy() == Secrecy::Sensitive, "its live value is never shown");
     match &field.read {

@@ -34,12 +34,12 @@ impl Rules for Settings {
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(policy);
         }
-        let modern = spec.field.replaced_by;
+        let modern = spec.field.replaced_by();
         let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
         match twin {
             // The deprecated field may show the value of the groups above; its replacement shows
             // the own value.
-            Some((_, Json::Bool(on))) if spec.field.opposite => {
+            Some((_, Json::Bool(on))) if spec.field.is_opposite() => {
                 Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
             }
             Some((name, twin)) if live.is_none() => old_form(spec, name, twin),
@@ -148,7 +148,7 @@ static FEATURES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing = super::sections(Scope::Project).flat_map(|of| &of.home.closed_by);
     let names: BTreeSet<&str> = closing.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
-    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by == Some(name);
+    let is_old = |spec: &&Spec, name: &str| spec.field.replaced_by() == Some(name);
     let old = |name| table?.specs().iter().find(|spec| is_old(spec, name));
     names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
 });
@@ -176,7 +176,7 @@ fn policy(live: &Json) -> Json {
     let parts = parts.map(|spec| spec.parts);
     let mut policy = Object::new();
     for part in parts.into_iter().flatten() {
-        let name = part.replaced_by.unwrap_or(part.name);
+        let name = part.replaced_by().unwrap_or(part.name);
         let shown = |name: &str| live.get(name).filter(|value| !value.is_null());
         let twin = || shown("name_regex_delete").filter(|_| name == "name_regex");
         if let Some(value) = shown(name).or_else(twin).or_else(|| live.get(name)) {

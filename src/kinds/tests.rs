@@ -176,9 +176,11 @@ fn an_empty_entry_has_nothing_confidential() {
 #[test]
 fn requests_contain_the_comparable_form_of_every_limit() {
     for section in kinds::everywhere() {
-        for spec in section.table().specs().iter().filter(|spec| spec.field.limits.is_some()) {
-            let Field { compare, names, names_entries, .. } = spec.field;
-            let is_plain = names.is_none() && names_entries.is_none();
+        for spec in
+            section.table().specs().iter().filter(|spec| spec.field.relations.limits.is_some())
+        {
+            let Field { compare, names, relations, .. } = spec.field;
+            let is_plain = names.is_none() && relations.names_entries.is_none();
             assert!(*compare != Compare::Rows && is_plain, "{} {}", section.section, spec.name);
         }
     }

@@ -61,17 +61,16 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
         Place::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
-            let always = table
-                .specs()
-                .iter()
-                .filter(|spec| spec.field.tier > Tier::Free || spec.field.with_every_edit);
+            let always = table.specs().iter().filter(|spec| {
+                spec.field.available.tier > Tier::Free || spec.field.with_every_edit
+            });
             let others = table.needed_with(|name| declared.contains(name));
             let always = always.map(|spec| spec.name);
             let others = others.chain(always).map(|name| -> &'c str { name });
             for name in declared.iter().copied().chain(others) {
                 keys.extend(table.live_name(name));
                 // The replacement of a deprecated field, for answers that lack the deprecated one.
-                keys.extend(table.field(name).replaced_by);
+                keys.extend(table.field(name).replaced_by());
             }
         }
         Place::Container | Place::List(_) | Place::Optional(_) => {}
@@ -93,7 +92,8 @@ mod tests {
             let specs = section.table().specs();
             let live = |deprecated: bool, tier: Tier| -> Object {
                 let said = specs.iter().filter(|spec| {
-                    (deprecated || spec.field.replaced_by.is_none()) && spec.field.tier <= tier
+                    (deprecated || spec.field.replaced_by().is_none())
+                        && spec.field.available.tier <= tier
                 });
                 let names = said.filter_map(|spec| spec.field.live_name());
                 let more = [("id", json!(7)), ("added_by_hand", json!(1)), ("other", json!(2))];

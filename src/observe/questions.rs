@@ -104,7 +104,7 @@ impl Observer {
         let mut named = BTreeSet::new();
         for section in &container.sections {
             let mut parts = section.of.table().specs().iter().flat_map(|spec| spec.parts);
-            if !parts.any(|field| field.names_entries.is_some()) {
+            if !parts.any(|field| field.relations.names_entries.is_some()) {
                 continue;
             }
             let declared = section.entries.iter().map(|entry| forms::plain(&entry.values()));

@@ -113,7 +113,7 @@ impl Keep {
                 Place::Object => {
                     let fields = section.table().specs().iter().flat_map(|spec| {
                         let live = spec.field.live_name();
-                        live.into_iter().chain(spec.field.replaced_by)
+                        live.into_iter().chain(spec.field.replaced_by())
                     });
                     keys.extend(fields.map(str::to_owned));
                     let extra = self.literals.extra.get(&(scope, section.section));
@@ -259,7 +259,7 @@ impl Keep {
             kept.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
-            let modern = spec.field.replaced_by;
+            let modern = spec.field.replaced_by();
             let modern = modern.filter(|name| section.table().get(name).is_none());
             let modern = modern.and_then(|name| Some((name, raw.get(name)?)));
             let modern = modern.filter(|(_, value)| !self.may_be_secret(value));
@@ -370,7 +370,7 @@ impl Keep {
 fn open(spec: &Spec, value: &Json) -> Json {
     let names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
     match value {
-        Json::Array(rows) if spec.field.names_entries.is_some() => {
+        Json::Array(rows) if spec.field.relations.names_entries.is_some() => {
             let row = |row: &Json| serde_json::json!({ "id": row["id"], "name": row["name"] });
             rows.iter().map(row).collect()
         }

@@ -80,7 +80,8 @@ fn filled(spec: &Spec, text: &str) -> Option<Json> {
         (!parts.is_empty()).then_some(Json::Object(parts))
     }
     let field = &spec.field;
-    let is_text = field.names.is_none() && field.names_entries.is_none() && !spec.has_rows();
+    let is_text =
+        field.names.is_none() && field.relations.names_entries.is_none() && !spec.has_rows();
     within(&spec.schema, text).filter(|_| is_text)
 }
 

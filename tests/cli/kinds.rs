@@ -164,6 +164,37 @@ fn what_a_described_section_and_its_fields_are_also_called_is_suggested() {
     assert!(section.contains("use `goals`") && !section.contains("deadline"), "{section}");
 }
 
+/// Each key of an older format is answered with the one that replaces it.
+#[test]
+fn a_description_of_an_older_format_is_told_the_new_keys() {
+    let mut place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
+    for (old, new) in [
+        ("create_only: true", "write `accepted: on_create`"),
+        ("write_only: true", "write `read: never`"),
+        ("read_as: x", "write `read: {as: NAME}`"),
+        ("example: x", "write `examples`"),
+        ("another_example: x", "write `examples`"),
+        ("pattern: x", "write `valid`"),
+        ("max_length: 9", "write `valid`"),
+        ("tier: premium", "write `available`"),
+        ("since: '16.2'", "write `available`"),
+        ("only: project", "write `available`"),
+        ("preset: x", "write `default: {service: VALUE}`"),
+        ("created_with: x", "write `default: {create: VALUE}`"),
+        ("unique: true", "write `among: unique`"),
+        ("trimmed: true", "write `compare: trimmed`"),
+        ("expression: true", "write `type: expression`"),
+        ("lets: play", "write `grants`"),
+        ("reset_by: x", "write `relations`"),
+        ("limits: x", "write `relations: {limits: {switch: FIELD}}`"),
+    ] {
+        let kind = DESCRIPTION.replace("type: date,", &format!("type: date, {old},"));
+        place = place.file("kinds/old.yaml", &kind);
+        let report = place.run("check m --kinds kinds/old.yaml");
+        assert!(report.contains(new), "{old}: {report}");
+    }
+}
+
 #[test]
 fn faults_of_a_description_are_reported_with_their_places() {
     let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
@@ -173,7 +204,7 @@ about: A goal of issues and merge requests.
 identity: [name]
 removal: nothing
 fields:
-  - {name: title, about: What it is called., type: text, weakens: never, pattern: '[a-'}
+  - {name: title, about: What it is called., type: text, weakens: never, valid: {pattern: '[a-'}}
   - {name: title, about: What it is for., type: text, weakens: never, accepted: on_create}
 homes:
   - path: /projects/:id
@@ -496,7 +527,7 @@ write_returns_entry: true
 entry: {field: name}
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
-  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, lets: open, read: {as: open_levels}, single_level_as: open_level}
+  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, grants: {lets: open, single_level_as: open_level}, read: {as: open_levels}}
 homes: [{path: '/projects/:id/town_gates'}]
 ";
     let manifest = |rows: &str| {

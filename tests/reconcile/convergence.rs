@@ -194,7 +194,7 @@ fn example(spec: &Spec, at: usize) -> Json {
         let level = ["maintainer", "developer"][at];
         return json!([{"access_level": level}]);
     }
-    let usual = [&spec.field.created_with, &spec.field.preset].into_iter().flatten();
+    let usual = [&spec.field.default.create, &spec.field.default.service].into_iter().flatten();
     let examples = spec.schema["examples"].as_array().into_iter().flatten();
     let words = spec.schema["enum"].as_array().into_iter().flatten();
     let all: Vec<_> = examples.chain(usual).chain(words).cloned().collect();
@@ -224,7 +224,8 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
         // For described kinds, the examples.
         _ => {
             // Of two fields that exclude each other, the first.
-            let excludes = |one: &&str, other: &str| kind.field(one).not_with == Some(other);
+            let excludes =
+                |one: &&str, other: &str| kind.field(one).relations.not_with == Some(other);
             let needed = kind.identity.iter().chain(kind.required);
             let needed = needed.filter(|name| !kind.identity.iter().any(|one| excludes(one, name)));
             let example = |name: &&str| {
@@ -296,22 +297,22 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let identity = section.identity.contains(&spec.name) && name != "hooks.url";
     !identity
         && !apart
-        && spec.field.since.is_none_or(|since| !since.is_late() || since <= release)
-        && spec.field.until.is_none_or(|until| until > release)
+        && spec.field.available.since.is_none_or(|since| !since.is_late() || since <= release)
+        && spec.field.available.until.is_none_or(|until| until > release)
 }
 
 /// The fields that a field is related to.
 fn related(field: &Field) -> impl Iterator<Item = &str> {
     let switches = [
-        field.needs.as_ref().map(|needs| &needs.switch),
-        field.limits.as_ref().map(|limits| &limits.switch),
-        field.at_most.as_ref(),
-        field.replaced_by.as_ref(),
-        field.not_with.as_ref(),
-        field.reset_by.as_ref(),
-        field.hidden_by.as_ref(),
+        field.relations.needs.as_ref().map(|needs| needs.switch),
+        field.relations.limits.as_ref().map(|limits| limits.switch),
+        field.relations.at_most,
+        field.replaced_by(),
+        field.relations.not_with,
+        field.relations.reset_by,
+        field.relations.hidden_by,
     ];
-    switches.into_iter().flatten().map(|name| &**name)
+    switches.into_iter().flatten()
 }
 
 /// The fields that a change of this one may affect: itself, those that it names, and those that
@@ -328,7 +329,7 @@ fn is_special(section: Section, spec: &Spec) -> bool {
     let field = &spec.field;
     let name = format!("{}.{}", section.section, spec.name);
     field.names.is_some()
-        || field.names_entries.is_some()
+        || field.relations.names_entries.is_some()
         || field.is_upload()
         || field.compare == Compare::Rows
         || field.secrecy() != Secrecy::Open
@@ -397,14 +398,14 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[spec.name] = sample(section, spec, form);
-        if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.same_request)
+        if let Some(needs) = spec.field.relations.needs.as_ref().filter(|needs| needs.same_request)
             && spec.name != "mirror"
         {
             entry[needs.switch] = true.into();
         }
         let level = entry[spec.name].clone();
         let others = section.table().specs().iter();
-        for narrower in others.filter(|s| s.field.at_most == Some(spec.name)) {
+        for narrower in others.filter(|s| s.field.relations.at_most == Some(spec.name)) {
             entry[&narrower.name] = level.clone();
         }
     }
@@ -565,14 +566,14 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
         assert_eq!(plan.problems.len(), 0, "{:#?}", plan.problems);
         for (case, spec) in cases.iter().flat_map(|case| case.specs.iter().map(move |s| (case, s)))
         {
-            let is_shown = matches!(spec.field.read, Readback::Same | Readback::As(_))
+            let is_shown = spec.field.is_always_shown()
                 && !spec.field.is_upload()
                 && case.is_planned(spec, &changed);
             let mut steps = plan.watched.iter().filter(|step| &*step.address.path == case.path());
             let is_step = steps.any(|step| {
                 step.address.section == Some(case.section.section)
                     && (step.action != Action::Update
-                        || spec.field.replaced_by.is_some()
+                        || spec.field.replaced_by().is_some()
                         || step.changes.iter().any(|change| *change.field == *spec.name))
             });
             let is_note = plan
@@ -760,9 +761,9 @@ fn every_field_of_every_kind_converges_in_every_form(part: usize) {
 #[test]
 fn every_field_is_tried_in_some_release() {
     let specs = || sections().flat_map(|section| section.table().specs());
-    assert!(specs().all(|spec| spec.field.since.is_none_or(|since| since <= LATER)));
-    assert!(specs().any(|spec| spec.field.since > Some(REFERENCE)));
-    assert!(specs().any(|spec| spec.field.until.is_some_and(|until| until <= LATER)));
+    assert!(specs().all(|spec| spec.field.available.since.is_none_or(|since| since <= LATER)));
+    assert!(specs().any(|spec| spec.field.available.since > Some(REFERENCE)));
+    assert!(specs().any(|spec| spec.field.available.until.is_some_and(|until| until <= LATER)));
 }
 
 #[test]

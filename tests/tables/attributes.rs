@@ -96,7 +96,7 @@ fn every_field_is_treated_as_the_reference_says() {
     let rows = rows();
     for (name, (spec, create)) in fields() {
         let (row, field) = (&rows[name.as_str()], &spec.field);
-        assert_eq!(field.tier.to_string(), row["tier"], "{name}");
+        assert_eq!(field.available.tier.to_string(), row["tier"], "{name}");
         assert_eq!(type_of(spec), row["type"], "{name}");
         for (route, column) in [
             (Route::Create, "create"),
@@ -115,18 +115,22 @@ fn every_field_is_treated_as_the_reference_says() {
         let read = match &field.read {
             Readback::Never => String::new(),
             Readback::IfPresent => format!("{}?", spec.name),
-            Readback::Same => spec.name.to_owned(),
+            Readback::Same | Readback::Nested => spec.name.to_owned(),
             Readback::As(other) => other.to_string(),
         };
         assert_eq!(read, row["read"], "{name}");
-        let since = field.since.map(|release| release.to_string()).unwrap_or_default();
+        let since = field.available.since.map(|release| release.to_string()).unwrap_or_default();
         assert_eq!(since, row["since"], "{name}");
         // An attribute that a later release replaces is not deprecated in this one.
-        let modern = field.replaced_by.and_then(|modern| settings().get(modern));
+        let modern = field.replaced_by().and_then(|modern| settings().get(modern));
         let replaced_later = modern.is_some_and(|modern| modern.field.is_late());
         let deprecated = spec.schema["deprecated"] == true && !replaced_later;
         assert_eq!(
-            field.replaced_by.filter(|_| deprecated).unwrap_or(if deprecated { "yes" } else { "" }),
+            field.replaced_by().filter(|_| deprecated).unwrap_or(if deprecated {
+                "yes"
+            } else {
+                ""
+            }),
             row["deprecated"],
             "{name}"
         );
@@ -170,7 +174,7 @@ fn fields_for_certain_roles_are_listed() {
         settings().specs().iter().filter(|s| has(s)).map(|s| s.name).collect::<Vec<_>>()
     };
     assert_eq!(
-        named(|spec| spec.field.administrators),
+        named(|spec| spec.field.available.administrators),
         ["max_artifacts_size", "repository_storage", "mirror_user_id"]
     );
     assert_eq!(named(|spec| spec.field.secrecy() != Secrecy::Open), ["import_url"]);

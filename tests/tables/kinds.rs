@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use serde_json::json;
 use undrift::{
-    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy},
+    field::{Accepted, Compare, Field, Named, Relations, Route, Scope, Secrecy},
     kind::{
         Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner, Operations, Place,
         Section, Shape, Spec, Table, Target, Wanted,
@@ -190,7 +190,7 @@ fn every_treatment_is_sound() {
         let table = of.table();
         for Spec { name, field, schema, .. } in table.specs() {
             assert_eq!(Field::of(schema), *field, "{section}.{name}");
-            if let Some(other) = &field.replaced_by {
+            if let Some(other) = &field.replaced_by() {
                 let other = table
                     .get(other)
                     .unwrap_or_else(|| panic!("{section}.{name} is replaced by nothing"));
@@ -200,10 +200,11 @@ fn every_treatment_is_sound() {
                 );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
-            let Field { reset_by, not_with, not_before, hidden_by, at_most, .. } = **field;
+            let Relations { reset_by, not_with, not_before, hidden_by, at_most, .. } =
+                field.relations;
             let named = [reset_by, not_with, not_before, hidden_by, at_most].into_iter().flatten();
-            let needs = field.needs.iter().map(|needs| needs.switch);
-            let limits = field.limits.iter().map(|limits| limits.switch);
+            let needs = field.relations.needs.iter().map(|needs| needs.switch);
+            let limits = field.relations.limits.iter().map(|limits| limits.switch);
             for other in named.chain(needs).chain(limits) {
                 assert!(table.get(other).is_some(), "{section}.{name} names no field `{other}`");
             }
@@ -360,14 +361,14 @@ fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object
         let spec = table.specs().iter().find(|spec| spec.field.sent_name() == sent)?;
         let value = match value.plain()? {
             Json::String(text) if text.is_empty() => absent.clone(),
-            Json::Array(ids) if spec.field.names_entries.is_some() => {
+            Json::Array(ids) if spec.field.relations.names_entries.is_some() => {
                 let at = |id: &Json| usize::try_from(id.as_u64().unwrap()).unwrap();
                 ids.iter().map(|id| json!({"id": id, "name": entries[at(id)]})).collect()
             }
             Json::Array(ids) if spec.field.names.is_some() => {
                 ids.iter().map(|id| json!({"id": id})).collect()
             }
-            other if spec.field.nested => json!({ "value": other }),
+            other if spec.field.is_nested() => json!({ "value": other }),
             other => other.clone(),
         };
         Some((spec.field.live_name()?.to_owned(), value))
@@ -394,11 +395,11 @@ fn sent_values_read_back_as_declared() {
                 for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
                     names.insert(named, &name, Some(id));
                 }
-                let entries = match (&spec.field.names_entries, value.plain()) {
+                let entries = match (&spec.field.relations.names_entries, value.plain()) {
                     (Some(_), Some(Json::Array(entries))) => entries.clone(),
                     _ => Vec::new(),
                 };
-                if let Some(other) = spec.field.names_entries {
+                if let Some(other) = spec.field.relations.names_entries {
                     let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
                     names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
@@ -520,7 +521,7 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
     let mut found = 0;
     for (at, section) in sections() {
         for spec in section.table().specs() {
-            let Some(other) = spec.field.names_entries else { continue };
+            let Some(other) = spec.field.relations.names_entries else { continue };
             let other = kinds::section(section.home.scope, other).unwrap_or_else(|| panic!("{at}"));
             let mut fields = other.home.handle.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");

@@ -160,12 +160,12 @@ impl<F: FnMut(Event)> Run<'_, F> {
             Presence::Here(_, facts) => facts.tier,
             _ => Tier::Free,
         };
-        let since = spec.field.since.filter(|since| since.is_late());
+        let since = spec.field.available.since.filter(|since| since.is_late());
         if let Some(since) = since.filter(|since| !known.live.release.has(*since)) {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
-        if spec.field.tier > has {
-            return Some(format!("`{name}` needs the {} tier", spec.field.tier));
+        if spec.field.available.tier > has {
+            return Some(format!("`{name}` needs the {} tier", spec.field.available.tier));
         }
         let key = left.address.entry.as_deref().unwrap_or_default();
         let entry = section.entries.iter().find(|entry| *entry.key == *key);

@@ -159,10 +159,14 @@ impl Setup {
             () if field.read == Readback::Never => "is not shown by the service",
             () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
-            () if field.administrators => "is for administrators",
-            () if field.top_level => "is of top-level groups",
-            () if field.until.is_some() || field.replaced_by.is_some() => "has a successor",
-            () if field.tier > self.tier => return Some(format!("needs the tier {}", field.tier)),
+            () if field.available.administrators => "is for administrators",
+            () if field.available.top_level => "is of top-level groups",
+            () if field.available.until.is_some() || field.replaced_by().is_some() => {
+                "has a successor"
+            }
+            () if field.available.tier > self.tier => {
+                return Some(format!("needs the tier {}", field.available.tier));
+            }
             () if !self.has(spec) => "is of a later release",
             () => return None,
         };
@@ -256,7 +260,7 @@ impl Setup {
         let named = section.identity.iter().chain(section.required);
         let named = named.filter_map(|name| section.table().get(name));
         // An identifying field of a higher tier has a default.
-        let named = named.filter(|spec| spec.field.tier <= self.tier);
+        let named = named.filter(|spec| spec.field.available.tier <= self.tier);
         if !section.table().specs().iter().any(|spec| self.has(spec)) {
             return Err("is of a later release".to_owned());
         }
@@ -270,7 +274,8 @@ impl Setup {
         }
         for spec in named {
             // Of two fields that exclude each other, one.
-            let excludes = |name: &String| section.field(name).not_with == Some(spec.name);
+            let excludes =
+                |name: &String| section.field(name).relations.not_with == Some(spec.name);
             if fields.contains_key(spec.name) || fields.keys().any(excludes) {
                 continue;
             }
@@ -285,11 +290,11 @@ impl Setup {
             let value = self.sample(spec, phase)?;
             // Add the fields that limit this one, and those without which it has no effect.
             for other in section.table().specs() {
-                if other.field.at_most == Some(spec.name) {
+                if other.field.relations.at_most == Some(spec.name) {
                     fields.insert(other.name.to_owned(), value.clone());
                 }
             }
-            let mut needed = &spec.field.needs;
+            let mut needed = &spec.field.relations.needs;
             while let Some(needs) = needed {
                 let switch = section.table().get(needs.switch);
                 let on = match switch.filter(|switch| switch.schema["type"] != "boolean") {
@@ -297,7 +302,7 @@ impl Setup {
                     None => true.into(),
                 };
                 fields.entry(needs.switch.to_string()).or_insert(on);
-                needed = switch.map_or(&None, |switch| &switch.field.needs);
+                needed = switch.map_or(&None, |switch| &switch.field.relations.needs);
             }
             fields.insert(spec.name.to_owned(), value);
         }
@@ -313,7 +318,7 @@ impl Setup {
     /// Whether the service's release has the field.
     fn has(&self, spec: &Spec) -> bool {
         let release = self.release.release().unwrap_or(REFERENCE);
-        spec.field.since.is_none_or(|since| since <= release)
+        spec.field.available.since.is_none_or(|since| since <= release)
     }
 
     /// Whether a change of the field alone is possible and visible.
@@ -353,7 +358,7 @@ impl Setup {
             }
             _ => {}
         }
-        if spec.field.starts_with_path {
+        if spec.field.valid.starts_with_path {
             return Ok(serde_json::json!({"text": "{path}/*"}));
         }
         let is_other = phase == Phase::Change;
@@ -449,7 +454,7 @@ fn needs(section: Section) -> Tier {
         _ => Tier::Free,
     };
     let removes = section.home.operations.delete.map_or(Tier::Free, |op| op.row().tier);
-    let fields = section.table().specs().iter().map(|spec| spec.field.tier);
+    let fields = section.table().specs().iter().map(|spec| spec.field.available.tier);
     let own = fields.min().unwrap_or(Tier::Free);
     read.max(removes).max(own)
 }
@@ -512,7 +517,7 @@ mod tests {
         let (changed, unchanged) = (setup.attributes(), setup.unchanged());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         // The groups of the test are no top-level groups.
-        let of_top = every_field().filter(|tried| tried.spec.field.top_level).count();
+        let of_top = every_field().filter(|tried| tried.spec.field.available.top_level).count();
         // Most integrations need a secret.
         let is_integration = |one: &Attribute| one.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(one, _)| is_integration(one)).count();

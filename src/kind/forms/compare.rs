@@ -50,6 +50,7 @@ fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
         Compare::AnyCase => text.to_lowercase().into(),
         Compare::Ref => short_ref(text).into(),
         Compare::PublicKey => public_key(text).into(),
+        Compare::Trimmed => text.trim().into(),
         Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
     }
 }

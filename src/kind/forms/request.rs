@@ -3,7 +3,7 @@
 use super::plain_text;
 use crate::{
     cause::Cause,
-    field::{Compare, Field, Named, Readback, Route, Secrecy},
+    field::{Compare, Field, Named, Route, Secrecy},
     kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
     level::Level,
     planted::Bug,
@@ -34,7 +34,7 @@ fn without_unset_twins<'d>(
     section: Section,
     fields: Vec<(&'d String, &'d Value)>,
 ) -> Vec<(&'d String, &'d Value)> {
-    let excludes = |one: &str, other: &str| section.field(one).not_with == Some(other);
+    let excludes = |one: &str, other: &str| section.field(one).relations.not_with == Some(other);
     let twins =
         |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
     let is_kept = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
@@ -109,26 +109,28 @@ pub fn add_needed(
 
 /// Whether the service resets `field` when `changed` fields change.
 pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
-    field.reset_by.is_some_and(|other| changed.contains(&other)) && !Bug::ForgetToken.is_planted()
+    field.relations.reset_by.is_some_and(|other| changed.contains(&other))
+        && !Bug::ForgetToken.is_planted()
 }
 
 /// Whether an edit that changes `changed` turns on a switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
-    let Some(limits) = &field.limits else { return false };
+    let Some(limits) = &field.relations.limits else { return false };
     changed.contains(&limits.switch) && declared.get(limits.switch).is_some_and(is_on)
 }
 
 /// Whether responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
     let hides = |flag| live.fields.raw().get(flag) == Some(&Json::Bool(true));
-    field.hidden_by.is_some_and(hides)
+    field.relations.hidden_by.is_some_and(hides)
 }
 
 /// Whether a literal value of `field` is not shown although it is in Git: a value that is masked in
 /// job logs must not appear in undrift's output either.
 pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
-    field.secrecy() == Secrecy::Sensitive && (is_on("masked") || field.hidden_by.is_some_and(is_on))
+    field.secrecy() == Secrecy::Sensitive
+        && (is_on("masked") || field.relations.hidden_by.is_some_and(is_on))
 }
 
 /// The credential that is certainly in `value` or below it.
@@ -181,10 +183,10 @@ pub fn lacking(
     has_to_be_known: impl Fn(&&'static Spec) -> bool,
 ) -> Option<String> {
     let is_shown = |spec: &&Spec| {
-        matches!(spec.field.read, Readback::Same | Readback::As(_))
+        spec.field.is_always_shown()
             && !spec.field.nullable
             && !spec.field.is_late()
-            && spec.field.tier <= live.tier
+            && spec.field.available.tier <= live.tier
             && section.rules.has(live.fields.raw(), spec.name)
     };
     let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
@@ -198,7 +200,7 @@ pub fn lacking(
 pub fn send_single_level(section: Section, body: &mut Fields) {
     for Spec { field, .. } in section.table().specs() {
         let list = body.get(field.sent_name()).and_then(Value::list).map(Vec::as_slice);
-        if let (Some(alone), Some([row])) = (field.single_level_as, list)
+        if let (Some(alone), Some([row])) = (field.grants.single_level_as, list)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name());
@@ -226,11 +228,13 @@ pub fn sent(
                 id => Ok(id.clone()),
             })
             .collect::<Result<_, _>>()?,
-        (None, Json::Array(items)) => match (field.names_entries, section.table().get(name)) {
-            (Some(section), _) => entries_sent(section, items, names, name)?,
-            (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
-            _ => plain.clone(),
-        },
+        (None, Json::Array(items)) => {
+            match (field.relations.names_entries, section.table().get(name)) {
+                (Some(section), _) => entries_sent(section, items, names, name)?,
+                (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
+                _ => plain.clone(),
+            }
+        }
         _ if field.is_level() => Level::number_of(plain),
         _ => cleared(plain),
     };
@@ -295,7 +299,9 @@ pub fn sensitive(section: Section) -> Vec<String> {
 pub fn naming(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
     let naming = specs.filter(|Spec { field, .. }| {
-        field.names.is_some() || field.names_entries.is_some() || field.compare == Compare::Rows
+        field.names.is_some()
+            || field.relations.names_entries.is_some()
+            || field.compare == Compare::Rows
     });
     naming.map(|spec| spec.field.sent_name().to_owned()).collect()
 }

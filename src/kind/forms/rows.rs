@@ -33,7 +33,7 @@ impl Spec {
 
     /// The further values of a row, with their defaults.
     fn values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
-        self.parts.iter().filter_map(|field| Some((field.name, field.preset.as_ref()?)))
+        self.parts.iter().filter_map(|field| Some((field.name, field.default.service.as_ref()?)))
     }
 
     /// `row` with its further values, and with their defaults for those that it lacks.
@@ -48,7 +48,7 @@ impl Spec {
     /// A live row in comparable form: the id of what it names. Only a row without one keeps its level,
     /// because the service also shows a level in other rows.
     pub(super) fn live_row(&self, row: &Json) -> Json {
-        let who = self.parts.iter().filter(|field| field.preset.is_none());
+        let who = self.parts.iter().filter(|field| field.default.service.is_none());
         let mut fields: Vec<_> = who.collect();
         fields.sort_by_key(|field| field.is_level());
         let told = fields.into_iter().find_map(|field| {
@@ -72,7 +72,7 @@ impl Spec {
             };
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
-                None => field.names_entries.and_then(entry),
+                None => field.relations.names_entries.and_then(entry),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
@@ -87,7 +87,7 @@ impl Spec {
     ) -> Json {
         let fields = self.parts.iter().filter_map(|field| {
             let value = row.get(field.sent_name())?;
-            if field.preset.as_ref() == Some(value) {
+            if field.default.service.as_ref() == Some(value) {
                 return None;
             }
             Some(match called(field, value) {
@@ -103,7 +103,7 @@ impl Spec {
     pub fn without_presets(&self, declared: &Json) -> Json {
         let mut declared = declared.clone();
         let is_more = |name: &str, value: &Json| {
-            self.part(name).is_none_or(|part| part.preset.as_ref() != Some(value))
+            self.part(name).is_none_or(|part| part.default.service.as_ref() != Some(value))
         };
         let rows = declared.as_array_mut().into_iter().flatten();
         rows.filter_map(Json::as_object_mut)
@@ -118,10 +118,12 @@ impl Spec {
             for field in self.parts {
                 let sent_name = field.sent_name();
                 let value = row.get(field.name).or_else(|| row.get(sent_name));
-                let Some(value) = value.or(field.created_with.as_ref()) else { continue };
+                let Some(value) = value.or(field.default.create.as_ref()) else { continue };
                 let value = match (field.names, value) {
                     (Some(named), Json::String(text)) => known(named, text, names, self.name)?,
-                    (None, Json::String(text)) if let Some(section) = field.names_entries => {
+                    (None, Json::String(text))
+                        if let Some(section) = field.relations.names_entries =>
+                    {
                         entry_id(section, text, names, self.name)?.sent()
                     }
                     _ if field.is_level() => Level::number_of(value),
@@ -202,7 +204,7 @@ impl Spec {
         let is_set =
             |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
         let parts = self.parts.iter().filter(|field| is_set(field.sent_name()));
-        parts.map(|field| field.tier).max()
+        parts.map(|field| field.available.tier).max()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::make;
 use crate::{
-    field::{Accepted, Compare, Field, Named, Readback, ValueType, Weakens},
+    field::{Accepted, Available, Compare, Field, Named, Range, Readback, ValueType, Weakens},
     kind::{self, Create, Edit, Kind, Removal},
     kinds::{Registry, words},
     level::Level,
@@ -262,7 +262,9 @@ impl Check<'_> {
             } => "of this type",
             Field { read: Readback::Never, .. } => "that responses leave out",
             Field { nullable: true, .. } => "that may be null",
-            Field { only: Some(_), .. } if self.named(name).count() < 2 => {
+            Field { available: Available { scope: Some(_), .. }, .. }
+                if self.named(name).count() < 2 =>
+            {
                 "that only one scope has"
             }
             _ => return,
@@ -273,8 +275,9 @@ impl Check<'_> {
 
     fn field(&mut self, at: &str, field: &Field) {
         let name = &field.name;
-        let is_of_both =
-            |other: &&Field| other.only.zip(field.only).is_none_or(|(one, other)| one == other);
+        let is_of_both = |other: &&Field| {
+            other.available.scope.zip(field.available.scope).is_none_or(|(one, other)| one == other)
+        };
         let first = self.named(name).find(is_of_both);
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
             let help = "describe each field once";
@@ -292,14 +295,14 @@ impl Check<'_> {
             let message = format!("`{alias}` is a field, or also stands for another");
             self.fault(format!("{at}/aliases"), message, "leave it out");
         }
-        let Field { reset_by, not_with, not_before, limits, .. } = field;
+        let of = &field.relations;
         for (key, other) in [
-            ("reset_by", reset_by),
-            ("not_with", not_with),
-            ("not_before", not_before),
-            ("limits/switch", &limits.as_ref().map(|limits| limits.switch)),
+            ("reset_by", of.reset_by),
+            ("not_with", of.not_with),
+            ("not_before", of.not_before),
+            ("limits/switch", of.limits.as_ref().map(|limits| limits.switch)),
         ] {
-            other.iter().for_each(|other| self.known(format!("{at}/{key}"), other));
+            other.iter().for_each(|other| self.known(format!("{at}/relations/{key}"), other));
         }
         self.value(at, field);
         self.grants(at, field);
@@ -323,16 +326,20 @@ impl Check<'_> {
         let worded = [ValueType::Word, ValueType::Grants, ValueType::Approvals, ValueType::Level];
         let of_words = "only the types `word`, `level`, `grants` and `approvals` have words";
         only("words", has_words, &worded, of_words);
-        let text = [ValueType::Text];
-        only("pattern", field.pattern.is_some(), &text, "only the type `text` can have a pattern");
-        let blank = [ValueType::Text, ValueType::TimeZone, ValueType::Cron];
-        only("trimmed", field.trimmed, &blank, "only texts can be trimmed");
-        only("expression", field.expression, &text, "only the type `text` can be an expression");
+        let text = [ValueType::Text, ValueType::Expression];
+        let of_text = "only a text can have a pattern";
+        only("valid/pattern", field.valid.pattern.is_some(), &text, of_text);
         let number = [ValueType::Integer];
-        let of_number = "only the type `integer` has limits";
-        only("minimum", field.minimum.is_some(), &number, of_number);
-        only("maximum", field.maximum.is_some(), &number, of_number);
-        let nullable = [ValueType::Text, ValueType::Integer, ValueType::Date, ValueType::Texts];
+        let sized = [ValueType::Integer, ValueType::Text, ValueType::Expression, ValueType::Texts];
+        let has_size = field.valid.size != Range::default();
+        only("valid/size", has_size, &sized, "only integers and texts have limits");
+        let nullable = [
+            ValueType::Text,
+            ValueType::Expression,
+            ValueType::Integer,
+            ValueType::Date,
+            ValueType::Texts,
+        ];
         let to_null = "only a text, an integer, a date or a list of texts can be null";
         let flag = matches!(
             field.weakens,
@@ -356,17 +363,31 @@ impl Check<'_> {
         let is_fewer = field.weakens == Weakens::WhenFewer;
         only("weakens", is_fewer, &[ValueType::Approvals], "only for the type `approvals`");
         let lists = [ValueType::Grants, ValueType::Approvals];
-        only("lets", field.lets.is_some(), &lists, "only for the types `grants` and `approvals`");
-        only("deploy_keys", field.deploy_keys, &granted, "only for the type `grants`");
         only(
-            "single_level_as",
-            field.single_level_as.is_some(),
+            "grants/lets",
+            field.grants.lets.is_some(),
+            &lists,
+            "only for the types `grants` and `approvals`",
+        );
+        only(
+            "grants/deploy_keys",
+            field.grants.deploy_keys,
+            &granted,
+            "only for the type `grants`",
+        );
+        only(
+            "grants/single_level_as",
+            field.grants.single_level_as.is_some(),
             &granted,
             "only for the type `grants`",
         );
         let open = [ValueType::Text, ValueType::Integer, ValueType::Texts];
         only("sensitive", field.sensitive, &open, "leave it out: the type decides what is hidden");
         let (types, help): (&[_], _) = match field.compare {
+            Compare::Trimmed => (
+                &[ValueType::Text, ValueType::Expression, ValueType::TimeZone, ValueType::Cron],
+                "only texts can be trimmed",
+            ),
             Compare::AnyCase | Compare::PublicKey => {
                 (&[ValueType::Text], "only texts can be compared like this")
             }
@@ -396,7 +417,7 @@ impl Check<'_> {
         let (message, help) = if field.value_type == ValueType::Approvals {
             if self.has(ValueType::Grants)
                 && field.weakens == Weakens::WhenFewer
-                && field.lets.is_some()
+                && field.grants.lets.is_some()
                 && field.read != Readback::Never
             {
                 return;
@@ -406,7 +427,7 @@ impl Check<'_> {
         } else if field.value_type != ValueType::Grants {
             return;
         } else if field.weakens != Weakens::WhenWider
-            || field.lets.is_none()
+            || field.grants.lets.is_none()
             || (field.read == Readback::Never)
         {
             let help = "write `weakens: when_wider`, set `lets` to what is allowed, and remove `read: never`";
@@ -491,24 +512,28 @@ impl Check<'_> {
         let Ok(validator) = jsonschema::validator_for(&property) else {
             let help = "correct the expression";
             let message = "not a valid regular expression";
-            return self.fault(format!("{at}/pattern"), message, help);
+            return self.fault(format!("{at}/valid/pattern"), message, help);
         };
-        let limits = field.minimum.zip(field.maximum);
-        if limits.is_some_and(|(least, most)| least > most) {
-            let help = "swap `minimum` and `maximum`";
-            self.fault(format!("{at}/minimum"), "`minimum` is above `maximum`", help);
+        let Range { min, max } = field.valid.size;
+        if min.zip(max).is_some_and(|(min, max)| min > max) {
+            let help = "swap `min` and `max`";
+            self.fault(format!("{at}/valid/size/min"), "`min` is above `max`", help);
         }
         let wrong =
             |value: &Option<Json>| value.as_ref().is_some_and(|value| !validator.is_valid(value));
         if !field.examples.iter().all(|example| validator.is_valid(example)) {
             let help = "give an example that the field allows";
             self.fault(format!("{at}/examples"), "the field does not allow this example", help);
-        } else if wrong(&field.created_with) {
+        } else if wrong(&field.default.create) {
             let help = "give a value that the field allows";
-            self.fault(format!("{at}/created_with"), "the field does not allow this value", help);
-        } else if wrong(&field.preset) {
+            self.fault(format!("{at}/default/create"), "the field does not allow this value", help);
+        } else if wrong(&field.default.service) {
             let help = "give a value that the field allows";
-            self.fault(format!("{at}/preset"), "the field does not allow this value", help);
+            self.fault(
+                format!("{at}/default/service"),
+                "the field does not allow this value",
+                help,
+            );
         }
     }
 

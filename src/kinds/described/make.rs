@@ -5,7 +5,7 @@
 
 use super::{Described, convention, rules::DescribedRules};
 use crate::{
-    field::{Accepted, Field, Keys, Named, Scope, ValueType},
+    field::{Accepted, Available, Field, Keys, Named, Scope, ValueType},
     kind::{Handle, HandlePlace, Home, Kind, Parent, Place, Removal, Section, Shape, Table},
     kinds::{self, Registry, integration},
     operation::{
@@ -194,8 +194,8 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
 
 /// Whether every release and licence that has `home` also shows `field`.
 fn is_always_shown(field: &Field, home: &Home) -> bool {
-    let since = field.since.or(home.since);
-    field.tier <= home.tier && since.is_none_or(|since| !since.is_late())
+    let since = field.available.since.or(home.since);
+    field.available.tier <= home.tier && since.is_none_or(|since| !since.is_late())
 }
 
 /// The fields of an entry of `home`.
@@ -206,9 +206,12 @@ fn keys(kind: &'static Kind, home: &Home) -> Keys {
         // The path contains the id of the parent.
         let is_parent = kind.below.is_some_and(|below| below.field == field.name);
         Field {
-            since: field.since.or(home.since),
             accepted: if is_parent { Accepted::Never } else { field.accepted },
-            top_level: field.top_level || home.top_level,
+            available: Available {
+                since: field.available.since.or(home.since),
+                top_level: field.available.top_level || home.top_level,
+                ..field.available
+            },
             always: field.always || !marks && kind.always_named().any(|name| name == field.name),
             ..field.clone()
         }
@@ -219,6 +222,6 @@ fn keys(kind: &'static Kind, home: &Home) -> Keys {
         aliases: kind.aliases.clone(),
         fields: fields.map(of).collect(),
         min_keys: matches!(home.place, Place::Optional(_)).then_some(1),
-        max_keys: None,
+        ..Keys::default()
     }
 }

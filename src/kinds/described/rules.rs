@@ -42,7 +42,7 @@ impl DescribedRules {
     pub(super) fn of(kind: &Kind) -> Self {
         let lists_of = |value| -> &'static [_] {
             let of = kind.fields.iter().filter(|field| field.value_type == value);
-            let of = of.filter_map(|field| Some((field.name, field.lets?)));
+            let of = of.filter_map(|field| Some((field.name, field.grants.lets?)));
             of.collect::<Vec<_>>().leak()
         };
         let level = kind.fields.iter().find(|field| field.value_type == ValueType::Level);

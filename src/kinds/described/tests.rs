@@ -26,8 +26,8 @@ entry: {field: code, argument: toy_code, about: The code of the toy.}
 edit_parameters: [{name: new_size, about: The new size.}]
 fields:
   - {name: url, about: Where it is., type: address, weakens: never, compare: url, examples: ['https://h/x']}
-  - {name: size, about: How large it is., type: integer, weakens: when_lower, minimum: 1, maximum: 9}
-  - {name: title, about: What it is called., type: text, weakens: never, pattern: '^[a-z]+$', nullable: true}
+  - {name: size, about: How large it is., type: integer, weakens: when_lower, valid: {size: {min: 1, max: 9}}}
+  - {name: title, about: What it is called., type: text, weakens: never, valid: {pattern: '^[a-z]+$'}, nullable: true}
   - name: kind
     about: What it is.
     type: word
@@ -37,10 +37,10 @@ fields:
     read: {as: toy_kind_name}
   - {name: colours, about: Its colours., type: texts, weakens: never, compare: set, with_every_edit: true}
   - {name: nick, about: Its other name., type: text, weakens: never, compare: any_case, sensitive: true}
-  - {name: key, about: What opens it., type: secret, weakens: never, reset_by: url}
+  - {name: key, about: What opens it., type: secret, weakens: never, relations: {reset_by: url}}
   - {name: note, about: What is written on it., type: text, weakens: never, read: never}
-  - {name: until, about: When it goes., type: date, weakens: never, tier: premium, since: '16.2', until: '18.0'}
-  - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, only: project}
+  - {name: until, about: When it goes., type: date, weakens: never, available: {tier: premium, since: '16.2', until: '18.0'}}
+  - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, available: {scope: project}}
 homes:
   - path: /projects/:id/play/toys
     inherited_unless: {field: owner, value: project}
@@ -107,16 +107,16 @@ fn everything_that_is_described_is_in_the_kind() {
     assert_eq!(field("kind").sent_name(), "toy_kind");
     assert_eq!(field("kind").live_name(), Some("toy_kind_name"));
     assert_eq!((field("key").secrecy(), field("key").live_name()), (Secrecy::Reference, None));
-    assert_eq!(field("key").reset_by, Some("url"));
+    assert_eq!(field("key").relations.reset_by, Some("url"));
     assert_eq!(
         (field("nick").secrecy(), field("nick").compare),
         (Secrecy::Sensitive, Compare::AnyCase)
     );
     assert!(field("title").nullable && field("colours").with_every_edit);
     assert_eq!((field("note").secrecy(), field("note").live_name()), (Secrecy::Open, None));
-    assert_eq!(field("until").tier, Tier::Premium);
+    assert_eq!(field("until").available.tier, Tier::Premium);
     assert_eq!(
-        field("until").since.zip(field("until").until),
+        field("until").available.since.zip(field("until").available.until),
         Some((Release::new(16, 2), Release::new(18, 0)))
     );
     let takes = |entry: Json| jsonschema::is_valid(&of.table().schema, &entry);
@@ -318,7 +318,7 @@ unique: true
 entry: {field: name}
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
-  - {name: deploy_access_levels, about: Who may deploy to it., type: grants, weakens: when_wider, lets: deploy}
+  - {name: deploy_access_levels, about: Who may deploy to it., type: grants, weakens: when_wider, grants: {lets: deploy}}
 homes: [{path: '/projects/:id/town_gates', tier: premium}]
 ";
 
@@ -366,8 +366,8 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
     };
     let wide = "guards must see every new grant";
     for (from, to, want) in [
-        (", lets: deploy", "", format!("fields/1/type: {wide}")),
-        ("lets: deploy", "lets: deploy, read: never", format!("fields/1/type: {wide}")),
+        (", grants: {lets: deploy}", "", format!("fields/1/type: {wide}")),
+        ("{lets: deploy}", "{lets: deploy}, read: never", format!("fields/1/type: {wide}")),
         ("when_wider", "never", format!("fields/1/type: {wide}")),
         (
             "removal: weakens",
@@ -380,8 +380,8 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
             "fields/1/type: an entry with grants must be identified by one field".to_owned(),
         ),
         (
-            "lets: deploy",
-            "lets: deploy, words: [{word: everybody, about: Any.}]",
+            "{lets: deploy}",
+            "{lets: deploy}, words: [{word: everybody, about: Any.}]",
             "fields/1/words: a word is not a level of access".to_owned(),
         ),
         (
@@ -390,7 +390,7 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
             "fields/0/weakens: `weakens` does not fit this type".to_owned(),
         ),
         (
-            "grants, weakens: when_wider, lets: deploy}\nhomes: [{path: '/projects/:id/town_gates'",
+            "grants, weakens: when_wider, grants: {lets: deploy}}\nhomes: [{path: '/projects/:id/town_gates'",
             "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_tags'",
             "homes/0/path: this is a protection, but no field has the type `grants`".to_owned(),
         ),
@@ -521,7 +521,12 @@ fn faults_of_a_description_have_their_places() {
         ),
         ("{name: size,", "{name: url,", "fields/1/name", "`url` is described twice"),
         ("{name: note,", "{name: state,", "fields/7/name", "every entry has a key `state`"),
-        ("reset_by: url", "reset_by: urls", "fields/6/reset_by", "there is no field `urls`"),
+        (
+            "reset_by: url",
+            "reset_by: urls",
+            "fields/6/relations/reset_by",
+            "there is no field `urls`",
+        ),
         (
             "weakens: never, compare: set",
             "weakens: never, pattern: x, compare: set",
@@ -537,9 +542,9 @@ fn faults_of_a_description_have_their_places() {
         ),
         (
             "type: date,",
-            "type: date, minimum: 1,",
-            "fields/8/minimum",
-            "`minimum` does not fit this type",
+            "type: date, valid: {size: {min: 1}},",
+            "fields/8/valid/size",
+            "`valid/size` does not fit this type",
         ),
         (
             "type: word\n    weakens: when_changed\n    words:",
@@ -561,16 +566,11 @@ fn faults_of_a_description_have_their_places() {
             "fields/6/read",
             "responses do not contain this field",
         ),
-        ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/pattern", "not a valid regular expression"),
+        ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/valid/pattern", "not a valid regular expression"),
+        ("min: 1, max: 9", "min: 9, max: 1", "fields/1/valid/size/min", "`min` is above `max`"),
         (
-            "minimum: 1, maximum: 9",
-            "minimum: 9, maximum: 1",
-            "fields/1/minimum",
-            "`minimum` is above `maximum`",
-        ),
-        (
-            "minimum: 1, maximum: 9",
-            "minimum: 1, examples: [0]",
+            "valid: {size: {min: 1, max: 9}}",
+            "valid: {size: {min: 1}}, examples: [0]",
             "fields/1/examples",
             "the field does not allow this example",
         ),

@@ -6,7 +6,7 @@ use super::{ByPath, Context};
 use crate::{
     address::group_of,
     desired::{self, Container, Creation},
-    field::{Named, Scope},
+    field::{Among, Named, Scope},
     kinds::{
         self,
         constraints::{self, Constraint, How},
@@ -52,7 +52,8 @@ pub(super) fn above(all: &ByPath<'_>, context: &Context, faults: &mut Faults) {
 /// project can have only one if it gets another one from the group.
 fn taken(container: &Container, group: &Container, faults: &mut Faults) {
     for own in &container.sections {
-        let is_shared = own.of.identity.iter().any(|name| own.of.field(name).unique_above);
+        let is_shared =
+            own.of.identity.iter().any(|name| own.of.field(name).among == Among::UniqueAbove);
         let Some(other) = group.section(own.of.section) else { continue };
         let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
         for entry in own.entries.iter().filter(present) {
@@ -249,7 +250,9 @@ pub(super) fn display_names(containers: &[Container], faults: &mut Faults) {
 pub(super) fn shared(containers: &[Container], faults: &mut Faults) {
     let mut seen = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.of.table().specs().iter().filter(|spec| spec.field.shared) {
+        for spec in
+            section.of.table().specs().iter().filter(|spec| spec.field.among == Among::Shared)
+        {
             let mut own = BTreeSet::new();
             for entry in &section.entries {
                 let Some(field) = entry.fields.get(spec.name) else { continue };

@@ -6,7 +6,7 @@ use super::{Check, found};
 use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
-    field::{Accepted, Compare},
+    field::{Accepted, Among, Compare},
     kind::{Handle, HandlePlace, Identity, Section, Shape, forms},
     manifest::{
         faults::{Part as Inner, Spot, missing},
@@ -182,7 +182,7 @@ impl Check<'_> {
 
     /// Reports values that the service takes for one entry only, at both places.
     fn same_values(&mut self, of: Section, entries: &[Entry]) {
-        for spec in of.table().specs().iter().filter(|spec| spec.field.unique) {
+        for spec in of.table().specs().iter().filter(|spec| spec.field.among == Among::Unique) {
             let mut seen = HashMap::new();
             for entry in entries {
                 let Some(field) = entry.fields.get(spec.name) else { continue };

@@ -28,7 +28,7 @@ impl Check<'_> {
             let Some(spec) = of.table().get(name) else { continue };
             self.tier(of, spec, field);
             self.release(of, spec, field);
-            let modern = spec.field.replaced_by;
+            let modern = spec.field.replaced_by();
             match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
                 Some((modern, twin)) => self.both_spellings(spec, field, modern, &twin),
                 None => self.deprecated(of, spec, field),
@@ -49,8 +49,8 @@ impl Check<'_> {
             return;
         }
         // A section that the tier lacks is reported once.
-        if spec.field.tier > of.tier() {
-            self.lacks(spec.name, spec.field.tier, Spot::key(&field.origin));
+        if spec.field.available.tier > of.tier() {
+            self.lacks(spec.name, spec.field.available.tier, Spot::key(&field.origin));
             return;
         }
         for (part, needed) in spec.tiers_of_rows(&field.value) {
@@ -91,7 +91,7 @@ impl Check<'_> {
         twin: &Sourced<Value>,
     ) {
         let name = spec.name;
-        let (how, help) = match spec.field.opposite {
+        let (how, help) = match spec.field.is_opposite() {
             true => (" with opposite values", format!("; `{modern}` has the value that counts")),
             false => ("", String::new()),
         };
@@ -105,7 +105,7 @@ impl Check<'_> {
     fn beside(&mut self, spec: &Spec, field: &Sourced<Value>, fields: &Declared) {
         let name = spec.name;
         let Some(value) = field.value.plain() else { return };
-        let needed = spec.field.needs.as_ref().map(|needs| needs.switch);
+        let needed = spec.field.relations.needs.as_ref().map(|needs| needs.switch);
         if let Some(switch) = needed.filter(|_| !needs::is_off(value))
             && let Some(off) = fields.get(switch)
             && off.value.plain().is_some_and(needs::is_off)
@@ -115,7 +115,7 @@ impl Check<'_> {
             idle.related(Spot::key(&off.origin), "what it needs")
                 .help(format!("turn on `{switch}`, or leave out `{name}`"));
         }
-        if let Some(most) = spec.field.at_most
+        if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)
             && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
         {
@@ -129,7 +129,7 @@ impl Check<'_> {
 
     /// Text that later releases only accept as ASCII.
     fn ascii(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let Some(from) = spec.field.ascii_from else { return };
+        let Some(from) = spec.field.valid.ascii_from else { return };
         let texts = field.value.plain().and_then(Json::as_array).into_iter().flatten();
         if !texts.filter_map(Json::as_str).any(|text| !text.is_ascii()) {
             return;
@@ -155,7 +155,7 @@ impl Check<'_> {
             part: Part::Inner(vec![key.to_owned()]),
         };
         let old = |modern: &str| {
-            let old = spec.parts.iter().find(|part| part.replaced_by == Some(modern));
+            let old = spec.parts.iter().find(|part| part.replaced_by() == Some(modern));
             old.map(|old| old.name).filter(|old| object.contains_key(*old))
         };
         for part in spec.parts {
@@ -165,7 +165,8 @@ impl Check<'_> {
                 let both = self.faults.error("both-spellings", message, at(old));
                 both.related(at(key), "the one to keep").help(format!("leave out `{old}`"));
             }
-            let Some(limits) = part.limits.as_ref().filter(|limits| limits.required) else {
+            let Some(limits) = part.relations.limits.as_ref().filter(|limits| limits.required)
+            else {
                 continue;
             };
             let value = object.get(key).or_else(|| object.get(old(key)?));
@@ -184,12 +185,14 @@ impl Check<'_> {
     /// Warns of a deprecated field, also within a value. The field that replaces it must exist.
     fn deprecated(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         let release = self.context.release;
-        if release.zip(spec.field.until).is_some_and(|(release, until)| release >= until) {
+        if release.zip(spec.field.available.until).is_some_and(|(release, until)| release >= until)
+        {
             // An error already says so.
             return;
         }
-        let modern = spec.field.replaced_by.and_then(|name| of.table().get(name));
-        let since = modern.and_then(|modern| modern.field.since).filter(|since| since.is_late());
+        let modern = spec.field.replaced_by().and_then(|name| of.table().get(name));
+        let since =
+            modern.and_then(|modern| modern.field.available.since).filter(|since| since.is_late());
         if let (Some(modern), Some(since)) = (modern, since) {
             if self.context.release.is_none_or(|release| release >= since) {
                 let message = format!("`{}` is deprecated from release {since} on", spec.name);
@@ -325,7 +328,7 @@ fn deprecated_in(
     found: &mut Vec<Deprecated>,
 ) {
     if schema["deprecated"] == true {
-        let modern = Field::of(schema).replaced_by.map(|modern| format!("use `{modern}`"));
+        let modern = Field::of(schema).replaced_by().map(|modern| format!("use `{modern}`"));
         let modern = modern.or_else(|| several(schema));
         found.push((name.to_owned(), modern, way.clone()));
     }

@@ -367,7 +367,7 @@ impl Check<'_> {
                 .table()
                 .specs()
                 .iter()
-                .filter_map(|spec| Some((spec.name, spec.field.names_entries?)));
+                .filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
             for (field, section) in named.chain(parent) {
                 let Some(other) = sections.iter().find(|known| known.of.section == section) else {
                     continue;
@@ -429,7 +429,8 @@ impl Check<'_> {
     /// Fields that must start with the path and do not.
     fn outside_itself(&mut self, path: &str, sections: &[DeclaredSection]) {
         for own in sections {
-            let specs = own.of.table().specs().iter().filter(|spec| spec.field.starts_with_path);
+            let specs =
+                own.of.table().specs().iter().filter(|spec| spec.field.valid.starts_with_path);
             for name in specs.map(|spec| spec.name) {
                 for field in own.entries.iter().filter_map(|entry| entry.fields.get(name)) {
                     let Some(text) = field.value.text() else { continue };
@@ -463,7 +464,7 @@ impl Check<'_> {
                 let level = field.value.plain().filter(|_| spec.field.is_level());
                 let is_minimal =
                     level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
-                let message = match spec.field.top_level {
+                let message = match spec.field.available.top_level {
                     true if own.of.is_of_top() => {
                         format!("only top-level groups have `{}`", own.of.section)
                     }
@@ -482,7 +483,7 @@ impl Check<'_> {
                     }
                     None => String::new(),
                 };
-                fault.help(match spec.field.top_level {
+                fault.help(match spec.field.available.top_level {
                     true => format!("declare it in `kind: Group` with `path: {above}`{rule}"),
                     false => format!("write `guest` or more, or declare it in `{above}`"),
                 });

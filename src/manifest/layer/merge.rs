@@ -493,7 +493,7 @@ pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
 
 /// The name of a field in the key of a slot: the same for a deprecated field and its replacement.
 fn slot_name(name: &str, schema: &Json) -> String {
-    Field::of(schema).replaced_by.unwrap_or(name).to_owned()
+    Field::of(schema).replaced_by().unwrap_or(name).to_owned()
 }
 
 /// Adds the leaves of `slot`, whose value has `schema`.

@@ -279,7 +279,10 @@ fn descriptions_of_kinds_are_read_or_refused() {
         let sample = sample.replace("section: ", "section: my_").replace("/:id/", "/:id/my_");
         sample.replace("noun: ", "noun: my ")
     };
-    let samples: Vec<_> = samples_in("src/kinds/described").into_iter().map(rename).collect();
+    // A file of a user cannot name rules in Rust.
+    let mut samples = samples_in("src/kinds/described");
+    samples.retain(|sample| !sample.contains("\nhooks: "));
+    let samples: Vec<_> = samples.into_iter().map(rename).collect();
     let documents: Vec<_> =
         samples.iter().map(|sample| yaml::parse(sample).documents[0].to_json()).collect();
     let mut accepted = 0;

@@ -152,7 +152,7 @@ impl<'l, 'd> Mistake<'l, 'd> {
             "required" => fact(at.is_required()),
             "several" => fact(node.items().len() > 1 || entries.len() > 1),
             "nullable" => fact(field.nullable),
-            "expression" => fact(field.expression),
+            "expression" => fact(field.is_expression()),
             "date" => fact(at.schema["format"] == "date"),
             "json" => fact(at.description().is_some_and(|about| about.contains("JSON"))),
             "names_user" => fact(at.names() == Some(USERNAME)),
