@@ -107,14 +107,22 @@ pub struct Parsed {
     pub is_broken: bool,
 }
 
-/// Parses `text`, which is a part of the program. The result lives as long as the program.
+/// The content of a YAML file below `src`, named without its end: `built_in!("kinds/presets")`.
+macro_rules! built_in {
+    ($name:literal) => {
+        $crate::yaml::read_table(include_str!(concat!(env!("OUT_DIR"), "/tables/", $name, ".json")))
+    };
+}
+
+pub(crate) use built_in;
+
+/// Reads the JSON that the build made of a YAML file of the program. The result lives as long as the
+/// program.
 ///
 /// # Panics
-/// If it has another form than expected, or a key twice. Each such text is read by a test.
-pub fn built_in<T: Deserialize<'static>>(text: &str) -> T {
-    let parsed = parse(text);
-    assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
-    let content = parsed.documents.first().map(Node::to_json).unwrap_or_default();
+/// If it has another form than expected. Each such file is read by a test.
+pub fn read_table<T: Deserialize<'static>>(json: &str) -> T {
+    let content = serde_json::from_str(json).expect("the build writes JSON");
     read_for_good(content).expect("a part of the program is well-formed")
 }
 

@@ -16,7 +16,7 @@ use crate::{
 
 /// The rows of lists of grants and approvals, by name.
 static ROWS: LazyLock<BTreeMap<String, Keys>> = LazyLock::new(|| {
-    let rows: BTreeMap<String, Keys> = yaml::built_in(include_str!("grants.yaml"));
+    let rows: BTreeMap<String, Keys> = yaml::built_in!("kind/grants");
     rows.into_iter().map(|(name, keys)| (name, keys.complete())).collect()
 });
 

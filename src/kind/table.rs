@@ -326,7 +326,8 @@ mod tests {
     /// A table of these fields.
     fn table(fields: &str) -> Table {
         let fields = fields.replace("\n            ", "\n");
-        let keys: Keys = yaml::built_in(&format!("fields:\n- {fields}"));
+        let parsed = yaml::parse(&format!("fields:\n- {fields}"));
+        let keys: Keys = yaml::read_for_good(parsed.documents[0].to_json()).unwrap();
         Table::new(keys.complete())
     }
 
@@ -382,15 +383,14 @@ mod tests {
               about: Two.
               type: mapping
               weakens: never
-              spread: true
               keys:
+                spread: true
                 fields:
                 - name: host
                   about: Three.
                   type: mapping
                   weakens: never
-                  spread: true
-                  keys: {fields: [{name: id, about: Four., type: integer, weakens: never}]}",
+                  keys: {spread: true, fields: [{name: id, about: Four., type: integer, weakens: never}]}",
         );
         let names: Vec<_> = table.specs().iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["own", "from.host.id"]);

@@ -81,8 +81,7 @@ struct Case {
     over: Vec<Json>,
 }
 
-static ALL: LazyLock<Vec<Constraint>> =
-    LazyLock::new(|| yaml::built_in(include_str!("constraints.yaml")));
+static ALL: LazyLock<Vec<Constraint>> = LazyLock::new(|| yaml::built_in!("kinds/constraints"));
 
 /// The key of the settings of all groups above, by path in lower case, in the object of a group.
 pub const SETTINGS_ABOVE: &str = "settings of groups above";

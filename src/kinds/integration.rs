@@ -95,7 +95,7 @@ struct Event {
     about: String,
 }
 
-static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in(include_str!("integration.yaml")));
+static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in!("kinds/integration"));
 /// The fields that an integration has, and those that it needs.
 struct Names {
     all: BTreeSet<String>,

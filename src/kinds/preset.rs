@@ -13,7 +13,7 @@ use crate::{field::Scope, kind::Section, value::Json, yaml};
 
 /// Defaults by scope, section and field. Keys of nested mappings follow a dot.
 static KNOWN: LazyLock<BTreeMap<Scope, Sections>> =
-    LazyLock::new(|| yaml::built_in(include_str!("presets.yaml")));
+    LazyLock::new(|| yaml::built_in!("kinds/presets"));
 
 type Sections = BTreeMap<&'static str, BTreeMap<&'static str, Json>>;
 

@@ -85,7 +85,7 @@ impl Place {
 
 /// Meanings of words by place: of those that are no alias of a field.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
-    let places: BTreeMap<_, Place> = yaml::built_in(include_str!("words.yaml"));
+    let places: BTreeMap<_, Place> = yaml::built_in!("kinds/words");
     places.into_iter().map(|(place, of)| (place, of.words().collect())).collect()
 });
 
@@ -97,7 +97,7 @@ pub const ANY: &str = "*";
 
 /// Words that are often written instead of a value, by the correct value.
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
-    LazyLock::new(|| yaml::built_in(include_str!("values.yaml")));
+    LazyLock::new(|| yaml::built_in!("kinds/values"));
 
 /// The one of `options` that `written` stands for.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_word_has_one_meaning_in_its_place() {
-        let places: BTreeMap<&str, Place> = yaml::built_in(include_str!("words.yaml"));
+        let places: BTreeMap<&str, Place> = yaml::built_in!("kinds/words");
         for (place, of) in places {
             assert_eq!(of.words().count(), WORDS[place].len(), "{place}");
         }

@@ -7,7 +7,7 @@ use crate::yaml;
 
 /// The lists by name, read when the first operation's parameters are needed.
 static LISTS: LazyLock<BTreeMap<&str, Vec<Parameter>>> =
-    LazyLock::new(|| yaml::built_in(include_str!("parameters.yaml")));
+    LazyLock::new(|| yaml::built_in!("operation/parameters"));
 
 /// A list of parameters of an operation.
 #[derive(Clone, Copy, Debug)]

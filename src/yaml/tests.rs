@@ -1,6 +1,6 @@
 //! Tests of the reader, with `serde_yaml` as a second opinion.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, fs, path::Path};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -214,12 +214,6 @@ fn any_json() -> impl Strategy<Value = Json> {
     })
 }
 
-#[test]
-#[should_panic(expected = "duplicate-key")]
-fn a_table_of_the_program_has_no_key_twice() {
-    super::built_in::<Json>("first: 1\nsecond: 2\nfirst: 3\n");
-}
-
 proptest! {
     #[test]
     fn both_readers_agree(value in any_json()) {
@@ -237,4 +231,30 @@ proptest! {
         }
         prop_assert_eq!(parsed.is_broken && parsed.faults.is_empty(), false);
     }
+}
+
+/// The build reads the tables of the program with another parser.
+#[test]
+fn the_build_reads_a_table_as_manifests_are_read() {
+    fn check(folder: &Path) -> usize {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        files
+            .map(|file| {
+                if file.is_dir() {
+                    return check(&file);
+                }
+                if file.extension().is_none_or(|end| end != "yaml") {
+                    return 0;
+                }
+                let table = Path::new(env!("OUT_DIR")).join("tables");
+                let table = table.join(file.strip_prefix(root.as_path()).unwrap());
+                let table = fs::read_to_string(table.with_extension("json")).unwrap();
+                let table: Json = serde_json::from_str(&table).unwrap();
+                assert_eq!(good(&fs::read_to_string(&file).unwrap()), table, "{}", file.display());
+                1
+            })
+            .sum()
+    }
+    assert!(check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) > 40);
 }

@@ -16,7 +16,7 @@ pub use check::Fault;
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};
 
-/// The texts of the descriptions in this folder, by file name.
+/// The descriptions in this folder as JSON, by file name.
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/described.rs"));
 
 /// A kind made from a description.
@@ -63,7 +63,7 @@ const FIRST: [&str; 14] = [
 
 /// What the files in this folder describe, in the order of output.
 fn read() -> Vec<Kind> {
-    let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::built_in(text)).collect();
+    let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
     let place = |kind: &Kind| FIRST.iter().position(|first| *first == kind.section);
     all.sort_by_key(|kind| place(kind).unwrap_or(FIRST.len()));
     all

@@ -529,9 +529,9 @@ fn faults_of_a_description_have_their_places() {
         ),
         (
             "weakens: never, compare: set",
-            "weakens: never, pattern: x, compare: set",
-            "fields/4/pattern",
-            "`pattern` does not fit this type",
+            "weakens: never, valid: {pattern: x}, compare: set",
+            "fields/4/valid/pattern",
+            "`valid/pattern` does not fit this type",
         ),
         ("compare: set", "compare: url", "fields/4/compare", "`compare` does not fit this type"),
         (

@@ -82,7 +82,7 @@ impl Cause {
 
 /// Slips by what a line shows, and files that are no YAML by their first one.
 static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
-    LazyLock::new(|| yaml::built_in(include_str!("slips.yaml")));
+    LazyLock::new(|| yaml::built_in!("manifest/faults/slips"));
 
 impl Slip {
     /// The part of `line` that shows it.

@@ -272,8 +272,7 @@ struct Foreign {
     help: &'static str,
 }
 
-static FOREIGN: LazyLock<Vec<Foreign>> =
-    LazyLock::new(|| yaml::built_in(include_str!("foreign.yaml")));
+static FOREIGN: LazyLock<Vec<Foreign>> = LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
 
 /// Whether `document` describes a kind.
 fn is_description(document: &Node) -> bool {

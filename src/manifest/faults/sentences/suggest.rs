@@ -71,7 +71,7 @@ struct Row {
 }
 
 static HELPS: LazyLock<BTreeMap<&str, Vec<Row>>> =
-    LazyLock::new(|| yaml::built_in(include_str!("../helps.yaml")));
+    LazyLock::new(|| yaml::built_in!("manifest/faults/helps"));
 
 /// Something that is wrong at a place.
 #[derive(Clone, Copy)]
