@@ -230,8 +230,8 @@ pub enum Among {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Available {
-    /// The only scope that has it, if not both do. Two fields may have the same name, one in each
-    /// scope.
+    /// For a field: the only scope that has it, if not both do. Two fields may have the same name, one
+    /// in each scope.
     pub scope: Option<Scope>,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
@@ -242,8 +242,7 @@ pub struct Available {
     /// Whether only administrators may set it.
     #[schemars(skip)]
     pub administrators: bool,
-    /// Whether only top-level groups have it.
-    #[schemars(skip)]
+    /// Whether only top-level groups have it (default: `false`).
     pub top_level: bool,
     /// Whether only undrift uses it if the service is older than `since`.
     #[schemars(skip)]

@@ -131,7 +131,7 @@ fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
     let gone: BTreeMap<_, _> =
         goes.filter_map(Step::found).map(|live| (live.handle_text(), live.clone())).collect();
     let judged = of.table().specs().iter().filter(|spec| spec.field.stake().is_judged());
-    let judged: Vec<&str> = judged.map(|spec| &*spec.name).collect();
+    let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let after = |name: &str| {
             let change = step.changes.iter().find(|change| *change.field == *name)?;

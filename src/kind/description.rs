@@ -11,11 +11,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Absence, Handle, Place, Removal, Rules, Shape, Table};
 use crate::{
-    field::{Field, Scalar, Scope, Tier},
+    field::{Available, Field, Scalar, Scope},
     level::Level,
     operation::{Op, Read, Write},
     page::Rows,
-    release::Release,
     value::Json,
 };
 
@@ -246,23 +245,9 @@ pub struct Home {
     /// For a single object in `in`: a field that only containers with such an object have.
     #[schemars(skip)]
     pub sign: Option<&'static str>,
-    /// For lists that also show inherited entries: the value that an entry has if it belongs to the
-    /// project or group itself.
-    pub inherited_unless: Option<FieldValue>,
-    /// A flag that is on in inherited entries, in releases that show it.
-    #[schemars(skip)]
-    pub inherited_if: Option<&'static str>,
-    /// Whether the list also shows the project or group itself (default: `false`).
+    /// How the list is read.
     #[serde(default)]
-    pub lists_itself: bool,
-    /// Query parameters of the list request.
-    #[serde(default)]
-    pub query: Vec<QueryParameter>,
-    /// Whether the list has pages (default: `true`). Otherwise one response contains all of it.
-    #[serde(default = "is_usual")]
-    pub paged: bool,
-    /// The message of the 404 with which the service answers if the list is empty.
-    pub empty_as: Option<&'static str>,
+    pub list: List,
     /// How the service shows that a single object is absent.
     #[serde(default)]
     #[schemars(skip)]
@@ -275,14 +260,9 @@ pub struct Home {
     /// list or shows an empty one, and changes nothing.
     #[serde(default)]
     pub closed_by: Vec<Vec<&'static str>>,
-    /// Whether only top-level groups have it (default: `false`).
+    /// Where the service has it.
     #[serde(default)]
-    pub top_level: bool,
-    /// The lowest tier of the service that has the collection.
-    #[serde(default)]
-    pub tier: Tier,
-    /// The release of the service that added the collection, as text: `'16.2'`.
-    pub since: Option<Release>,
+    pub available: Available,
     /// The operations, if they are in the table of operations; else they follow from the path.
     #[serde(default)]
     #[schemars(skip)]
@@ -309,6 +289,26 @@ pub struct Home {
     /// The fields of an entry here, made when they are first needed.
     #[serde(skip)]
     pub table: OnceLock<&'static (dyn Deref<Target = Table> + Send + Sync)>,
+}
+
+/// How a list is read.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct List {
+    /// Query parameters of the request.
+    pub query: Vec<QueryParameter>,
+    /// Whether one response contains the whole list, without pages (default: `false`).
+    pub whole: bool,
+    /// The message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<&'static str>,
+    /// Whether the list also shows the project or group itself (default: `false`).
+    pub itself: bool,
+    /// For lists that also show inherited entries: the value that an entry has if it belongs to the
+    /// project or group itself.
+    pub inherited_unless: Option<FieldValue>,
+    /// A flag that is on in inherited entries, in releases that show it.
+    #[schemars(skip)]
+    pub inherited_if: Option<&'static str>,
 }
 
 /// The operations of a collection, by their ids.

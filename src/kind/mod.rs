@@ -97,7 +97,7 @@ impl Home {
 
     /// The request for the list, with its query.
     pub fn listing(&self, request: Request<Read>) -> Request<Read> {
-        let query = self.query.iter().map(|of| (of.name, plain_text(&of.value.0)));
+        let query = self.list.query.iter().map(|of| (of.name, plain_text(&of.value.0)));
         query.fold(request, |request, (name, value)| request.query(name, value))
     }
 
@@ -131,8 +131,8 @@ impl Home {
 
     /// Whether a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
-        self.inherited_if.is_some_and(|name| raw.get(name) == Some(&Json::Bool(true)))
-            || self.inherited_unless.iter().any(|own| raw.get(own.field) != Some(&own.value.0))
+        self.list.inherited_if.is_some_and(|name| raw.get(name) == Some(&Json::Bool(true)))
+            || self.list.inherited_unless.iter().any(|own| raw.get(own.field) != Some(&own.value.0))
     }
 }
 
@@ -387,7 +387,7 @@ impl Section {
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let tells_inherited =
-            |key: &&str| self.home.inherited_unless.iter().any(|own| *own.field == **key);
+            |key: &&str| self.home.list.inherited_unless.iter().any(|own| *own.field == **key);
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
             if tells_inherited(key) {

@@ -260,14 +260,14 @@ mod tests {
             .table()
             .specs()
             .iter()
-            .map(|spec| &*spec.name)
+            .map(|spec| spec.name)
             .filter(|name| section("hooks").field(name).with_every_edit)
             .collect();
         let rest: Vec<_> = section("hooks")
             .table()
             .specs()
             .iter()
-            .map(|spec| &*spec.name)
+            .map(|spec| spec.name)
             .filter(|name| !section("hooks").field(name).with_every_edit)
             .collect();
         assert_eq!(carried.len(), 18 + 5, "{carried:?}");

@@ -104,7 +104,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
     }
     remark(field.available.administrators, "administrators only");
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
-    remark(field.secrecy() == Secrecy::Sensitive, "its live value is never shown");
+    remark(field.secrecy() == Secrecy::Sensitive, "plans hide its live value");
     match &field.read {
         Readback::Never if field.accepted.on(Route::Edit) => {
             remark(true, "cannot be verified: the service does not return it");

@@ -191,7 +191,7 @@ impl Observer {
             return Ok(Collection::Unreadable(mistyped(section.of, key)));
         }
         let is_itself =
-            |raw: &Object| home.lists_itself && raw.get("id") == target.id.map(Json::from).as_ref();
+            |raw: &Object| home.list.itself && raw.get("id") == target.id.map(Json::from).as_ref();
         let mut details = match section.of.detail.zip(home.operations.get) {
             Some((detail, get)) => self.details(section, target, detail, get, &all).await?,
             None => BTreeMap::new(),

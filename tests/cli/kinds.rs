@@ -187,8 +187,14 @@ fn a_description_of_an_older_format_is_told_the_new_keys() {
         ("lets: play", "write `grants`"),
         ("reset_by: x", "write `relations`"),
         ("limits: x", "write `relations: {limits: {switch: FIELD}}`"),
+        ("home paged: false", "write `list: {whole: true}`"),
+        ("home tier: premium", "write `available`"),
+        ("home inherited_unless: x", "write `list`"),
     ] {
-        let kind = DESCRIPTION.replace("type: date,", &format!("type: date, {old},"));
+        let kind = match old.split_once("home ") {
+            Some((_, old)) => format!("{DESCRIPTION}    {old}\n"),
+            None => DESCRIPTION.replace("type: date,", &format!("type: date, {old},")),
+        };
         place = place.file("kinds/old.yaml", &kind);
         let report = place.run("check m --kinds kinds/old.yaml");
         assert!(report.contains(new), "{old}: {report}");
@@ -268,7 +274,7 @@ fields:
   - {name: key, about: What opens it., type: secret, weakens: never}
 homes:
   - path: /projects/:id/town/gates
-    inherited_unless: {field: owner, value: project}
+    list: {inherited_unless: {field: owner, value: project}}
   - path: /groups/:id/gates
 ";
     let told = "`gates`: rehearsed against its own description";
@@ -439,7 +445,7 @@ entry: {field: key, argument: key}
 fields:
   - {name: key, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: value, about: What is kept., type: text, weakens: never}
-homes: [{path: '/projects/:id/custom_attributes', paged: false}]
+homes: [{path: '/projects/:id/custom_attributes', list: {whole: true}}]
 ";
     let bridges = "section: bridges
 noun: bridge

@@ -434,7 +434,7 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
         let told = told.filter_map(|spec| spec.field.live_name());
         let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
         let tells_inherited =
-            |key: &&str| section.home.inherited_unless.iter().any(|own| own.field == *key);
+            |key: &&str| section.home.list.inherited_unless.iter().any(|own| own.field == *key);
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
                 let row = Object::from_iter([(key.to_owned(), value)]);

@@ -422,7 +422,7 @@ impl Check<'_> {
             {
                 return;
             }
-            let help = "write `weakens: when_fewer`, set `lets` to what needs the approvals, remove `read: never`, and add the field with `grants`";
+            let help = "write `weakens: when_fewer`, write `grants: {lets: …}` with what needs the approvals, remove `read: never`, and add the field with `grants`";
             ("guards must see each approval that is no longer required", help)
         } else if field.value_type != ValueType::Grants {
             return;
@@ -430,7 +430,7 @@ impl Check<'_> {
             || field.grants.lets.is_none()
             || (field.read == Readback::Never)
         {
-            let help = "write `weakens: when_wider`, set `lets` to what is allowed, and remove `read: never`";
+            let help = "write `weakens: when_wider`, write `grants: {lets: …}` with what is allowed, and remove `read: never`";
             ("guards must see every new grant", help)
         } else if *removal != Removal::Weakens {
             ("an entry with grants is a protection", "write `removal: weakens`")
@@ -508,13 +508,18 @@ impl Check<'_> {
 
     /// Checks that use the schema of the field.
     fn schema(&mut self, at: &str, field: &Field) {
+        let Range { min, max } = field.valid.size;
+        let is_length = field.value_type != ValueType::Integer;
+        if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
+            let help = "write 0 or more";
+            return self.fault(format!("{at}/valid/size"), "a length is below 0", help);
+        }
         let property = kind::property(Box::leak(Box::new(field.clone())));
         let Ok(validator) = jsonschema::validator_for(&property) else {
             let help = "correct the expression";
             let message = "not a valid regular expression";
             return self.fault(format!("{at}/valid/pattern"), message, help);
         };
-        let Range { min, max } = field.valid.size;
         if min.zip(max).is_some_and(|(min, max)| min > max) {
             let help = "swap `min` and `max`";
             self.fault(format!("{at}/valid/size/min"), "`min` is above `max`", help);

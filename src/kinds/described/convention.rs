@@ -71,7 +71,7 @@ fn operations(kind: &Kind, home: &Home, below: SubPath, parents: Option<Parents>
         let id = collection::id(scope, noun, verb);
         let row = collection::row(&id, method, &path, purpose, answer, lists);
         let denies_with_401 = kind.denies_with_401;
-        Operation { tier: home.tier, since: home.since, denies_with_401, ..row }
+        Operation { tier: home.available.tier, since: home.available.since, denies_with_401, ..row }
     };
     let body = |row: Operation, route| {
         let row = row.fields_of(scope, kind.section, route);
@@ -93,10 +93,10 @@ fn operations(kind: &Kind, home: &Home, below: SubPath, parents: Option<Parents>
         return Operations { get: Some(get()), create: edit, edit, ..Operations::default() };
     }
     let list = || {
-        let query = kept(home.query.iter().map(query));
+        let query = kept(home.list.query.iter().map(query));
         let more = [query, collection::PAGING];
         let row = row("list", Method::Get, format!("list {all}"), Answer::List, false, &more);
-        read(Operation { unpaged: !home.paged, empty_as: home.empty_as, ..row })
+        read(Operation { unpaged: home.list.whole, empty_as: home.list.empty_as, ..row })
     };
     let create = || {
         let again = if kind.unique { Again::Refused } else { Again::Second };

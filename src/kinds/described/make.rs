@@ -174,7 +174,7 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
             || (of_people(field) && is_always_shown(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
-    let own = home.inherited_unless.iter().map(|own| own.field);
+    let own = home.list.inherited_unless.iter().map(|own| own.field);
     home.rows = Rows {
         keys: match entry.keys {
             [] => addressed
@@ -194,8 +194,8 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
 
 /// Whether every release and licence that has `home` also shows `field`.
 fn is_always_shown(field: &Field, home: &Home) -> bool {
-    let since = field.available.since.or(home.since);
-    field.available.tier <= home.tier && since.is_none_or(|since| !since.is_late())
+    let since = field.available.since.or(home.available.since);
+    field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
 }
 
 /// The fields of an entry of `home`.
@@ -208,8 +208,8 @@ fn keys(kind: &'static Kind, home: &Home) -> Keys {
         Field {
             accepted: if is_parent { Accepted::Never } else { field.accepted },
             available: Available {
-                since: field.available.since.or(home.since),
-                top_level: field.available.top_level || home.top_level,
+                since: field.available.since.or(home.available.since),
+                top_level: field.available.top_level || home.available.top_level,
                 ..field.available
             },
             always: field.always || !marks && kind.always_named().any(|name| name == field.name),

@@ -43,11 +43,9 @@ fields:
   - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, available: {scope: project}}
 homes:
   - path: /projects/:id/play/toys
-    inherited_unless: {field: owner, value: project}
-    query: [{name: deep, value: false, about: Whether others count.}, {name: most, value: 3, about: How many.}]
+    list: {inherited_unless: {field: owner, value: project}, query: [{name: deep, value: false, about: Whether others count.}, {name: most, value: 3, about: How many.}]}
+    available: {tier: premium, since: '16.2'}
     seen_from: developer
-    tier: premium
-    since: '16.2'
   - path: /groups/:id/toys
 ";
 
@@ -148,7 +146,8 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
     assert_eq!(home.rows.keys, ["code"]);
     assert_eq!(home.rows.also, ["url", "size", "owner"]);
-    let query: Vec<_> = home.query.iter().map(|of| (of.name, of.value.0.to_string())).collect();
+    let query: Vec<_> =
+        home.list.query.iter().map(|of| (of.name, of.value.0.to_string())).collect();
     assert_eq!(query, [("deep", "false".to_owned()), ("most", "3".to_owned())]);
     assert_eq!((home.seen_from(), home.handle[0].field), (30, "code"));
     assert!(!home.is_inherited(&object(json!({"owner": "project"}))));
@@ -170,9 +169,8 @@ entry: {argument: badge_id}
 fields: [{name: name, about: Its name., type: text, weakens: never}]
 homes:
   - path: /groups/:id/odd_badges
-    query: [{name: own, value: true, about: Whether own ones count.}]
-    tier: premium
-    since: '16.2'
+    list: {query: [{name: own, value: true, about: Whether own ones count.}]}
+    available: {tier: premium, since: '16.2'}
 ";
 
 #[test]
@@ -210,7 +208,7 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
 #[test]
 fn an_operation_is_named_by_its_effect() {
     let with = |operations: &str| {
-        read(&BADGES.replace("    query", &format!("    operations: {{{operations}}}\n    query")))
+        read(&BADGES.replace("    list", &format!("    operations: {{{operations}}}\n    list")))
     };
     assert!(with("list: hook-list, create: hook-add, others: [hook-delete]").is_ok());
     for (operations, id) in [
@@ -319,7 +317,7 @@ entry: {field: name}
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: deploy_access_levels, about: Who may deploy to it., type: grants, weakens: when_wider, grants: {lets: deploy}}
-homes: [{path: '/projects/:id/town_gates', tier: premium}]
+homes: [{path: '/projects/:id/town_gates', available: {tier: premium}}]
 ";
 
 #[test]
@@ -567,6 +565,12 @@ fn faults_of_a_description_have_their_places() {
             "responses do not contain this field",
         ),
         ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/valid/pattern", "not a valid regular expression"),
+        (
+            "{pattern: '^[a-z]+$'}",
+            "{size: {min: -1}}",
+            "fields/2/valid/size",
+            "a length is below 0",
+        ),
         ("min: 1, max: 9", "min: 9, max: 1", "fields/1/valid/size/min", "`min` is above `max`"),
         (
             "valid: {size: {min: 1, max: 9}}",

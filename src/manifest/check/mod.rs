@@ -511,7 +511,7 @@ impl Check<'_> {
     /// Drops entries that name the project itself where the service always has one: a rule for many
     /// projects may name one of them.
     fn always_there(&mut self, path: &str, sections: &mut [DeclaredSection]) {
-        for section in sections.iter_mut().filter(|section| section.of.home.lists_itself) {
+        for section in sections.iter_mut().filter(|section| section.of.home.list.itself) {
             let is_itself = |entry: &mut desired::Entry| entry.key.eq_ignore_ascii_case(path);
             for entry in section.entries.extract_if(.., is_itself) {
                 if entry.origin.layer > Layer::Profile {
