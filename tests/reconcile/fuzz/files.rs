@@ -296,7 +296,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
             }
             _ => {
                 let mut document = chance.pick(&documents).clone();
-                (0..=chance.below(3)).for_each(|_| chance.spoil(&mut document));
+                (0..chance.below(4)).for_each(|_| chance.spoil(&mut document));
                 document.to_string().into_bytes()
             }
         };
