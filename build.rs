@@ -9,21 +9,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// The tables outside of `src/kinds/described`.
+const TABLES: [&str; 11] = [
+    "kind/grants",
+    "kinds/constraints",
+    "kinds/integration",
+    "kinds/presets",
+    "kinds/values",
+    "kinds/words",
+    "manifest/faults/helps",
+    "manifest/faults/slips",
+    "manifest/read/foreign",
+    "manifest/schema/documents",
+    "operation/parameters",
+];
+
 fn main() -> io::Result<()> {
-    tables(Path::new("src"))?;
+    for name in TABLES {
+        let file = root().join("src").join(name).with_extension("yaml");
+        println!("cargo::rerun-if-changed={}", file.display());
+        convert(&file)?;
+    }
     list("codes.rs", "src/diagnostic/codes", "md", |page| {
-        format!("page({:?}, include_str!({page:?})),", page.file_stem().unwrap())
+        Ok(format!("page({:?}, include_str!({page:?})),", page.file_stem().unwrap()))
     })?;
     list("described.rs", "src/kinds/described", "yaml", |file| {
-        format!("include_str!({:?}),", table(file))
+        Ok(format!("include_str!({:?}),", convert(file)?))
     })
-}
-
-/// Where the table of a YAML file is.
-fn table(file: &Path) -> PathBuf {
-    let file = file.strip_prefix(root()).unwrap_or(file);
-    let folder = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
-    folder.join(file.strip_prefix("src").unwrap()).with_extension("json")
 }
 
 /// The folder of the package.
@@ -31,41 +43,32 @@ fn root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
 }
 
-/// Writes each YAML file below `folder` as JSON.
-fn tables(folder: &Path) -> io::Result<()> {
-    for file in files(folder)? {
-        if file.is_dir() {
-            tables(&file)?;
-        } else if file.extension() == Some(OsStr::new("yaml")) {
-            println!("cargo::rerun-if-changed={}", file.display());
-            let wrong =
-                |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
-            let text = fs::read_to_string(&file)?;
-            let mut content: serde_yaml::Value = serde_yaml::from_str(&text).map_err(wrong)?;
-            content.apply_merge().map_err(wrong)?;
-            let table = table(&file);
-            fs::create_dir_all(table.parent().unwrap())?;
-            fs::write(table, serde_json::to_string(&content)?)?;
-        }
-    }
-    Ok(())
+/// Writes a YAML file as JSON, and returns where that is.
+fn convert(file: &Path) -> io::Result<PathBuf> {
+    let wrong = |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
+    let mut content: serde_yaml::Value =
+        serde_yaml::from_str(&fs::read_to_string(file)?).map_err(wrong)?;
+    content.apply_merge().map_err(wrong)?;
+    let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
+    let table = table.join(file.strip_prefix(root().join("src")).unwrap()).with_extension("json");
+    fs::create_dir_all(table.parent().unwrap())?;
+    fs::write(&table, serde_json::to_string(&content)?)?;
+    Ok(table)
 }
 
-/// The files and folders in `folder`, by name.
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// Writes a list with a row for each file of `folder` with this `end`, by name.
+fn list(
+    name: &str,
+    folder: &str,
+    end: &str,
+    row: impl Fn(&Path) -> io::Result<String>,
+) -> io::Result<()> {
     let folder = root().join(folder);
     println!("cargo::rerun-if-changed={}", folder.display());
     let files: io::Result<Vec<_>> = fs::read_dir(folder)?.map(|file| Ok(file?.path())).collect();
     let mut files = files?;
-    files.sort();
-    Ok(files)
-}
-
-/// Writes a list with a row for each file of `folder` with this `end`, by name.
-fn list(name: &str, folder: &str, end: &str, row: impl Fn(&Path) -> String) -> io::Result<()> {
-    let mut files = files(Path::new(folder))?;
     files.retain(|file| file.extension() == Some(OsStr::new(end)));
     files.sort_by_key(|file| file.file_stem().map(ToOwned::to_owned));
-    let rows: String = files.iter().map(|file| row(file)).collect();
+    let rows = files.iter().map(|file| row(file)).collect::<io::Result<String>>()?;
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join(name), format!("&[{rows}]"))
 }
