@@ -56,12 +56,18 @@ impl Groups {
         groups_above(&path.to_lowercase()).any(has)
     }
 
+    /// Whether a group above `path` declares a setting of a constraint.
+    pub fn decide(&self, path: &str) -> bool {
+        groups_above(&path.to_lowercase()).any(|group| self.declared.contains_key(group))
+    }
+
     /// Whether a group above `path` declares a setting that gives what is below another value.
     pub fn give(&self, path: &str) -> bool {
-        constraints::all().any(|row| {
-            let mut above = self.above(path, &row.by);
-            above.any(|(_, by)| by.is_some_and(|by| row.gives(by).is_some()))
-        })
+        self.decide(path)
+            && constraints::all().any(|row| {
+                let mut above = self.above(path, &row.by);
+                above.any(|(_, by)| by.is_some_and(|by| row.gives(by).is_some()))
+            })
     }
 
     /// The groups above `path` that declare `setting`, nearest first, with the value if it is plain.

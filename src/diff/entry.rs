@@ -356,7 +356,8 @@ impl<'a> Comparing<'a> {
     /// The live entry as changes of groups above in this run will make it, if they replace declared
     /// values.
     fn after_groups(&self, live: &LiveEntry, findings: &mut Findings) -> Option<LiveEntry> {
-        if self.section.shape == Shape::List {
+        let Context { groups, target, .. } = self.context;
+        if self.section.shape == Shape::List || !groups.decide(&target.path) {
             return None;
         }
         let given = |(name, value): (&String, &Value)| {
