@@ -4,14 +4,14 @@
 //! Keys, types and words that are left out of the schema are only for files of undrift's own: a file
 //! of a user with one of them is refused.
 
-use std::{ops::Deref, sync::OnceLock};
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Absence, Handle, Place, Removal, Rules, Shape, Table};
+use super::{Absence, Handle, Place, Removal, Rules, Section, Shape, Table};
 use crate::{
-    field::{Available, Field, Scalar, Scope},
+    field::{Available, Field, Keys, Scalar, Scope},
     level::Level,
     operation::{Op, Read, Write},
     page::Rows,
@@ -118,6 +118,9 @@ pub struct Kind {
     /// The rules, those in Rust or plain ones.
     #[serde(skip, default = "no_rules")]
     pub rules: &'static dyn Rules,
+    /// Makes the table of a home.
+    #[serde(skip, default = "no_table")]
+    pub make_table: fn(Section) -> Table,
 }
 
 /// A list that lives as long as the program, like all that describes kinds.
@@ -132,6 +135,11 @@ fn no_rules() -> &'static dyn Rules {
     struct None;
     impl Rules for None {}
     &None
+}
+
+/// The table until that of the kind is known.
+fn no_table() -> fn(Section) -> Table {
+    |_| Table::new(Keys::default())
 }
 
 /// How an entry is created.
@@ -288,7 +296,7 @@ pub struct Home {
     pub names_people: bool,
     /// The fields of an entry here, made when they are first needed.
     #[serde(skip)]
-    pub table: OnceLock<&'static (dyn Deref<Target = Table> + Send + Sync)>,
+    pub table: OnceLock<&'static Table>,
 }
 
 /// How a list is read.
@@ -312,7 +320,7 @@ pub struct List {
 }
 
 /// The operations of a collection, by their ids.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Operations {
     /// Reads all entries.

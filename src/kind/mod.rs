@@ -88,13 +88,6 @@ pub enum Shape {
 }
 
 impl Home {
-    /// Whether its operations are rows of the table, instead of following from the path.
-    pub fn has_rows(&self) -> bool {
-        let Operations { list, get, create, edit, delete, others } = &self.operations;
-        let reads = list.is_some() || get.is_some();
-        reads || [create, edit, delete].into_iter().any(Option::is_some) || !others.is_empty()
-    }
-
     /// The request for the list, with its query.
     pub fn listing(&self, request: Request<Read>) -> Request<Read> {
         let query = self.list.query.iter().map(|of| (of.name, plain_text(&of.value.0)));
@@ -306,7 +299,7 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static Table {
-        self.home.table.get().expect("the table is set when the kind is made")
+        self.home.table.get_or_init(|| Box::leak(Box::new((self.make_table)(self))))
     }
 
     /// The treatment of a field.

@@ -6,7 +6,9 @@
 use super::{Described, convention, rules::DescribedRules};
 use crate::{
     field::{Accepted, Available, Field, Keys, Named, Scope, ValueType},
-    kind::{Handle, HandlePlace, Home, Kind, Parent, Place, Removal, Section, Shape, Table},
+    kind::{
+        Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section, Shape, Table,
+    },
     kinds::{self, Registry, integration},
     operation::{
         Op, Read,
@@ -30,7 +32,8 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         let is_of_group = home.path.starts_with("/groups/");
         home.scope = if is_of_group { Scope::Group } else { Scope::Project };
         let mut parents = None;
-        if !home.has_rows() {
+        // Others have operations of the table.
+        if home.operations == Operations::default() {
             let below = SubPath::parse(home.path)?;
             parents = above(&kind, home, &below, known)?;
             operations.extend(convention::operate(&kind, home, below, parents));
@@ -45,15 +48,11 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         Some(name) => kinds::hooks(name).expect("a test reads every file"),
         None => Box::leak(Box::new(DescribedRules::of(&kind))),
     };
-    let kind: &'static Kind = Box::leak(Box::new(kind));
-    for home in &kind.homes {
-        let table = std::sync::LazyLock::new(move || match kind.hooks {
-            Some(integration::NAME) => integration::table(home.scope),
-            _ => Table::new(keys(kind, home)),
-        });
-        let _ = home.table.set(Box::leak(Box::new(table)));
-    }
-    Ok(Described { kind, operations })
+    kind.make_table = match kind.hooks {
+        Some(integration::NAME) => |of| integration::table(of.home.scope),
+        _ => |of| Table::new(keys(of.kind, of.home)),
+    };
+    Ok(Described { kind: Box::leak(Box::new(kind)), operations })
 }
 
 /// The name of the path argument that addresses an entry.
@@ -171,7 +170,7 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
         (field.names != Some(Named::Runner)
             && kind.always_named().any(|name| name == field.name)
             && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (of_people(field) && is_always_shown(field, home))
+            || (of_people(field) && comes_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
     let own = home.list.inherited_unless.iter().map(|own| own.field);
@@ -192,14 +191,14 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
     };
 }
 
-/// Whether every release and licence that has `home` also shows `field`.
-fn is_always_shown(field: &Field, home: &Home) -> bool {
+/// Whether every release and licence that has `home` also has `field`.
+fn comes_with(field: &Field, home: &Home) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
 }
 
 /// The fields of an entry of `home`.
-fn keys(kind: &'static Kind, home: &Home) -> Keys {
+fn keys(kind: &Kind, home: &Home) -> Keys {
     // Kinds with rules in Rust mark the fields, because an entry may lack a part of its identity.
     let marks = kind.fields.iter().any(|field| field.always);
     let of = |field: &Field| {

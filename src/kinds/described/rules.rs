@@ -59,14 +59,10 @@ impl DescribedRules {
             level: level.map(|field| field.name),
             before_removal: kind.before_removal.map(|text| {
                 let parameter = act_before(kind).and_then(|(_, parameter)| parameter);
-                (keep(&format!("sends `POST …/{text}` first")), parameter)
+                (&*String::leak(format!("sends `POST …/{text}` first")), parameter)
             }),
         }
     }
-}
-
-fn keep(text: &str) -> &'static str {
-    String::leak(text.to_owned())
 }
 
 impl Rules for DescribedRules {
