@@ -17,9 +17,12 @@
 //! words that are left out of the schema are only for the files of undrift: a file of a user with one
 //! of them is refused.
 
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::{
+    borrow::Cow,
+    sync::{LazyLock, PoisonError, RwLock},
+};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -33,6 +36,9 @@ const KEYWORD: &str = "x-undrift";
 /// The keyword of a schema for what else its property, or the section of its entries, is called. It
 /// is not published.
 pub const ALIASES: &str = "x-aliases";
+
+/// What precedes the name of a field that replaces a deprecated one and has the opposite value.
+const OPPOSITE: &str = "not ";
 
 /// The fields whose numbers schemas carry.
 static MARKED: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
@@ -108,16 +114,34 @@ pub struct Field {
     /// Where the service has it.
     #[serde(default)]
     pub available: Available,
-    /// Whether every entry, mapping or row must have it.
+    /// Where it must be (default: `nowhere`; a field of `identity` is in every entry).
+    #[serde(default)]
+    pub required: Required,
+    /// The keys of a mapping, or of a row.
     #[serde(default)]
     #[schemars(skip)]
-    pub always: bool,
-    /// The keys of a mapping, or of a row.
+    pub keys: Vec<Field>,
+    /// What to use instead of a deprecated field: the name of another field, `not` and the name of a
+    /// field with the opposite value, or `several`, which `about` names.
     #[schemars(skip)]
-    pub keys: Option<Keys>,
-    /// For a deprecated field: what replaces it.
+    pub deprecated: Option<&'static str>,
+}
+
+/// Where a field must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Required {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// In an entry that is created.
+    OnCreate,
+    /// In every entry, mapping or row.
     #[schemars(skip)]
-    pub deprecated: Option<Deprecated>,
+    Always,
+    /// Where the field that it limits is on, because the default limit of the service is everything.
+    #[schemars(skip)]
+    WithLimited,
 }
 
 /// Which values are valid.
@@ -128,7 +152,7 @@ pub struct Valid {
     pub pattern: Option<&'static str>,
     /// The limits of an integer, or of the number of characters of a text or of each text of a list.
     pub size: Range,
-    /// The limits of the number of items of a list.
+    /// The limits of the number of items of a list, or of keys of a mapping.
     #[schemars(skip)]
     pub items: Range,
     /// The only allowed integers.
@@ -141,14 +165,43 @@ pub struct Valid {
     pub ascii_from: Option<Release>,
 }
 
-/// A lowest and a highest number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+/// A lowest and a highest number, as `1..255`. Either may be missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Range {
     /// The lowest number.
     pub min: Option<i64>,
     /// The highest number.
     pub max: Option<i64>,
+}
+
+impl JsonSchema for Range {
+    fn schema_name() -> Cow<'static, str> {
+        "Range".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = r"^(-?[0-9]+\.\.(-?[0-9]+)?|\.\.-?[0-9]+)$";
+        json_schema!({"type": "string", "pattern": pattern, "examples": ["1..255"]})
+    }
+}
+
+impl TryFrom<String> for Range {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let wrong = "a range has two numbers, such as `1..255`; either may be missing";
+        let (min, max) = text.split_once("..").ok_or(wrong)?;
+        let limit = |text: &str| match text {
+            "" => Ok(None),
+            number => number.parse().map(Some).map_err(|_| wrong),
+        };
+        Ok(Self { min: limit(min)?, max: limit(max)? })
+    }
 }
 
 /// More about a list of who may do something.
@@ -196,10 +249,13 @@ pub struct Relations {
     /// A flag that this field limits. If the service ignored the limit, the flag would do more than
     /// was declared. So a request that switches the flag on also contains this field, and the
     /// response must show it.
-    pub limits: Option<Limits>,
+    pub limits: Option<&'static str>,
     /// The field that must be on for this one to have an effect and to be shown.
     #[schemars(skip)]
-    pub needs: Option<Needs>,
+    pub needs: Option<&'static str>,
+    /// Likewise, and requests must contain both: the service refuses or ignores one alone.
+    #[schemars(skip)]
+    pub sent_with: Option<&'static str>,
     /// Another level of access. The service refuses a wider level for this field.
     #[schemars(skip)]
     pub at_most: Option<&'static str>,
@@ -209,6 +265,13 @@ pub struct Relations {
     /// The section of the same container whose entries the value names.
     #[schemars(skip)]
     pub names_entries: Option<&'static str>,
+}
+
+impl Relations {
+    /// The field that must be on for this one to have an effect.
+    pub fn switch(&self) -> Option<&'static str> {
+        self.needs.or(self.sent_with)
+    }
 }
 
 /// What an equal value of another entry means.
@@ -230,62 +293,60 @@ pub enum Among {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Available {
-    /// For a field: the only scope that has it, if not both do. Two fields may have the same name, one
-    /// in each scope.
-    pub scope: Option<Scope>,
+    /// Who or what has it, if not everybody or everything. Two fields may have the same name, one for
+    /// each scope.
+    pub only: Only,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
     /// The release of the service that added it, as text: `'16.2'`.
     pub since: Option<Release>,
     /// The release of the service that removed it, as text.
     pub until: Option<Release>,
-    /// Whether only administrators may set it.
-    #[schemars(skip)]
-    pub administrators: bool,
-    /// Whether only top-level groups have it (default: `false`).
-    pub top_level: bool,
     /// Whether only undrift uses it if the service is older than `since`.
     #[schemars(skip)]
     pub local_before: bool,
 }
 
-/// What replaces a deprecated field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Deprecated {
-    /// The field that replaces it; if several do, `about` names them.
-    pub by: Option<&'static str>,
-    /// Whether the replacing field has the opposite value.
-    pub opposite: bool,
-}
-
-/// The keys of an entry, mapping or row.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Keys {
-    /// What it is. A mapping within an entry has it in the `about` of its field.
-    #[serde(default)]
-    pub about: &'static str,
-    /// Other names for the section.
-    #[serde(default)]
-    pub aliases: Vec<&'static str>,
-    /// The keys.
-    pub fields: Vec<Field>,
-    /// Whether the keys of a mapping are separate fields, called `mapping.key`.
-    #[serde(default)]
-    pub spread: bool,
-    /// The minimum number of keys.
-    pub min_keys: Option<u32>,
-    /// The maximum number of keys.
-    pub max_keys: Option<u32>,
-}
-
-impl Keys {
-    /// The keys with what follows from their types.
-    #[must_use]
-    pub fn complete(self) -> Self {
-        Self { fields: self.fields.into_iter().map(Field::complete).collect(), ..self }
+impl Available {
+    /// The only scope that has it.
+    pub const fn scope(self) -> Option<Scope> {
+        match self.only {
+            Only::Group => Some(Scope::Group),
+            Only::Project => Some(Scope::Project),
+            _ => None,
+        }
     }
+
+    /// Whether only top-level groups have it.
+    pub const fn is_of_top(self) -> bool {
+        matches!(self.only, Only::TopLevel | Only::TopLevelAdministrators)
+    }
+
+    /// Whether only administrators may set it.
+    pub const fn is_for_administrators(self) -> bool {
+        matches!(self.only, Only::Administrators | Only::TopLevelAdministrators)
+    }
+}
+
+/// Who or what has something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Only {
+    /// Everybody and everything.
+    #[default]
+    All,
+    /// Groups.
+    Group,
+    /// Projects.
+    Project,
+    /// Top-level groups.
+    TopLevel,
+    /// Administrators.
+    #[schemars(skip)]
+    Administrators,
+    /// Administrators, in top-level groups.
+    #[schemars(skip)]
+    TopLevelAdministrators,
 }
 
 /// An allowed word.
@@ -359,6 +420,9 @@ pub enum ValueType {
     /// A mapping with `keys`.
     #[schemars(skip)]
     Mapping,
+    /// A mapping whose `keys` are separate fields, called `mapping.key`.
+    #[schemars(skip)]
+    Spread,
     /// A list of mappings with `keys`. An edit contains the rows to add and to remove.
     #[schemars(skip)]
     Rows,
@@ -477,37 +541,9 @@ pub enum When {
     Later,
 }
 
-/// The field that another field of the same entry needs.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Needs {
-    /// The field that must be on.
-    pub switch: &'static str,
-    /// Whether requests must contain both: the service refuses or ignores one alone.
-    #[serde(default)]
-    pub same_request: bool,
-}
-
-/// How a field limits another field of the same entry or mapping. The service ignores fields that
-/// it does not know. So a request that turns the other field on also contains the limit, and it has
-/// only succeeded if the response shows the limit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// The limited field. It is on unless it is `false` or unset.
-    pub switch: &'static str,
-    /// Whether the limited field must not be declared as on without the limit, because the
-    /// service's default limit is everything.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub required: bool,
-}
-
-impl Limits {
-    /// Whether a switch with this value is on.
-    pub fn is_on(switch: &Json) -> bool {
-        !matches!(switch, Json::Null | Json::Bool(false)) && switch != ""
-    }
+/// Whether a limited field with this value is on: unless it is `false` or unset.
+pub fn is_on(limited: &Json) -> bool {
+    !matches!(limited, Json::Null | Json::Bool(false)) && limited != ""
 }
 
 /// What a document is about: a group or a project.
@@ -614,6 +650,8 @@ pub enum Accepted {
     /// Edit only.
     #[schemars(skip)]
     OnEdit,
+    /// Edit, but only with `undrift call`: it is no field of manifests.
+    ByCall,
     /// None: it steers undrift and is never sent.
     #[schemars(skip)]
     Never,
@@ -640,7 +678,7 @@ impl Accepted {
             Self::OnCreateForUserAndEdit => matches!(route, Route::CreateForUser | Route::Edit),
             Self::OnOwnCreateAndEdit => matches!(route, Route::Create | Route::Edit),
             Self::OnEdit => matches!(route, Route::Edit),
-            Self::Never => false,
+            Self::ByCall | Self::Never => false,
         }
     }
 }
@@ -753,7 +791,7 @@ impl Field {
         if self.read == Readback::As(self.name) {
             self.read = Readback::Same;
         }
-        self.keys = self.keys.map(Keys::complete);
+        self.keys = self.keys.into_iter().map(Self::complete).collect();
         self
     }
 
@@ -812,12 +850,13 @@ impl Field {
 
     /// The field that replaces this deprecated one.
     pub fn replaced_by(&self) -> Option<&'static str> {
-        self.deprecated?.by
+        let other = self.deprecated.filter(|other| *other != "several")?;
+        Some(other.strip_prefix(OPPOSITE).unwrap_or(other))
     }
 
     /// Whether the replacing field has the opposite value.
     pub fn is_opposite(&self) -> bool {
-        self.deprecated.is_some_and(|of| of.opposite)
+        self.deprecated.is_some_and(|other| other.starts_with(OPPOSITE))
     }
 
     /// Whether every response shows it.
@@ -837,7 +876,7 @@ impl Field {
 
     /// Whether `scope` has it.
     pub fn is_in(&self, scope: Scope) -> bool {
-        self.available.scope.is_none_or(|only| only == scope)
+        self.available.scope().is_none_or(|only| only == scope)
     }
 
     /// Whether the order of its items does not matter.

@@ -83,11 +83,8 @@ mod by_data {
         told.unique = if of.may_come_twice() { &[] } else { all(&identity) };
         let specs = specs.iter().filter(|spec| !above(&spec.name));
         told.fields = specs.map(field).collect::<Vec<_>>().leak();
-        let shows = home
-            .list
-            .inherited_unless
-            .iter()
-            .map(|own| (own.field, &*own.value.0.to_string().leak()));
+        let tells_inherited = home.inherited.iter().filter(|of| of.is_not);
+        let shows = tells_inherited.map(|of| (of.field, &*of.value.to_string().leak()));
         told.shows = shows.collect::<Vec<_>>().leak();
         told.is_put = is_put;
         told.only_edited = of.only_edits();

@@ -299,14 +299,14 @@ impl Declaring<'_> {
         let is_edited = self.is_edited(of, live);
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
             let is_its_own = of.rules.has(live.fields.raw(), spec.name);
-            if !is_its_own || (spec.field.available.top_level && is_below) {
+            if !is_its_own || (spec.field.available.is_of_top() && is_below) {
                 continue;
             }
             let Some(value) = live.fields.raw().get(spec.name) else {
                 // A field that only some installations show is not missed, nor one whose switch is
                 // off.
-                let needed = spec.field.relations.needs.as_ref();
-                let off = needed.and_then(|needs| live.fields.raw().get(needs.switch)).map(is_off);
+                let switch = spec.field.relations.switch();
+                let off = switch.and_then(|switch| live.fields.raw().get(switch)).map(is_off);
                 if spec.field.read != Readback::IfPresent && off != Some(true) {
                     // A missing field of an entry is always reported; settings may also be hidden
                     // by a role.
@@ -531,7 +531,7 @@ fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
         && !spec.field.is_upload()
         && !lacks_credential(of, spec)
         && of.table().is_current(spec, settings.release)
-        && (settings.caller.administrator || !spec.field.available.administrators)
+        && (settings.caller.administrator || !spec.field.available.is_for_administrators())
 }
 
 /// Whether answers contain a field without the credential that it may have. Declared like that, it would

@@ -4,18 +4,18 @@
 //! Keys, types and words that are left out of the schema are only for files of undrift's own: a file
 //! of a user with one of them is refused.
 
-use std::sync::OnceLock;
+use std::{borrow::Cow, sync::OnceLock};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use super::{Absence, Handle, Place, Removal, Rules, Section, Shape, Table};
 use crate::{
-    field::{Available, Field, Keys, Scalar, Scope},
+    field::{Available, Field, Scope},
     level::Level,
-    operation::{Op, Read, Write},
+    operation::{Answer, AnyOp, Method, Op, Read, Write},
     page::Rows,
-    value::Json,
+    value::{Json, Object},
 };
 
 /// A collection below groups or projects, managed as a section of manifests.
@@ -35,62 +35,48 @@ pub struct Kind {
     /// What an entry is, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"), example = &"A time in which nothing is deployed.")]
     pub about: &'static str,
-    /// How the section is written.
+    /// How the section is written (default: `list`).
     #[serde(default)]
-    #[schemars(skip)]
     pub shape: Shape,
-    /// The fields that identify an entry, in the order in which addresses show them.
+    /// The fields that identify an entry, in the order in which addresses show them. If the path has
+    /// a parent entry, the first one names it, and is in no request.
     #[serde(default, deserialize_with = "kept")]
     pub identity: &'static [&'static str],
     /// Fields of the identity of which each entry has exactly one.
     #[serde(default, deserialize_with = "kept")]
     pub either: &'static [&'static str],
-    /// Whether it is a single object that always exists, instead of a collection: it has no
-    /// `identity`, and is only read and edited (default: `false`).
-    #[serde(default)]
-    pub document: bool,
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
     pub name_field: Option<&'static str>,
     /// The field by which entries of other sections name an entry (default: its identity).
     pub called_by: Option<&'static str>,
-    /// The fields, in addition to the identity, that creating an entry needs.
-    #[serde(default, deserialize_with = "kept")]
-    pub required: &'static [&'static str],
     /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
     pub removal: Removal,
     /// Fields that give access if they are set and not `false`. The guard `protection` also asks
     /// before an entry with one of them is created.
     #[serde(default, deserialize_with = "kept")]
     pub grants: &'static [&'static str],
-    /// Whether the service refuses a second entry with the same identity (default: `false`).
+    /// What the service does differently here than with most collections.
     #[serde(default)]
-    pub unique: bool,
-    /// Whether the response to a write shows the entry as a GET does, so that it need not be read
-    /// again (default: `false`).
-    #[serde(default)]
-    pub write_returns_entry: bool,
-    /// Whether the service answers 401, as to an invalid token, if the caller lacks permission or
-    /// the feature is off (default: `false`).
-    #[serde(default)]
-    pub denies_with_401: bool,
-    /// Whether the service has a request for a single entry (default: `true`).
-    #[serde(default = "is_usual")]
-    pub read_alone: bool,
+    pub traits: Vec<Trait>,
     /// How an entry is created (default: `post`).
     #[serde(default)]
     pub create: Create,
     /// How an entry is changed (default: `put`).
     #[serde(default)]
     pub edit: Edit,
-    /// How request paths address an entry.
-    #[serde(default)]
-    pub entry: EntryPath,
+    /// The response fields that tell entries apart (default: those in the path). An argument of the path
+    /// that is not called like a field contains the first of them. Entries of other sections name an
+    /// entry by an `id` among them.
+    #[serde(default, deserialize_with = "kept")]
+    pub keys: &'static [&'static str],
+    /// The other response fields that each entry has (default: those of `identity`).
+    #[serde(default, deserialize_with = "kept")]
+    #[schemars(skip)]
+    pub shows: &'static [&'static str],
     /// How a single entry is read, if the list shows only a part of each.
     #[schemars(skip)]
     pub detail: Option<Detail>,
-    /// The section of the parent entries, if the paths of `homes` contain `:entry`.
-    pub below: Option<Parent>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
     /// a POST request, after the path of the entry, and a parameter if it needs one.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"), example = &"stop?force=true")]
@@ -105,16 +91,15 @@ pub struct Kind {
     #[serde(default, deserialize_with = "kept")]
     #[schemars(skip)]
     pub looked_at: &'static [&'static str],
-    /// Parameters of the edit request that are not fields of manifests, such as a new name. Only
-    /// `undrift call` sends them.
-    #[serde(default)]
-    pub edit_parameters: Vec<EditParameter>,
     /// Where the collection is: one path below projects, one below groups, or both.
     #[schemars(length(min = 1, max = 2))]
     pub homes: Vec<Home>,
     /// The name of the rules in Rust, for behaviour that data cannot express.
     #[schemars(skip)]
     pub hooks: Option<&'static str>,
+    /// The fields, in addition to the identity, that creating an entry needs.
+    #[serde(skip)]
+    pub required: &'static [&'static str],
     /// The rules, those in Rust or plain ones.
     #[serde(skip, default = "no_rules")]
     pub rules: &'static dyn Rules,
@@ -139,7 +124,7 @@ fn no_rules() -> &'static dyn Rules {
 
 /// The table until that of the kind is known.
 fn no_table() -> fn(Section) -> Table {
-    |_| Table::new(Keys::default())
+    |_| Table::new(Field::default())
 }
 
 /// How an entry is created.
@@ -176,37 +161,23 @@ pub enum Edit {
     OrReplace,
 }
 
-/// How request paths address an entry.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct EntryPath {
-    /// The response field whose value is in the path (default: `id`).
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
-    pub field: Option<&'static str>,
-    /// The name of this path argument in the documentation of the service (default: the noun and
-    /// `_id`).
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flag_id")]
-    pub argument: Option<&'static str>,
-    /// What it is, in a sentence.
-    #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
-    pub about: Option<&'static str>,
-    /// Fields that address an entry as query parameters, in a DELETE request to the path of the
-    /// collection. Paths then have no argument for it.
-    #[serde(deserialize_with = "kept")]
-    pub query: &'static [&'static str],
-    /// Fields that address an entry in `filter[FIELD]`, beside the path.
-    #[schemars(skip)]
-    #[serde(deserialize_with = "kept")]
-    pub filter: &'static [&'static str],
-    /// The response fields that tell entries apart, if not those that address them. Entries of
-    /// other sections name an entry by an `id` among them.
-    #[schemars(skip)]
-    #[serde(deserialize_with = "kept")]
-    pub keys: &'static [&'static str],
-    /// The other response fields that each entry has, if not those of `identity`.
-    #[schemars(skip)]
-    #[serde(deserialize_with = "kept")]
-    pub shows: &'static [&'static str],
+/// Something that the service does differently than with most collections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trait {
+    /// It refuses a second entry with the same identity.
+    RefusesDuplicates,
+    /// Its response to a write shows the entry as a GET does, so that it need not be read again.
+    ReturnsEntry,
+    /// It answers 401, as to an invalid token, if the caller lacks permission or the feature is off.
+    #[serde(rename = "denies_with_401")]
+    DeniesWith401,
+    /// It has no request for a single entry.
+    HasNoGet,
+    /// One response contains the whole list, without pages.
+    ListsWithoutPages,
+    /// The list also shows the project or group itself.
+    ListsItself,
 }
 
 /// How a single entry is read.
@@ -222,18 +193,14 @@ pub struct Detail {
     pub fields: &'static [&'static str],
 }
 
-/// The section of the parent entries.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// The parent of each entry: an entry of another section.
+#[derive(Clone, Copy, Debug)]
 pub struct Parent {
-    /// The section whose collection is at the path before `:entry`.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"pipeline_schedules")]
+    /// Its section.
     pub section: &'static str,
     /// The field of `identity` that names the parent entry. It is in no request.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"schedule")]
     pub field: &'static str,
     /// The path argument for the id of the parent.
-    #[serde(skip)]
     pub argument: &'static str,
 }
 
@@ -241,9 +208,15 @@ pub struct Parent {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Home {
-    /// The path of the collection: `/projects/:id/` or `/groups/:id/`, followed by plain names.
-    /// `:entry` between two of them stands for an entry of the section in `below`.
-    #[schemars(example = &"/projects/:id/feature_flags")]
+    /// The path of an entry: `/projects/:id/` or `/groups/:id/`, plain names, and the name that the
+    /// documentation of the service has for the argument that addresses the entry. An argument that
+    /// is called like a field contains that field; any other one contains the `id`, or the first of
+    /// `keys`.
+    ///
+    /// The path of a single object ends with a name. If the service addresses an entry by the query,
+    /// the path ends with `?NAME=:FIELD`. What is `?NAME=VALUE` is sent with each request for the list.
+    /// An argument between names is that of a parent entry, whose section has the path before it.
+    #[schemars(example = &"/projects/:id/feature_flags/:feature_flag_name")]
     pub path: &'static str,
     /// The field of the parent entry's object that contains the whole list, if the service has no
     /// request for the list.
@@ -253,9 +226,13 @@ pub struct Home {
     /// For a single object in `in`: a field that only containers with such an object have.
     #[schemars(skip)]
     pub sign: Option<&'static str>,
-    /// How the list is read.
+    /// For lists that also show inherited entries: what is true of these. `inherited` is a flag that is
+    /// on, `kind=group` a field with this value, and `kind!=project` one that must have the other value
+    /// in entries of the project or group itself.
     #[serde(default)]
-    pub list: List,
+    pub inherited: Vec<Condition>,
+    /// The message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<&'static str>,
     /// How the service shows that a single object is absent.
     #[serde(default)]
     #[schemars(skip)]
@@ -271,10 +248,14 @@ pub struct Home {
     /// Where the service has it.
     #[serde(default)]
     pub available: Available,
-    /// The operations, if they are in the table of operations; else they follow from the path.
+    /// The ids of its operations, if they are in the table of operations; else they follow from the
+    /// path.
     #[serde(default)]
     #[schemars(skip)]
     pub operations: Operations,
+    /// The query of the list request.
+    #[serde(skip)]
+    pub query: Vec<(&'static str, &'static str)>,
     /// The scope, which follows from `path`.
     #[serde(skip, default = "of_projects")]
     pub scope: Scope,
@@ -299,29 +280,53 @@ pub struct Home {
     pub table: OnceLock<&'static Table>,
 }
 
-/// How a list is read.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct List {
-    /// Query parameters of the request.
-    pub query: Vec<QueryParameter>,
-    /// Whether one response contains the whole list, without pages (default: `false`).
-    pub whole: bool,
-    /// The message of the 404 with which the service answers if the list is empty.
-    pub empty_as: Option<&'static str>,
-    /// Whether the list also shows the project or group itself (default: `false`).
-    pub itself: bool,
-    /// For lists that also show inherited entries: the value that an entry has if it belongs to the
-    /// project or group itself.
-    pub inherited_unless: Option<FieldValue>,
-    /// A flag that is on in inherited entries, in releases that show it.
-    #[schemars(skip)]
-    pub inherited_if: Option<&'static str>,
+/// A test of a field of a response.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub struct Condition {
+    /// The name of the field in responses.
+    pub field: &'static str,
+    /// The value that it is compared with.
+    pub value: Json,
+    /// Whether it must have another value.
+    pub is_not: bool,
 }
 
-/// The operations of a collection, by their ids.
+impl From<String> for Condition {
+    fn from(text: String) -> Self {
+        let text: &'static str = text.leak();
+        let (field, value) = text.split_once('=').unwrap_or((text, "true"));
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        let (field, is_not) = field.strip_suffix('!').map_or((field, false), |field| (field, true));
+        Self { field, value, is_not }
+    }
+}
+
+impl JsonSchema for Condition {
+    fn schema_name() -> Cow<'static, str> {
+        "Condition".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = r"^[a-z][a-z0-9_]*(!?=\S+)?$";
+        json_schema!({"type": "string", "pattern": pattern, "examples": ["kind!=project"]})
+    }
+}
+
+impl Condition {
+    /// Whether it holds of `raw`. A field that is missing has no value.
+    pub fn holds(&self, raw: &Object) -> bool {
+        (raw.get(self.field) == Some(&self.value)) != self.is_not
+    }
+}
+
+/// The operations of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(from = "Vec<AnyOp>")]
 pub struct Operations {
     /// Reads all entries.
     pub list: Option<Op<Read>>,
@@ -337,53 +342,37 @@ pub struct Operations {
     pub others: Vec<Op<Write>>,
 }
 
+impl From<Vec<AnyOp>> for Operations {
+    /// The first operation with a method is the one for it; further ones are others.
+    fn from(operations: Vec<AnyOp>) -> Self {
+        let mut of = Self::default();
+        for op in operations {
+            match op {
+                AnyOp::Read(op) if op.row().answer == Answer::List => of.list = Some(op),
+                AnyOp::Read(op) => of.get = Some(op),
+                AnyOp::Write(op) => {
+                    let place = match op.row().method {
+                        Method::Post => &mut of.create,
+                        Method::Delete => &mut of.delete,
+                        _ => &mut of.edit,
+                    };
+                    match place {
+                        None => *place = Some(op),
+                        Some(_) => of.others.push(op),
+                    }
+                }
+            }
+        }
+        of
+    }
+}
+
 fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
     let written = Json::deserialize(level)?;
     let known = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
     known.map(|level| Some(level.number))
 }
 
-const fn is_usual() -> bool {
-    true
-}
-
 const fn of_projects() -> Scope {
     Scope::Project
-}
-
-/// A parameter of the edit request.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EditParameter {
-    /// The name of the parameter.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"new_name")]
-    pub name: &'static str,
-    /// What it is, in a sentence.
-    #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
-    pub about: &'static str,
-}
-
-/// A response field and its value.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FieldValue {
-    /// The name of the field in responses.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"kind")]
-    pub field: &'static str,
-    /// The value.
-    pub value: Scalar,
-}
-
-/// A query parameter of the list request.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct QueryParameter {
-    /// The name of the parameter.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"include_ancestor_groups")]
-    pub name: &'static str,
-    /// The value that undrift sends.
-    pub value: Scalar,
-    /// What it means, in a sentence.
-    #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
-    pub about: &'static str,
 }

@@ -1,11 +1,11 @@
-//! Switches and the fields that limit them ([`crate::field::Limits`]).
+//! Switches and the fields that limit them ([`Relations::limits`](crate::field::Relations::limits)).
 //!
 //! The service ignores fields that it does not know. Without its limit, a switch may do more than
 //! was declared. So both go into one request, and the response must show both.
 
 use super::{Section, Spec, forms};
 use crate::{
-    field::{Field, Limits},
+    field::{self, Field, Required},
     kind::LiveEntry,
     level::Level,
     value::{Fields, Json, Object, Value},
@@ -13,32 +13,31 @@ use crate::{
 
 /// Whether the declared `value` turns a switch on.
 pub fn is_on(value: &Value) -> bool {
-    value.plain().is_none_or(Limits::is_on)
+    value.plain().is_none_or(field::is_on)
 }
 
 /// The fields of an entry of `section` that limit `switch`.
 pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
     let specs = section.table().specs().iter();
-    specs.filter(move |spec| {
-        spec.field.relations.limits.as_ref().is_some_and(|on| on.switch == switch)
-    })
+    specs.filter(move |spec| spec.field.relations.limits == Some(switch))
 }
 
 /// The keys of a mapping that limit another key of it, each with that key.
-fn within(spec: &Spec) -> impl Iterator<Item = (&str, &Limits)> {
-    spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits.as_ref()?)))
+fn within(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
+    spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
 /// Whether `key` limits another key that is on in the mapping and must not be declared without it.
 pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
-    let limits = spec.part(key).and_then(|field| field.relations.limits.as_ref());
-    limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[limits.switch]))
+    let required = spec.part(key).filter(|field| field.required == Required::WithLimited);
+    let switch = required.and_then(|field| field.relations.limits);
+    switch.is_some_and(|switch| field::is_on(&mapping[switch]))
 }
 
 /// The body that turns off the limited switches that an edit with `body` turns on; empty if there
 /// are none.
 pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
-    let was_on = |value: Option<&Json>| value.is_some_and(Limits::is_on);
+    let was_on = |value: Option<&Json>| value.is_some_and(field::is_on);
     let now = |name: &str| live.and_then(|live| live.fields.raw().get(name));
     let off = |spec: &Spec| {
         let sent = spec.field.sent_name();
@@ -51,9 +50,9 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
         }
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
-        for (limit, Limits { switch, .. }) in within(spec) {
-            let before = now(spec.name).and_then(|live| live.get(&**switch));
-            if object.contains_key(limit) && was_on(object.get(&**switch)) && !was_on(before) {
+        for (limit, switch) in within(spec) {
+            let before = now(spec.name).and_then(|live| live.get(switch));
+            if object.contains_key(limit) && was_on(object.get(switch)) && !was_on(before) {
                 off.insert(switch.to_string(), false.into());
             }
         }
@@ -70,7 +69,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let sent = body.get(spec.field.sent_name()).and_then(Value::plain);
         let Some(sent) = sent else { continue };
         let shown = || section.rules.decode(spec, raw);
-        if let Some(Limits { switch, .. }) = &spec.field.relations.limits
+        if let Some(switch) = spec.field.relations.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
             && is_switched_on(section, switch, body, raw)
@@ -82,8 +81,8 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let Some(sent) = sent.as_object() else { continue };
         let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
-        for (limit, Limits { switch, .. }) in within(spec) {
-            let is_on = |object: &Object| object.get(&**switch).is_some_and(Limits::is_on);
+        for (limit, switch) in within(spec) {
+            let is_on = |object: &Object| object.get(switch).is_some_and(field::is_on);
             // A mapping that the response lacks was not accepted, or the caller cannot see it.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
                 && is_on(sent)
@@ -102,7 +101,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
     let sent = body.get(spec.field.sent_name()).is_some_and(is_on);
-    sent && section.rules.decode(spec, raw).is_none_or(|shown| Limits::is_on(&shown))
+    sent && section.rules.decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
 }
 
 /// Whether the response shows the value that was sent.

@@ -44,7 +44,7 @@ use crate::{
 
 pub use calls::{Call, Job, Unable};
 pub use checks::{CRON, TIME_ZONE};
-pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent};
+pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{
@@ -73,25 +73,29 @@ pub enum Removal {
 }
 
 /// How a section is written in a manifest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// `create`, for the container itself: `true`, or a mapping of fields for the create request.
+    #[schemars(skip)]
     Container,
     /// A list of entries.
     #[default]
     List,
-    /// A mapping of fields; a container has one of them.
+    /// A mapping of fields: a single object, which always exists. It has no `identity`, and is only
+    /// read and edited.
     Mapping,
     /// A single value; `null` if it may be removed.
+    #[schemars(skip)]
     Switch,
 }
 
 impl Home {
     /// The request for the list, with its query.
     pub fn listing(&self, request: Request<Read>) -> Request<Read> {
-        let query = self.list.query.iter().map(|of| (of.name, plain_text(&of.value.0)));
-        query.fold(request, |request, (name, value)| request.query(name, value))
+        self.query
+            .iter()
+            .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
     }
 
     /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
@@ -124,8 +128,7 @@ impl Home {
 
     /// Whether a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
-        self.list.inherited_if.is_some_and(|name| raw.get(name) == Some(&Json::Bool(true)))
-            || self.list.inherited_unless.iter().any(|own| raw.get(own.field) != Some(&own.value.0))
+        self.inherited.iter().any(|condition| condition.holds(raw))
     }
 }
 
@@ -309,7 +312,7 @@ impl Section {
 
     /// Whether only top-level groups have the section.
     pub fn is_of_top(self) -> bool {
-        self.table().specs().first().is_some_and(|spec| spec.field.available.top_level)
+        self.table().specs().first().is_some_and(|spec| spec.field.available.is_of_top())
     }
 
     /// Whether the live entries are parts of the container's own object.
@@ -380,7 +383,7 @@ impl Section {
         // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let tells_inherited =
-            |key: &&str| self.home.list.inherited_unless.iter().any(|own| *own.field == **key);
+            |key: &&str| self.home.inherited.iter().any(|of| of.is_not && *of.field == **key);
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
             if tells_inherited(key) {

@@ -1,15 +1,15 @@
 //! Fields that have no effect until another field of the same entry is on
-//! ([`crate::field::Needs`]).
+//! ([`Relations::switch`](crate::field::Relations::switch)).
 
 use super::{LiveEntry, Section};
 use crate::{
-    field::{Field, Limits},
+    field::{self, Field},
     value::{Fields, Json, Value},
 };
 
 /// Whether `value` means off.
 pub fn is_off(value: &Json) -> bool {
-    !Limits::is_on(value) || *value == "disabled"
+    !field::is_on(value) || *value == "disabled"
 }
 
 /// The state of the field that another field needs.
@@ -25,28 +25,28 @@ pub enum SwitchState {
 
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
-    let Some(needs) = &field.relations.needs else { return SwitchState::Ready };
-    let wanted = declared.get(needs.switch).map(|value| value.plain().is_some_and(is_off));
-    let found = live.and_then(|live| live.fields.raw().get(&*needs.switch)).map(is_off);
+    let Some(switch) = field.relations.switch() else { return SwitchState::Ready };
+    let wanted = declared.get(switch).map(|value| value.plain().is_some_and(is_off));
+    let found = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
     match (wanted, found) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,
         // A new entry has off what it does not declare.
-        (None, None) if live.is_none() && needs.same_request => SwitchState::Off,
+        (None, None) if live.is_none() && in_request(field).is_some() => SwitchState::Off,
         _ => SwitchState::Ready,
     }
 }
 
 /// The field that a declared field waits for, if that one is off.
-pub fn waits<'f>(
-    field: &'f Field,
+pub fn waits(
+    field: &Field,
     name: &str,
     declared: &Fields,
     live: Option<&LiveEntry>,
-) -> Option<&'f str> {
+) -> Option<&'static str> {
     let is_on = declared.get(name).and_then(Value::plain).is_some_and(|value| !is_off(value));
     let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
-    field.relations.needs.as_ref().filter(|_| waits).map(|needs| needs.switch)
+    field.relations.switch().filter(|_| waits)
 }
 
 /// For what a field waits that waits for `switch`.
@@ -55,8 +55,8 @@ pub fn until(switch: &str) -> String {
 }
 
 /// The field that every request with `field` must also contain.
-pub fn in_request(field: &Field) -> Option<&str> {
-    field.relations.needs.as_ref().filter(|needs| needs.same_request).map(|needs| needs.switch)
+pub const fn in_request(field: &Field) -> Option<&'static str> {
+    field.relations.sent_with
 }
 
 /// The levels of access, from the narrowest to the widest.
@@ -87,12 +87,17 @@ mod tests {
 
     use super::*;
     use crate::{
-        field::{Field, Needs, Relations},
+        field::{Field, Relations},
         kind::testing::{fields, live, section},
     };
 
-    fn needing(needs: Option<Needs>) -> Field {
-        Field { relations: Relations { needs, ..Relations::default() }, ..Field::default() }
+    fn needing(switch: &'static str, same_request: bool) -> Field {
+        let switch = Some(switch);
+        let relations = match same_request {
+            true => Relations { sent_with: switch, ..Relations::default() },
+            false => Relations { needs: switch, ..Relations::default() },
+        };
+        Field { relations, ..Field::default() }
     }
 
     #[test]
@@ -117,8 +122,7 @@ mod tests {
             (json!({"lfs_enabled": true}), Ready, Ready, Ready, TurnedOn, Ready),
         ] {
             for beside in [false, true] {
-                let needs = Some(Needs { switch: "lfs_enabled", same_request: beside });
-                let (field, declared) = (needing(needs), fields(declared.clone()));
+                let (field, declared) = (needing("lfs_enabled", beside), fields(declared.clone()));
                 for (found, expected) in [
                     (None, if beside { new_beside } else { new }),
                     (entry(json!({"id": 7})), unseen),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{CRON, TIME_ZONE};
 use crate::{
-    field::{ALIASES, Compare, Field, Keys, Named, Valid, ValueType},
+    field::{ALIASES, Compare, Field, Named, Required, Valid, ValueType},
     level::{Level, RuleLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -14,43 +14,45 @@ use crate::{
     yaml,
 };
 
-/// The rows of lists of grants and approvals, by name.
-static ROWS: LazyLock<BTreeMap<String, Keys>> = LazyLock::new(|| {
-    let rows: BTreeMap<String, Keys> = yaml::built_in!("kind/grants");
-    rows.into_iter().map(|(name, keys)| (name, keys.complete())).collect()
+/// The rows of lists of grants and approvals, by name: each as a mapping.
+static ROWS: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
+    let rows: Vec<Field> = yaml::built_in!("kind/grants");
+    rows.into_iter().map(|row| (row.name, row.complete())).collect()
 });
 
-/// The keys of the mapping, or of the rows of the list, that `field` is.
-pub(super) fn keys(field: &'static Field) -> Option<&'static Keys> {
-    Some(match field.value_type {
+/// The mapping with the keys of `field`, or of the rows of its list.
+pub(super) fn row(field: &'static Field) -> &'static Field {
+    match field.value_type {
         ValueType::Grants if field.grants.deploy_keys => &ROWS["grants_with_deploy_keys"],
         ValueType::Grants => &ROWS["grants"],
         ValueType::Approvals => &ROWS["approvals"],
         ValueType::LevelGrants => &ROWS["levels"],
-        _ => field.keys.as_ref()?,
-    })
+        _ => field,
+    }
 }
 
-/// The schema of a mapping with these keys only.
-pub(super) fn mapping(keys: &'static Keys) -> Json {
-    let properties = keys.fields.iter().map(|field| (field.name.to_owned(), property(field)));
+/// The schema of a mapping with the keys of `of` only.
+pub(super) fn mapping(of: &'static Field) -> Json {
+    let properties = of.keys.iter().map(|field| (field.name.to_owned(), property(field)));
     let properties: Object = properties.collect();
-    debug_assert_eq!(properties.len(), keys.fields.len(), "each name is used once");
+    debug_assert_eq!(properties.len(), of.keys.len(), "each name is used once");
     let mut mapping = json!({
-        "description": keys.about,
+        "description": of.about,
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
     });
-    let always = keys.fields.iter().filter(|field| field.always).map(|field| field.name);
-    let always: Vec<_> = always.collect();
+    let always = of.keys.iter().filter(|field| field.required == Required::Always);
+    let always: Vec<_> = always.map(|field| field.name).collect();
     let required = (!always.is_empty()).then(|| json!(always));
-    let number = |number: Option<u32>| number.map(Json::from);
+    // The limits of a list are about its rows.
+    let number = of.valid.items;
+    let number = Some(number).filter(|_| of.value_type != ValueType::Rows).unwrap_or_default();
     let limits = [
-        (ALIASES, aliases(&keys.aliases)),
+        (ALIASES, aliases(&of.aliases)),
         ("required", required),
-        ("minProperties", number(keys.min_keys)),
-        ("maxProperties", number(keys.max_keys)),
+        ("minProperties", number.min.map(Json::from)),
+        ("maxProperties", number.max.map(Json::from)),
     ];
     add(&mut mapping, limits);
     mapping
@@ -82,12 +84,13 @@ pub fn property(field: &'static Field) -> Json {
     }
     let Valid { pattern, size, items, numbers, .. } = &field.valid;
     let is_number = field.value_type == ValueType::Integer;
+    let is_list = !matches!(field.value_type, ValueType::Mapping | ValueType::Spread);
     let [least, most] = [size.min, size.max].map(|limit| limit.map(Json::from));
     let of_number = [("minimum", least.clone()), ("maximum", most.clone())];
     let of_text = [("minLength", least), ("maxLength", most), ("pattern", pattern.map(Json::from))];
     let limits = [
-        ("minItems", items.min.map(Json::from)),
-        ("maxItems", items.max.map(Json::from)),
+        ("minItems", items.min.map(Json::from).filter(|_| is_list)),
+        ("maxItems", items.max.map(Json::from).filter(|_| is_list)),
         ("uniqueItems", (field.compare == Compare::Topics).then_some(true.into())),
         ("enum", (!numbers.is_empty()).then(|| json!(numbers))),
         ("default", field.default.manifest.clone()),
@@ -115,7 +118,7 @@ pub fn property(field: &'static Field) -> Json {
 
 /// What the type of the field allows.
 fn of_type(field: &'static Field) -> Json {
-    let rows = || keys(field).map(mapping).unwrap_or_default();
+    let rows = || mapping(row(field));
     match field.value_type {
         ValueType::Secret => schema::of::<Reference>().to_value(),
         ValueType::Address => schema::of::<TextOrSecret>().to_value(),
@@ -152,8 +155,13 @@ fn of_type(field: &'static Field) -> Json {
         }),
         ValueType::Level => level(field, schema::of::<Level>().to_value()),
         ValueType::RuleLevel => schema::of::<RuleLevel>().to_value(),
-        ValueType::Mapping => rows(),
-        ValueType::Rows => json!({"type": "array", "items": rows()}),
+        ValueType::Mapping | ValueType::Spread => rows(),
+        ValueType::Rows => {
+            // The description of the list says what a row is.
+            let mut row = rows();
+            row.as_object_mut().map(|row| row.shift_remove("description"));
+            json!({"type": "array", "items": row})
+        }
         ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
             let mut row = rows();
             row["properties"]["access_level"] =

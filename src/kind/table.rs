@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    field::{Available, Field, Keys, Readback, Stake, Tier, Word},
+    field::{Available, Field, Readback, Stake, Tier, ValueType, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
@@ -129,12 +129,12 @@ static EXTRA: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
 impl Table {
-    /// The table of an entry with these [complete](Keys::complete) keys.
-    pub fn new(keys: Keys) -> Self {
-        let keys: &'static Keys = Box::leak(Box::new(keys));
-        let schema = property::mapping(keys);
+    /// The table of `entry`, a mapping that is [complete](Field::complete).
+    pub fn new(entry: Field) -> Self {
+        let entry: &'static Field = Box::leak(Box::new(entry));
+        let schema = property::mapping(entry);
         let mut specs = Vec::new();
-        gather(None, keys, &schema, &mut specs);
+        gather(None, entry, &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name, i)).collect();
         let needed_with = needed_with(&specs, &by_name);
         let positions = |is_it: fn(&Spec) -> bool| {
@@ -280,7 +280,7 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, u
     let mut needed_with = Vec::new();
     for (own, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
-        let switch = field.relations.needs.as_ref().and_then(|needs| place(needs.switch));
+        let switch = field.relations.switch().and_then(place);
         needed_with.extend(switch.map(|switch| (own, switch)));
         let most = field.relations.at_most.and_then(place);
         needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
@@ -291,13 +291,13 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, u
     needed_with
 }
 
-/// Adds the fields of `keys`, whose schema is `schema`. `above` is the mapping that is spread.
-fn gather(above: Option<&str>, keys: &'static Keys, schema: &Json, specs: &mut Vec<Spec>) {
-    for field in &keys.fields {
+/// Adds the keys of `mapping`, whose schema is `schema`. `above` is the name of one that is spread.
+fn gather(above: Option<&str>, mapping: &'static Field, schema: &Json, specs: &mut Vec<Spec>) {
+    for field in &mapping.keys {
         let schema = &schema["properties"][field.name];
         let name = above.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
-        if let Some(keys) = field.keys.as_ref().filter(|keys| keys.spread) {
-            gather(Some(name), keys, schema, specs);
+        if field.value_type == ValueType::Spread {
+            gather(Some(name), field, schema, specs);
             continue;
         }
         let (field, schema) = match above {
@@ -308,7 +308,7 @@ fn gather(above: Option<&str>, keys: &'static Keys, schema: &Json, specs: &mut V
                 (whole, property::property(whole))
             }
         };
-        let parts = property::keys(field).map_or(&[][..], |keys| &keys.fields);
+        let parts = &property::row(field).keys;
         let format = schema["format"].as_str().unwrap_or_default().to_owned();
         let has_default = field.default.manifest.is_some();
         let is_mapping = schema["properties"].is_object();
@@ -326,9 +326,9 @@ mod tests {
     /// A table of these fields.
     fn table(fields: &str) -> Table {
         let fields = fields.replace("\n            ", "\n");
-        let parsed = yaml::parse(&format!("fields:\n- {fields}"));
-        let keys: Keys = yaml::read_for_good(parsed.documents[0].to_json()).unwrap();
-        Table::new(keys.complete())
+        let parsed = yaml::parse(&format!("- {fields}"));
+        let keys = yaml::read_for_good(parsed.documents[0].to_json()).unwrap();
+        Table::new(Field { keys, ..Field::default() }.complete())
     }
 
     #[test]
@@ -381,16 +381,14 @@ mod tests {
             "{name: own, about: One., type: text, weakens: never}
             - name: from
               about: Two.
-              type: mapping
+              type: spread
               weakens: never
               keys:
-                spread: true
-                fields:
-                - name: host
-                  about: Three.
-                  type: mapping
-                  weakens: never
-                  keys: {spread: true, fields: [{name: id, about: Four., type: integer, weakens: never}]}",
+              - name: host
+                about: Three.
+                type: spread
+                weakens: never
+                keys: [{name: id, about: Four., type: integer, weakens: never}]",
         );
         let names: Vec<_> = table.specs().iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["own", "from.host.id"]);

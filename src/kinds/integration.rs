@@ -143,7 +143,7 @@ pub(super) fn table(scope: Scope) -> Table {
         words: DATA.integrations.iter().filter(|of| of.is_in(scope)).map(word).collect(),
         examples: vec!["external-wiki".into()],
         accepted: Accepted::OnCreate,
-        always: true,
+        required: Required::Always,
         aliases: vec!["kind", "id", "key", "name", "service", "integration", "type", "title"],
         ..Field::default()
     };
@@ -171,9 +171,9 @@ pub(super) fn table(scope: Scope) -> Table {
     });
     let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
     let all = std::iter::once(slug).chain(fields);
-    let keys = Keys {
+    let entry = Field {
         about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
-        fields: all.map(|field| newer(field, since)).collect(),
+        keys: all.map(|field| newer(field, since)).collect(),
         aliases: vec![
             "project_integrations",
             "group_integrations",
@@ -181,9 +181,9 @@ pub(super) fn table(scope: Scope) -> Table {
             "services",
             "service",
         ],
-        ..Keys::default()
+        ..Field::default()
     };
-    Table::new(keys.complete())
+    Table::new(entry.complete())
 }
 
 /// The field, which has existed at most since `since`.

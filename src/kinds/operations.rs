@@ -120,7 +120,7 @@ fn parameter(schema: &'static Json, field: &'static Field) -> Parameter {
     Parameter {
         tier: field.available.tier,
         since: field.available.since,
-        administrators: field.available.administrators,
+        administrators: field.available.is_for_administrators(),
         deprecated: schema["deprecated"] == true,
         replaced_by: field.replaced_by(),
         // A URL that responses show without its credentials often holds some.

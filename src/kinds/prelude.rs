@@ -1,7 +1,9 @@
 //! Imports that most kinds need.
 
 pub(super) use crate::{
-    field::{Accepted, Compare, Field, Keys, Named, Route, Scope, Secrecy, Tier, ValueType, Word},
+    field::{
+        Accepted, Compare, Field, Named, Required, Route, Scope, Secrecy, Tier, ValueType, Word,
+    },
     kind::{
         Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Rules, Section, Unable,
         calls::Act,

@@ -102,7 +102,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         let until = until.map(|release| format!("`{word}` gone from release {release} on"));
         since.into_iter().chain(until).for_each(|text| remark(true, &text));
     }
-    remark(field.available.administrators, "administrators only");
+    remark(field.available.is_for_administrators(), "administrators only");
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
     remark(field.secrecy() == Secrecy::Sensitive, "plans hide its live value");
     match &field.read {

@@ -10,7 +10,9 @@ use crate::{
     cause::{Cause, Withheld},
     desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
-    kind::{Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Wanted, stakes},
+    kind::{
+        Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Trait, Wanted, stakes,
+    },
     kinds::{self, copies},
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
@@ -190,8 +192,9 @@ impl Observer {
         if let Some(key) = all.iter().find_map(|raw| section.of.mistyped(raw)) {
             return Ok(Collection::Unreadable(mistyped(section.of, key)));
         }
+        let lists_itself = section.of.traits.contains(&Trait::ListsItself);
         let is_itself =
-            |raw: &Object| home.list.itself && raw.get("id") == target.id.map(Json::from).as_ref();
+            |raw: &Object| lists_itself && raw.get("id") == target.id.map(Json::from).as_ref();
         let mut details = match section.of.detail.zip(home.operations.get) {
             Some((detail, get)) => self.details(section, target, detail, get, &all).await?,
             None => BTreeMap::new(),

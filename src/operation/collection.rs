@@ -7,103 +7,138 @@
 use super::{Again, Answer, List, Method, Op, Operation, Parameter, Place, Read, Type, Write};
 use crate::field::Scope;
 
-/// The path of a collection, as the part after the id of the group or project.
+/// The path of a collection and of its entries, or of a single object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubPath {
+pub struct EntryPath {
     /// The scope of the container.
     pub scope: Scope,
-    segments: Vec<String>,
-    /// For a collection below each entry of the one at `segments`: the names after the entry, and the
-    /// argument for the id of the entry.
-    entry: Option<(Vec<String>, String)>,
+    /// The argument that addresses an entry; none for a single object, and for entries that the query
+    /// addresses.
+    pub argument: Option<&'static str>,
+    /// The parameters of the query that address an entry, each with its field.
+    pub addresses: Vec<(&'static str, &'static str)>,
+    /// The parameters of the query of the list, with their values.
+    pub listing: Vec<(&'static str, &'static str)>,
+    /// The names after the id of the container, or after the parent entry.
+    names: Vec<&'static str>,
+    /// The parent of each entry.
+    parent: Option<ParentPath>,
 }
 
-/// The placeholder for a parent entry in paths.
-const ENTRY: &str = ":entry";
+/// The path of a parent entry: the names of its collection, and its argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ParentPath {
+    names: Vec<&'static str>,
+    argument: &'static str,
+}
 
-/// Why a path is not that of a collection: the end of a sentence that starts with "the path".
+/// Why a path is not that of an entry: the end of a sentence that starts with "the path".
 pub type NoPath = &'static str;
 
-impl SubPath {
-    /// Reads a path such as `/projects/:id/badges`.
+impl EntryPath {
+    /// Reads a path such as `/projects/:id/badges/:badge_id`.
     ///
     /// # Errors
-    /// If the path is not below a group or project, or contains anything but plain names.
-    pub fn parse(path: &str) -> Result<Self, NoPath> {
+    /// If the path is not below a group or project, or contains anything but plain names and arguments.
+    pub fn parse(path: &'static str) -> Result<Self, NoPath> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let below = |scope: Scope| path.strip_prefix(&root(scope));
         let found = Scope::ALL.into_iter().find_map(|scope| Some((scope, below(scope)?)));
         let (scope, rest) = found.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
         let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty());
         let rest = rest.ok_or("must name a collection behind `:id`")?;
-        let is_plain = |segment: &str| {
-            segment.starts_with(|c: char| c.is_ascii_lowercase())
-                && segment.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        };
-        let all: Vec<_> = rest.split('/').collect();
-        let mut parts = all.split(|segment| *segment == ENTRY).map(|part| {
-            let is_good = !part.is_empty() && part.iter().all(|segment| is_plain(segment));
-            is_good.then(|| part.iter().map(|segment| (*segment).to_owned()).collect::<Vec<_>>())
-        });
-        match (parts.next().flatten(), parts.next(), parts.next()) {
-            (Some(segments), None, None) => Ok(Self { scope, segments, entry: None }),
-            (Some(segments), Some(Some(below)), None) => {
-                Ok(Self { scope, segments, entry: Some((below, ENTRY.to_owned())) })
+        let mut names = Vec::new();
+        let mut arguments = Vec::new();
+        for part in rest.split('/') {
+            let (list, name) = match part.strip_prefix(':') {
+                Some(argument) => (&mut arguments, argument),
+                None => (&mut names, part),
+            };
+            if !is_plain(name) {
+                return Err(
+                    "must be made of names of lower-case letters, digits and `_` behind `:id`",
+                );
             }
-            _ if all.contains(&ENTRY) => Err("must have one `:entry`, between plain names"),
-            _ => Err("must be made of names of lower-case letters, digits and `_` behind `:id`"),
+            list.push(name);
         }
+        let ends = rest.split('/').next_back().is_some_and(|part| part.starts_with(':'));
+        let argument = if ends { arguments.pop() } else { None };
+        let before = rest.split('/').take_while(|part| !part.starts_with(':')).count();
+        let parent = match arguments[..] {
+            [] => None,
+            [argument] if before > 0 && names.len() > before => {
+                let below = names.split_off(before);
+                Some(ParentPath { names: std::mem::replace(&mut names, below), argument })
+            }
+            _ => return Err("must have at most one argument between names, for a parent entry"),
+        };
+        if names.is_empty() {
+            return Err("must name a collection behind `:id`");
+        }
+        let mut path =
+            Self { scope, argument, addresses: Vec::new(), listing: Vec::new(), names, parent };
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').ok_or("has a query without `=`")?;
+            let within = name.strip_prefix("filter[").and_then(|rest| rest.strip_suffix(']'));
+            if !is_plain(within.unwrap_or(name)) || value.is_empty() {
+                return Err("has a query that is not made of plain names with values");
+            }
+            match value.strip_prefix(':') {
+                Some(field) => path.addresses.push((name, field)),
+                None => path.listing.push((name, value)),
+            }
+        }
+        Ok(path)
     }
 
     /// The names in the path; there is at least one.
-    pub fn segments(&self) -> impl Iterator<Item = &str> {
-        let below = self.entry.iter().flat_map(|(below, _)| below);
-        self.segments.iter().chain(below).map(String::as_str)
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let above = self.parent.iter().flat_map(|parent| &parent.names);
+        above.chain(&self.names).copied()
     }
 
-    /// The path of the collection of the parents, if there are parents.
-    pub fn parent(&self) -> Option<String> {
-        self.entry.as_ref().map(|_| format!("{}/{}", root(self.scope), self.segments.join("/")))
+    /// The path of the collection of the parents and their argument, if there are parents.
+    pub fn parent(&self) -> Option<(String, &'static str)> {
+        let parent = self.parent.as_ref()?;
+        Some((format!("{}/{}", root(self.scope), parent.names.join("/")), parent.argument))
     }
 
-    /// The same with the service's name for the argument of the parent.
-    #[must_use]
-    pub fn of_entry(self, argument: &str) -> Self {
-        let entry = self.entry.map(|(below, _)| (below, format!(":{argument}")));
-        Self { entry, ..self }
-    }
-
-    /// The path of the collection.
-    pub fn path(&self) -> String {
-        let own = format!("{}/{}", root(self.scope), self.segments.join("/"));
-        match &self.entry {
-            Some((below, entry)) => format!("{own}/{entry}/{}", below.join("/")),
-            None => own,
-        }
+    /// The path of the collection, or of the single object.
+    pub fn collection(&self) -> String {
+        let above = self.parent().map(|(path, argument)| format!("{path}/:{argument}"));
+        let above = above.unwrap_or_else(|| root(self.scope));
+        format!("{above}/{}", self.names.join("/"))
     }
 
     /// Whether `operation` has the same first name in its path, or the same after a parent entry.
     pub fn shares_ground_with(&self, operation: &Operation) -> bool {
         let Some(rest) = operation.path.strip_prefix(&root(self.scope)) else { return false };
         let mut rest = rest.split('/').skip(1);
-        let Some((below, _)) = &self.entry else {
-            return rest.next() == self.segments.first().map(String::as_str);
+        let Some(parent) = &self.parent else {
+            return rest.next() == self.names.first().copied();
         };
-        rest.by_ref().take(self.segments.len()).eq(&self.segments)
-            && rest.nth(1) == below.first().map(String::as_str)
+        rest.by_ref().take(parent.names.len()).eq(parent.names.iter().copied())
+            && rest.nth(1) == self.names.first().copied()
     }
 
     /// Whether a request for the collection, or for an entry if it is no document, could be meant for
     /// `operation`.
     pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
-        let path = self.path();
-        let own: Vec<_> = path.split('/').collect();
+        let path = self.collection();
+        let parts: Vec<_> = path.split('/').collect();
         let other: Vec<_> = operation.path.split('/').collect();
-        let meets = |(own, other): (&&str, &&str)| {
-            own == other || own.starts_with(':') || other.starts_with(':')
+        let meets = |(part, other): (&&str, &&str)| {
+            part == other || part.starts_with(':') || other.starts_with(':')
         };
-        let is_of_entry = !is_document && other.len() == own.len() + 1;
-        (other.len() == own.len() || is_of_entry) && own.iter().zip(&other).all(meets)
+        let is_of_entry = !is_document && other.len() == parts.len() + 1;
+        (other.len() == parts.len() || is_of_entry) && parts.iter().zip(&other).all(meets)
     }
+}
+
+/// Whether a part of a path is a plain name.
+fn is_plain(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// The path of a container.
@@ -173,11 +208,6 @@ pub const fn entry(name: &'static str, about: &'static str) -> Parameter {
 /// A query parameter of the list request.
 pub const fn query_parameter(name: &'static str, value: Type, about: &'static str) -> Parameter {
     Parameter::new(Place::Query, name, value, about)
-}
-
-/// A parameter of the edit request.
-pub const fn edit_parameter(name: &'static str, about: &'static str) -> Parameter {
-    Parameter::new(Place::Body, name, Type::Text, about)
 }
 
 #[cfg(test)]

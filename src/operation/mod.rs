@@ -292,32 +292,12 @@ pub struct Op<E> {
     effect: PhantomData<E>,
 }
 
-impl TryFrom<AnyOp> for Op<Read> {
-    type Error = ();
-
-    fn try_from(op: AnyOp) -> Result<Self, ()> {
-        if let AnyOp::Read(op) = op { Ok(op) } else { Err(()) }
-    }
-}
-
-impl TryFrom<AnyOp> for Op<Write> {
-    type Error = ();
-
-    fn try_from(op: AnyOp) -> Result<Self, ()> {
-        if let AnyOp::Write(op) = op { Ok(op) } else { Err(()) }
-    }
-}
-
-/// An operation of the table with the right effect, by its id.
-impl<'de, E: Copy> Deserialize<'de> for Op<E>
-where
-    Self: TryFrom<AnyOp>,
-{
+/// An operation of the table, by its id.
+impl<'de> Deserialize<'de> for AnyOp {
     fn deserialize<D: Deserializer<'de>>(id: D) -> Result<Self, D::Error> {
         let id = String::deserialize(id)?;
         let op = OPERATIONS.iter().find(|op| op.row().id == id);
-        let op = op.and_then(|op| Self::try_from(*op).ok());
-        op.ok_or_else(|| D::Error::custom(format!("`{id}` is no operation of this effect")))
+        op.copied().ok_or_else(|| D::Error::custom(format!("there is no operation `{id}`")))
     }
 }
 

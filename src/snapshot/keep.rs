@@ -282,10 +282,9 @@ impl Keep {
         };
         let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
         let handles = home.handle.iter().map(|handle| &handle.field);
-        let own = home.list.inherited_unless.iter().map(|own| &own.field);
+        let tells = home.inherited.iter().map(|of| &of.field);
         let needed = home.rows.keys.iter().chain(home.rows.also).chain(section.looked_at);
-        let needed = needed.chain(&home.list.inherited_if);
-        for name in needed.chain(handles).chain(own).chain(copies) {
+        for name in needed.chain(handles).chain(tells).chain(copies) {
             if let Some(value) = raw.get(*name).filter(|_| !sensitive(name)) {
                 kept.entry(*name).or_insert_with(|| self.plain(value));
             }

@@ -24,7 +24,7 @@ fields:
   - {name: description, about: What it is for., type: text, weakens: never, nullable: true}
   - {name: due_date, about: The day on which it ends., type: date, weakens: never, nullable: true}
 homes:
-  - path: /projects/:id/goals
+  - path: /projects/:id/goals/:goal_id
 ";
 
 const RELEASE: &str = "kind: Project\npath: acme/shop\ngoals:\n  - {title: '1.0', description: The first one, due_date: 2099-01-31}\n";
@@ -179,6 +179,7 @@ fn a_description_of_an_older_format_is_told_the_new_keys() {
         ("tier: premium", "write `available`"),
         ("since: '16.2'", "write `available`"),
         ("only: project", "write `available`"),
+        ("starts_with_path: true", "write `valid: {starts_with_path: true}`"),
         ("preset: x", "write `default: {service: VALUE}`"),
         ("created_with: x", "write `default: {create: VALUE}`"),
         ("unique: true", "write `among: unique`"),
@@ -186,14 +187,29 @@ fn a_description_of_an_older_format_is_told_the_new_keys() {
         ("expression: true", "write `type: expression`"),
         ("lets: play", "write `grants`"),
         ("reset_by: x", "write `relations`"),
-        ("limits: x", "write `relations: {limits: {switch: FIELD}}`"),
-        ("home paged: false", "write `list: {whole: true}`"),
+        ("limits: x", "write `relations: {limits: FIELD}`"),
+        ("home paged: false", "write `traits: [lists_without_pages]` at the top"),
         ("home tier: premium", "write `available`"),
-        ("home inherited_unless: x", "write `list`"),
+        ("home inherited_unless: x", "write `inherited`"),
+        ("home list: {whole: true}", "write `inherited`"),
+        ("kind entry: {argument: x}", "write the end of `path`"),
+        ("kind below: {section: x, field: y}", "write the path before the name"),
+        ("kind required: [title]", "write `required: on_create`"),
+        ("kind document: true", "write `shape: mapping`"),
+        ("kind unique: true", "write `traits: [refuses_duplicates]`"),
+        ("kind write_returns_entry: true", "write `traits: [returns_entry]`"),
+        ("kind denies_with_401: true", "write `traits: [denies_with_401]`"),
+        ("kind read_alone: false", "write `traits: [has_no_get]`"),
+        ("kind edit_parameters: []", "write a field with `accepted: by_call`"),
+        ("valid: {size: {min: 1}}", "write only the value: `size: 1..255`"),
+        ("available: {scope: project}", "write `only: project`"),
+        ("available: {top_level: true}", "write `only: top_level`"),
+        ("relations: {limits: {switch: title}}", "write only the value: `limits: ...`"),
     ] {
-        let kind = match old.split_once("home ") {
-            Some((_, old)) => format!("{DESCRIPTION}    {old}\n"),
-            None => DESCRIPTION.replace("type: date,", &format!("type: date, {old},")),
+        let kind = match old.split_once(' ') {
+            Some(("home", old)) => format!("{DESCRIPTION}    {old}\n"),
+            Some(("kind", old)) => format!("{DESCRIPTION}{old}\n"),
+            _ => DESCRIPTION.replace("type: date,", &format!("type: date, {old},")),
         };
         place = place.file("kinds/old.yaml", &kind);
         let report = place.run("check m --kinds kinds/old.yaml");
@@ -214,7 +230,7 @@ fields:
   - {name: title, about: What it is for., type: text, weakens: never, accepted: on_create}
 homes:
   - path: /projects/:id
-  - path: /groups/:id/access_tokens
+  - path: /groups/:id/access_tokens/:token_id
 ";
     let kind = DESCRIPTION.replace("type: date,", "type: dat,").replace("noun", "nown");
     let place = place
@@ -258,12 +274,11 @@ noun: gate
 about: A way in.
 identity: [name]
 removal: nothing
-unique: true
-required: [height]
-entry: {field: code, argument: gate_code}
+traits: [refuses_duplicates]
+keys: [code]
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
-  - {name: height, about: Its height., type: integer, weakens: never, send_as: gate_height, read: {as: gate_height}}
+  - {name: height, about: Its height., type: integer, weakens: never, required: on_create, send_as: gate_height, read: {as: gate_height}}
   - {name: sides, about: Where it leads., type: texts, weakens: never, compare: set, with_every_edit: true}
   - {name: locked, about: Whether it is locked., type: boolean, weakens: when_off}
   - name: material
@@ -273,9 +288,9 @@ fields:
     words: [{word: oak, about: Wood., }, {word: iron, about: Metal.}]
   - {name: key, about: What opens it., type: secret, weakens: never}
 homes:
-  - path: /projects/:id/town/gates
-    list: {inherited_unless: {field: owner, value: project}}
-  - path: /groups/:id/gates
+  - path: /projects/:id/town/gates/:gate_code
+    inherited: [owner!=project]
+  - path: /groups/:id/gates/:gate_code
 ";
     let told = "`gates`: rehearsed against its own description";
     let place = Place::new()
@@ -327,10 +342,11 @@ gates: [{name: south, height: 1}]
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
     assert!(text.contains("height: 7"), "{absorbed}\n{text}");
     // The sandbox has its own version of these.
-    let own = DESCRIPTION.replace("title", "key").replace("/goals", "/custom_attributes");
+    let own =
+        DESCRIPTION.replace("title", "key").replace("/goals/:goal_id", "/custom_attributes/:key");
     place.write(
         "kinds/gates.yaml",
-        &own.replace("removal: nothing", "removal: nothing\ncreate: put\nentry: {field: key}"),
+        &own.replace("removal: nothing", "removal: nothing\ncreate: put"),
     );
     place.write("m/all.yaml", "kind: Project\npath: acme/shop\ngoals: []\n");
     let own = run("apply m --yes");
@@ -359,7 +375,7 @@ fn a_path_below_that_of_a_document_is_another_one() {
     let pages = "section: pages
 noun: page
 about: Where the pages are.
-document: true
+shape: mapping
 removal: nothing
 fields:
   - {name: title, about: What it is called., type: text, weakens: never}
@@ -368,7 +384,7 @@ homes:
 ";
     let domains =
         DESCRIPTION.replace("goals\nnoun", "domains\nnoun").replace("noun: goal", "noun: domain");
-    let domains = domains.replace("/goals", "/pages/domains");
+    let domains = domains.replace("/goals/:goal_id", "/pages/domains/:domain_id");
     let place = Place::new()
         .file("kinds/a.yaml", pages)
         .file("kinds/b.yaml", &domains)
@@ -396,7 +412,7 @@ fn a_described_document_is_rehearsed() {
     let town = "section: town
 noun: town
 about: What is around a project.
-document: true
+shape: mapping
 removal: nothing
 edit: patch
 fields:
@@ -439,13 +455,12 @@ noun: attribute
 about: A word that administrators keep of a project.
 identity: [key]
 removal: nothing
-required: [value]
 create: put
-entry: {field: key, argument: key}
+traits: [lists_without_pages]
 fields:
   - {name: key, about: Its name., type: text, weakens: never, accepted: on_create}
-  - {name: value, about: What is kept., type: text, weakens: never}
-homes: [{path: '/projects/:id/custom_attributes', list: {whole: true}}]
+  - {name: value, about: What is kept., type: text, weakens: never, required: on_create}
+homes: [{path: '/projects/:id/custom_attributes/:key'}]
 ";
     let bridges = "section: bridges
 noun: bridge
@@ -453,24 +468,23 @@ about: A way to a project.
 identity: [name]
 removal: nothing
 create: put
-entry: {field: name, argument: name}
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: to, about: The project it leads to., type: text, weakens: never, names: project, send_as: to_id}
-homes: [{path: '/projects/:id/bridges'}]
+homes: [{path: '/projects/:id/bridges/:name'}]
 ";
     let ways = "section: ways
 noun: way
 about: What leads to a project.
 identity: [to]
 removal: nothing
-unique: true
+traits: [refuses_duplicates]
 edit: replace
-entry: {field: to_id, argument: to_id}
+keys: [to_id]
 fields:
   - {name: to, about: The project it leads to., type: text, weakens: never, accepted: on_create, names: project, send_as: to_id, read: {as: to_path}}
   - {name: length, about: How far it is., type: integer, weakens: never}
-homes: [{path: '/projects/:id/ways'}]
+homes: [{path: '/projects/:id/ways/:to_id'}]
 ";
     let manifest = "kind: Project
 path: acme/shop
@@ -528,13 +542,11 @@ noun: town gate
 about: A gate with who may open it.
 identity: [name]
 removal: weakens
-unique: true
-write_returns_entry: true
-entry: {field: name}
+traits: [refuses_duplicates, returns_entry]
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
   - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, grants: {lets: open, single_level_as: open_level}, read: {as: open_levels}}
-homes: [{path: '/projects/:id/town_gates'}]
+homes: [{path: '/projects/:id/town_gates/:name'}]
 ";
     let manifest = |rows: &str| {
         format!(
@@ -573,7 +585,7 @@ town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
     assert_eq!(rows.len(), 2, "{listed}");
     ended(0, run("drift m"));
 
-    let edit = "call town-gate-edit id=acme/shop town_gate_id=north --yes";
+    let edit = "call town-gate-edit id=acme/shop name=north --yes";
     ended(0, run(&format!("{edit} allowed_to_open=[{{\"id\":3,\"access_level\":40}}]")));
     let absorbed = run("absorb acme/shop -d m --write");
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
@@ -594,14 +606,13 @@ noun: {noun}
 about: Something at a gate.
 identity: [gate, name]
 removal: nothing
-unique: true
-below: {{section: gates, field: gate}}
+traits: [refuses_duplicates]
 fields:
   - {}}}
   - {}, accepted: on_create}}
   - {}}}
 homes:
-  - path: /projects/:id/town/gates/:entry/{section}
+  - path: /projects/:id/town/gates/:gate_id/{section}/:{noun}_id
 {within}",
             field("gate"),
             field("name"),
@@ -614,11 +625,11 @@ noun: gate
 about: A way in.
 identity: [name]
 removal: nothing
-unique: true
+traits: [refuses_duplicates]
 fields:
   - {}, accepted: on_create}}
 homes:
-  - path: /projects/:id/town/gates
+  - path: /projects/:id/town/gates/:gate_id
 ",
         field("name")
     );
@@ -640,7 +651,7 @@ unlisted: {guards: delete}
         place.run(&format!("{arguments}{} --sandbox=s.db", kinds.concat()))
     };
     let alone = place.run("check m --kinds kinds/guards.yaml");
-    assert!(alone.contains("must start with that of the section"), "{alone}");
+    assert!(alone.contains("must start with that of a section"), "{alone}");
     let applied = ended(0, run("apply m --yes --full"));
     assert!(applied.contains("guards/east@Ada"), "{applied}");
     ended(0, run("plan m --exit-code"));

@@ -304,8 +304,8 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
 /// The fields that a field is related to.
 fn related(field: &Field) -> impl Iterator<Item = &str> {
     let switches = [
-        field.relations.needs.as_ref().map(|needs| needs.switch),
-        field.relations.limits.as_ref().map(|limits| limits.switch),
+        field.relations.switch(),
+        field.relations.limits,
         field.relations.at_most,
         field.replaced_by(),
         field.relations.not_with,
@@ -398,10 +398,10 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[spec.name] = sample(section, spec, form);
-        if let Some(needs) = spec.field.relations.needs.as_ref().filter(|needs| needs.same_request)
+        if let Some(switch) = spec.field.relations.sent_with
             && spec.name != "mirror"
         {
-            entry[needs.switch] = true.into();
+            entry[switch] = true.into();
         }
         let level = entry[spec.name].clone();
         let others = section.table().specs().iter();

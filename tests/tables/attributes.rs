@@ -174,7 +174,7 @@ fn fields_for_certain_roles_are_listed() {
         settings().specs().iter().filter(|s| has(s)).map(|s| s.name).collect::<Vec<_>>()
     };
     assert_eq!(
-        named(|spec| spec.field.available.administrators),
+        named(|spec| spec.field.available.is_for_administrators()),
         ["max_artifacts_size", "repository_storage", "mirror_user_id"]
     );
     assert_eq!(named(|spec| spec.field.secrecy() != Secrecy::Open), ["import_url"]);

@@ -200,12 +200,10 @@ fn every_treatment_is_sound() {
                 );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
-            let Relations { reset_by, not_with, not_before, hidden_by, at_most, .. } =
+            let Relations { reset_by, not_with, not_before, limits, hidden_by, at_most, .. } =
                 field.relations;
-            let named = [reset_by, not_with, not_before, hidden_by, at_most].into_iter().flatten();
-            let needs = field.relations.needs.iter().map(|needs| needs.switch);
-            let limits = field.relations.limits.iter().map(|limits| limits.switch);
-            for other in named.chain(needs).chain(limits) {
+            let named = [reset_by, not_with, not_before, limits, hidden_by, at_most];
+            for other in named.into_iter().flatten().chain(field.relations.switch()) {
                 assert!(table.get(other).is_some(), "{section}.{name} names no field `{other}`");
             }
             let has = |list: &Json, null: Json| {
@@ -434,7 +432,7 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
         let told = told.filter_map(|spec| spec.field.live_name());
         let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
         let tells_inherited =
-            |key: &&str| section.home.list.inherited_unless.iter().any(|own| own.field == *key);
+            |key: &&str| section.home.inherited.iter().any(|of| of.is_not && of.field == *key);
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
                 let row = Object::from_iter([(key.to_owned(), value)]);

@@ -159,8 +159,8 @@ impl Setup {
             () if field.read == Readback::Never => "is not shown by the service",
             () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
             () if field.names.is_some() => "names something else",
-            () if field.available.administrators => "is for administrators",
-            () if field.available.top_level => "is of top-level groups",
+            () if field.available.is_for_administrators() => "is for administrators",
+            () if field.available.is_of_top() => "is of top-level groups",
             () if field.available.until.is_some() || field.replaced_by().is_some() => {
                 "has a successor"
             }
@@ -294,15 +294,15 @@ impl Setup {
                     fields.insert(other.name.to_owned(), value.clone());
                 }
             }
-            let mut needed = &spec.field.relations.needs;
-            while let Some(needs) = needed {
-                let switch = section.table().get(needs.switch);
+            let mut needed = spec.field.relations.switch();
+            while let Some(name) = needed {
+                let switch = section.table().get(name);
                 let on = match switch.filter(|switch| switch.schema["type"] != "boolean") {
                     Some(switch) => self.sample(switch, Phase::Create)?,
                     None => true.into(),
                 };
-                fields.entry(needs.switch.to_string()).or_insert(on);
-                needed = switch.map_or(&None, |switch| &switch.field.relations.needs);
+                fields.entry(name.to_owned()).or_insert(on);
+                needed = switch.and_then(|switch| switch.field.relations.switch());
             }
             fields.insert(spec.name.to_owned(), value);
         }
@@ -517,7 +517,7 @@ mod tests {
         let (changed, unchanged) = (setup.attributes(), setup.unchanged());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         // The groups of the test are no top-level groups.
-        let of_top = every_field().filter(|tried| tried.spec.field.available.top_level).count();
+        let of_top = every_field().filter(|tried| tried.spec.field.available.is_of_top()).count();
         // Most integrations need a secret.
         let is_integration = |one: &Attribute| one.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(one, _)| is_integration(one)).count();

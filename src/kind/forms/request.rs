@@ -115,8 +115,8 @@ pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
 
 /// Whether an edit that changes `changed` turns on a switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
-    let Some(limits) = &field.relations.limits else { return false };
-    changed.contains(&limits.switch) && declared.get(limits.switch).is_some_and(is_on)
+    let Some(switch) = field.relations.limits else { return false };
+    changed.contains(&switch) && declared.get(switch).is_some_and(is_on)
 }
 
 /// Whether responses contain `null` instead of the value of the field.

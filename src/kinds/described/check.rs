@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 
 use super::make;
 use crate::{
-    field::{Accepted, Available, Compare, Field, Named, Range, Readback, ValueType, Weakens},
-    kind::{self, Create, Edit, Kind, Removal},
+    field::{
+        Accepted, Available, Compare, Field, Named, Only, Range, Readback, Required, ValueType,
+        Weakens,
+    },
+    kind::{self, Create, Edit, Kind, Removal, Shape},
     kinds::{Registry, words},
     level::Level,
     operation::{
         OPERATIONS, Operation,
-        collection::{self, NoPath, SubPath},
+        collection::{self, EntryPath, NoPath},
     },
     text,
     value::Json,
@@ -86,7 +89,7 @@ pub(super) fn check(description: &Kind, known: &Registry, reserved: &[String]) -
 
 /// The fault of a path that is not that of a collection.
 pub(super) fn no_path(at: String, why: NoPath) -> Fault {
-    let help = "write a path such as `/projects/:id/feature_flags`";
+    let help = "write a path such as `/projects/:id/feature_flags/:feature_flag_id`";
     Fault { at, message: format!("the path {why}"), help }
 }
 
@@ -111,13 +114,15 @@ impl Check<'_> {
     /// An entry that is added at its own path needs its identity in that path. What no request
     /// creates has no request that removes it either.
     fn creation(&mut self) {
-        let Kind { create, edit, identity, entry, required, .. } = self.description;
+        let Kind { create, edit, identity, fields, .. } = self.description;
+        let paths = self.paths();
         if *create == Create::Never {
             let is_removed = *edit == Edit::Replace
                 || self.description.before_removal.is_some()
-                || !entry.query.is_empty();
-            if is_removed || !required.is_empty() {
-                let help = "leave out `required`, `edit: replace`, `before_removal` and `query`";
+                || paths.iter().any(|path| !path.addresses.is_empty());
+            let is_needed = fields.iter().any(|field| field.required == Required::OnCreate);
+            if is_removed || is_needed {
+                let help = "leave out `required: on_create`, `edit: replace`, `before_removal` and `query`";
                 self.fault("create", "no request creates or removes an entry", help);
             }
             return;
@@ -125,36 +130,38 @@ impl Check<'_> {
         if *create == Create::Post {
             return;
         }
-        let named = entry.field.and_then(|name| {
-            self.description.fields.iter().find(|field| live_name(field) == Some(name))
-        });
-        let is_named = named.is_some_and(|field| [field.name] == identity[..]);
+        let is_named =
+            paths.iter().all(|path| path.argument.is_some_and(|of| [of] == identity[..]));
         if !is_named || *edit != Edit::Put {
-            let help = "give `entry: {field: …}` the one field of `identity`, and leave out `edit`";
+            let help = "end `path` with the one field of `identity`, such as `:name`, and leave out `edit`";
             self.fault("create", "a request for a new entry needs its path", help);
         }
+    }
+
+    /// The paths that can be read.
+    fn paths(&self) -> Vec<EntryPath> {
+        self.description.homes.iter().flat_map(|home| EntryPath::parse(home.path)).collect()
     }
 
     /// A document has no entries; other descriptions identify theirs.
     fn document(&mut self) {
         let of = self.description;
-        if !of.document {
+        if of.shape == Shape::List {
             if of.identity.is_empty() {
-                let help = "name the fields, or write `document: true` for a single object";
+                let help = "name the fields, or write `shape: mapping` for a single object";
                 self.fault("identity", "no field identifies an entry", help);
             }
             return;
         }
         let has_entries = !of.identity.is_empty()
             || of.name_field.is_some()
-            || of.below.is_some()
             || of.before_removal.is_some()
             || of.removal != Removal::Nothing
             || of.create != Create::Post
             || of.edit == Edit::Replace;
         if has_entries || self.has(ValueType::Grants) || self.has(ValueType::Approvals) {
-            let help = "remove `identity`, `name_field`, `below`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";
-            self.fault("document", "a document has no entries", help);
+            let help = "remove `identity`, `name_field`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";
+            self.fault("shape", "a single object has no entries", help);
         }
     }
 
@@ -178,15 +185,8 @@ impl Check<'_> {
 
     /// Keys that name fields must name existing ones.
     fn names(&mut self) {
-        let Kind { identity, either, required, grants, name_field, called_by, entry, .. } =
-            self.description;
-        let lists = [
-            ("identity", *identity),
-            ("either", either),
-            ("required", required),
-            ("grants", grants),
-            ("entry/query", entry.query),
-        ];
+        let Kind { identity, either, grants, name_field, called_by, .. } = self.description;
+        let lists = [("identity", *identity), ("either", either), ("grants", grants)];
         let listed = lists.into_iter().flat_map(|(list, names)| {
             names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), *name))
         });
@@ -210,20 +210,16 @@ impl Check<'_> {
         }
     }
 
-    /// The field that names the parent must be plain text, and a part of the identity.
+    /// The field that names the parent must be plain text.
     fn below(&mut self) {
-        let Kind { below, identity, fields, .. } = self.description;
-        let Some(below) = below else { return };
-        let (at, is_it) = ("below/field", |field: &&Field| field.name == below.field);
-        let Some(field) = fields.iter().find(is_it) else {
-            return self.known(at.into(), below.field);
-        };
+        let of_parent = self.paths().iter().any(|path| path.parent().is_some());
+        let first = self.description.identity.first().filter(|_| of_parent);
+        let Some(field) = first.and_then(|name| self.of(name)) else { return };
         let is_plain =
             field.value_type == ValueType::Text && !field.sensitive && field.names.is_none();
-        let is_renamed = field.send_as.is_some() || field.read != Readback::Same;
-        if !is_plain || is_renamed || identity.len() < 2 || !identity.contains(&field.name) {
-            let help = "name a field of type `text` in `identity`, which needs another field too";
-            self.fault(at, "this field cannot name the parent entry", help);
+        if !is_plain || field.send_as.is_some() || field.read != Readback::Same {
+            let help = "put a field of type `text` first in `identity`, for the parent";
+            self.fault("identity/0", "this field cannot name the parent entry", help);
         }
     }
 
@@ -250,25 +246,24 @@ impl Check<'_> {
     /// The identity must be known for every entry.
     fn identity(&mut self, at: String, name: &str) {
         let Some(field) = self.of(name) else { return };
-        let why = match field {
-            Field {
-                value_type:
-                    ValueType::Boolean
-                    | ValueType::Texts
-                    | ValueType::Secret
-                    | ValueType::Grants
-                    | ValueType::Approvals,
-                ..
-            } => "of this type",
-            Field { read: Readback::Never, .. } => "that responses leave out",
-            Field { nullable: true, .. } => "that may be null",
-            Field { available: Available { scope: Some(_), .. }, .. }
-                if self.named(name).count() < 2 =>
-            {
-                "that only one scope has"
-            }
-            _ => return,
-        };
+        let why =
+            match field {
+                Field {
+                    value_type:
+                        ValueType::Boolean
+                        | ValueType::Texts
+                        | ValueType::Secret
+                        | ValueType::Grants
+                        | ValueType::Approvals,
+                    ..
+                } => "of this type",
+                Field { read: Readback::Never, .. } => "that responses leave out",
+                Field { nullable: true, .. } => "that may be null",
+                Field {
+                    available: Available { only: Only::Group | Only::Project, .. }, ..
+                } if self.named(name).count() < 2 => "that only one scope has",
+                _ => return,
+            };
         let help = "use fields that every entry has and that the list shows";
         self.fault(at, format!("a field {why} cannot identify an entry"), help);
     }
@@ -276,7 +271,8 @@ impl Check<'_> {
     fn field(&mut self, at: &str, field: &Field) {
         let name = &field.name;
         let is_of_both = |other: &&Field| {
-            other.available.scope.zip(field.available.scope).is_none_or(|(one, other)| one == other)
+            let scopes = other.available.scope().zip(field.available.scope());
+            scopes.is_none_or(|(one, other)| one == other)
         };
         let first = self.named(name).find(is_of_both);
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
@@ -300,7 +296,7 @@ impl Check<'_> {
             ("reset_by", of.reset_by),
             ("not_with", of.not_with),
             ("not_before", of.not_before),
-            ("limits/switch", of.limits.as_ref().map(|limits| limits.switch)),
+            ("limits", of.limits),
         ] {
             other.iter().for_each(|other| self.known(format!("{at}/relations/{key}"), other));
         }
@@ -521,8 +517,8 @@ impl Check<'_> {
             return self.fault(format!("{at}/valid/pattern"), message, help);
         };
         if min.zip(max).is_some_and(|(min, max)| min > max) {
-            let help = "swap `min` and `max`";
-            self.fault(format!("{at}/valid/size/min"), "`min` is above `max`", help);
+            let help = "swap the numbers";
+            self.fault(format!("{at}/valid/size"), "the lowest number is above the highest", help);
         }
         let wrong =
             |value: &Option<Json>| value.as_ref().is_some_and(|value| !validator.is_valid(value));
@@ -548,34 +544,58 @@ impl Check<'_> {
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
             let path = format!("homes/{at}/path");
-            match SubPath::parse(home.path) {
-                Ok(below) if !scopes.insert(below.scope) => {
-                    let message = format!("there is a path below {}s already", below.scope.noun());
-                    self.fault(path, message, "describe the other collection in a file of its own");
+            let of = match EntryPath::parse(home.path) {
+                Ok(of) => of,
+                Err(why) => {
+                    self.faults.push(no_path(path, why));
+                    continue;
                 }
-                Ok(below) => match make::above(self.description, home, &below, known) {
-                    Ok(_) => self.home(&path, &below, &operations),
-                    Err(why) => self.faults.push(no_path(path, why)),
-                },
-                Err(why) => self.faults.push(no_path(path, why)),
+            };
+            if !scopes.insert(of.scope) {
+                let message = format!("there is a path below {}s already", of.scope.noun());
+                self.fault(path, message, "describe the other collection in a file of its own");
+            } else if let Err(why) = make::above(self.description, home, &of, known) {
+                self.faults.push(no_path(path, why));
+            } else {
+                self.address(&path, &of);
+                self.home(&path, &of, &operations);
             }
-        }
-        if make::argument(self.description) == "id" {
-            let help = "use the name in the documentation of the service, such as `badge_id`";
-            let message = "`id` is the argument of the project or group";
-            self.fault("entry/argument", message, help);
         }
     }
 
+    /// The path must address an entry in one way.
+    fn address(&mut self, at: &str, path: &EntryPath) {
+        for (_, field) in &path.addresses {
+            self.known(at.to_owned(), field);
+        }
+        let ways = usize::from(path.argument.is_some()) + usize::from(!path.addresses.is_empty());
+        let (message, help) = match (self.description.shape, ways) {
+            (Shape::Mapping, 1..) => {
+                ("the path of a single object addresses an entry", "end the path with a name")
+            }
+            (Shape::List, 0) => (
+                "the path does not address an entry",
+                "end the path with an argument, such as `/:feature_flag_id`",
+            ),
+            (_, 2..) => ("the path addresses an entry twice", "leave one of them out"),
+            _ if path.argument == Some("id") => (
+                "`id` is the argument of the project or group",
+                "use the name in the documentation of the service, such as `:badge_id`",
+            ),
+            _ => return,
+        };
+        self.fault(at, message, help);
+    }
+
     /// Paths that descriptions must not, or need not, describe.
-    fn home(&mut self, path: &str, below: &SubPath, operations: &[&Operation]) {
-        let has = |names: &[&str]| below.segments().any(|part| names.contains(&part));
+    fn home(&mut self, path: &str, below: &EntryPath, operations: &[&Operation]) {
+        let has = |names: &[&str]| below.names().any(|part| names.contains(&part));
         let names_runners = |field: &Field| field.names == Some(Named::Runner);
         if has(&SHOWN_ONCE) && !self.description.fields.iter().any(names_runners) {
             let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }
-        let is_document = self.description.document;
+        let is_document = self.description.shape == Shape::Mapping;
         let (of_rust, described) = operations.split_at(OPERATIONS.len());
         let mut same = of_rust
             .iter()
@@ -605,9 +625,4 @@ impl Check<'_> {
             self.fault("noun", message, "choose another noun");
         }
     }
-}
-
-/// The name in responses of a field that is not [complete](Field::complete).
-fn live_name(field: &Field) -> Option<&'static str> {
-    field.clone().complete().live_name()
 }

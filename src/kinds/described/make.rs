@@ -5,14 +5,15 @@
 
 use super::{Described, convention, rules::DescribedRules};
 use crate::{
-    field::{Accepted, Available, Field, Keys, Named, Scope, ValueType},
+    field::{Accepted, Available, Field, Named, Only, Range, Required, Scope, Valid, ValueType},
     kind::{
-        Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section, Shape, Table,
+        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section,
+        Shape, Table,
     },
     kinds::{self, Registry, integration},
     operation::{
         Op, Read,
-        collection::{NoPath, SubPath},
+        collection::{EntryPath, NoPath},
     },
     page::Rows,
 };
@@ -24,21 +25,26 @@ use crate::{
 pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath> {
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::complete).collect();
-    if kind.document {
-        kind.shape = Shape::Mapping;
-    }
+    let needed = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
+    kind.required = needed.map(|field| field.name).collect::<Vec<_>>().leak();
     let mut homes = std::mem::take(&mut kind.homes);
     for home in &mut homes {
         let is_of_group = home.path.starts_with("/groups/");
         home.scope = if is_of_group { Scope::Group } else { Scope::Project };
+        // Only the operations of the table are for the container itself.
+        let path = match home.path {
+            "/groups/:id" | "/projects/:id" => None,
+            path => Some(EntryPath::parse(path)?),
+        };
         let mut parents = None;
-        // Others have operations of the table.
-        if home.operations == Operations::default() {
-            let below = SubPath::parse(home.path)?;
-            parents = above(&kind, home, &below, known)?;
-            operations.extend(convention::operate(&kind, home, below, parents));
+        match &path {
+            Some(path) if home.operations == Operations::default() => {
+                parents = above(&kind, home, path, known)?;
+                operations.extend(convention::operate(&kind, home, path, parents));
+            }
+            _ => from_table(&kind, &mut home.operations),
         }
-        resolve(&kind, home, parents);
+        resolve(&kind, home, path.as_ref(), parents);
     }
     kind.homes = homes;
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
@@ -50,15 +56,25 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
     };
     kind.make_table = match kind.hooks {
         Some(integration::NAME) => |of| integration::table(of.home.scope),
-        _ => |of| Table::new(keys(of.kind, of.home)),
+        _ => |of| Table::new(entry(of.kind, of.home)),
     };
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })
 }
 
-/// The name of the path argument that addresses an entry.
-pub(super) fn argument(kind: &Kind) -> &'static str {
-    let default = || &*String::leak(kind.noun.replace(' ', "_") + "_id");
-    kind.entry.argument.unwrap_or_else(default)
+/// Sorts the operations of the table by what the kind does with them.
+fn from_table(kind: &Kind, of: &mut Operations) {
+    match kind.shape {
+        // The rules choose what creates, moves and removes a container.
+        Shape::Container => {
+            let all = [of.create.take(), of.edit.take(), of.delete.take()];
+            of.others.splice(..0, all.into_iter().flatten());
+        }
+        Shape::Switch => of.others.extend(of.create.take()),
+        // One request does both.
+        _ if kind.create == Create::Put => of.create = of.edit,
+        Shape::Mapping => of.edit = of.edit.or(of.create),
+        Shape::List => {}
+    }
 }
 
 /// An action before a removal, or a text about it, with the name and the value of its parameter.
@@ -78,45 +94,39 @@ pub(super) struct Parents {
     pub(super) one: Option<Op<Read>>,
 }
 
-/// The parents of the collection at `below`, if it has parents.
+/// The parents of the entries at `path`, if they have parents.
 ///
 /// # Errors
-/// If the path does not start with that of the section of the parents.
+/// If the path does not start with that of a section, or if nothing names the parent.
 pub(super) fn above(
     kind: &Kind,
     home: &Home,
-    below: &SubPath,
+    path: &EntryPath,
     known: &Registry,
 ) -> Result<Option<Parents>, NoPath> {
-    let (path, under) = match (below.parent(), kind.below) {
-        (None, None) => return Ok(None),
-        (Some(path), Some(under)) => (path, under),
-        (Some(_), None) => {
-            return Err("has an `:entry`, and `below` does not say of which section");
-        }
-        (None, Some(_)) => return Err("must have an `:entry`, which is what `below` is about"),
+    let Some((above, argument)) = path.parent() else { return Ok(None) };
+    let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == above);
+    let mut sections = known.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
+    let of = sections.find(at).ok_or("must start with that of a section, for the parent entry")?;
+    let is_id = |handle: &Handle| {
+        handle.field == "id" && matches!(handle.place, HandlePlace::Path(name) if name == argument)
     };
-    let of = known.section(below.scope, under.section);
-    let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == path);
-    let of = of.filter(at).ok_or("must start with that of the section which `below` names")?;
-    let is_id = |handle: &&Handle| handle.field == "id";
-    let argument = of.home.handle.iter().find(is_id).and_then(|handle| match handle.place {
-        HandlePlace::Path(argument) => Some(argument),
-        _ => None,
-    });
-    let argument = argument.filter(|_| of.home.operations.edit.is_some());
-    let argument = argument.ok_or("must be below entries that keep an id in their paths")?;
-    let one = known.reads_one(&format!("{path}/:{argument}"));
-    let one = one.filter(|_| home.within.is_some());
+    if of.home.operations.edit.is_none() || !of.home.handle.iter().any(is_id) {
+        return Err("must be below entries that keep an id in their paths, under the same name");
+    }
+    let [field, _, ..] = *kind.identity else {
+        return Err("has a parent entry, so `identity` must name it first, and another field");
+    };
+    let one = known.reads_one(&format!("{above}/:{argument}")).filter(|_| home.within.is_some());
     if one.is_none() && home.within.is_some() {
         return Err("must be below entries that are read one by one");
     }
-    let parent = Parent { argument, ..under };
+    let parent = Parent { section: of.section, field, argument };
     Ok(Some(Parents { parent: Box::leak(Box::new(parent)), of, one }))
 }
 
 /// Resolves what follows from the keys of `home` and from its operations.
-fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
+fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Option<Parents>) {
     home.place = match (kind.shape, home.operations.list, home.operations.get) {
         (Shape::Container, ..) => Place::Container,
         (Shape::List, Some(list), _) => Place::List(list),
@@ -128,26 +138,21 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
         },
     };
     home.parent = parents.map(|parents| parents.parent);
-    let entry = &kind.entry;
-    let is_addressed = match kind.shape {
-        Shape::List => entry.query.is_empty(),
-        Shape::Switch => entry.argument.is_some(),
-        Shape::Container | Shape::Mapping => false,
-    };
-    let (field, argument) = (entry.field.unwrap_or("id"), argument(kind));
-    let is_in = |path: &str| path.split('/').any(|part| part.strip_prefix(':') == Some(argument));
-    let place = match home.operations.delete {
-        Some(delete) if !is_in(delete.row().path) => HandlePlace::Added(argument),
-        _ => HandlePlace::Path(argument),
-    };
-    let addressed = is_addressed.then_some(Handle { field, place });
-    let filter = |name: &&'static str| Handle::query(name, String::leak(format!("filter[{name}]")));
-    let is_named = is_addressed && field != "id" && entry.keys.contains(&"id");
-    let by_query = entry.query.iter().map(|name| Handle::query(name, name));
+    home.query = path.map(|path| path.listing.clone()).unwrap_or_default();
+    let argument = path.and_then(|path| path.argument);
+    let addressed = argument.map(|argument| {
+        let added = home.operations.delete.filter(|op| !takes(op.row().path, argument));
+        let place = match added {
+            Some(_) => HandlePlace::Added(argument),
+            None => HandlePlace::Path(argument),
+        };
+        Handle { field: addressing(kind, argument), place }
+    });
+    let by_query: Vec<_> = path.map(|path| path.addresses.iter()).into_iter().flatten().collect();
+    let is_named = addressed.is_some_and(|of| of.field != "id" && kind.keys.contains(&"id"));
     home.handle = addressed
         .into_iter()
-        .chain(by_query)
-        .chain(entry.filter.iter().map(filter))
+        .chain(by_query.iter().map(|(name, field)| Handle::query(field, name)))
         .chain(is_named.then_some(Handle::NAMED))
         .chain(home.parent.map(|parent| Handle::path(parent.argument, parent.argument)))
         .collect();
@@ -173,22 +178,39 @@ fn resolve(kind: &Kind, home: &mut Home, parents: Option<Parents>) {
             || (of_people(field) && comes_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
-    let own = home.list.inherited_unless.iter().map(|own| own.field);
+    let shown = home.inherited.iter().filter(|of| of.is_not).map(|of| of.field);
     home.rows = Rows {
-        keys: match entry.keys {
+        keys: match kind.keys {
+            // The entries that only the query addresses may lack a part of it.
             [] => addressed
                 .iter()
-                .map(|of| of.field)
-                .chain(entry.filter.iter().copied())
+                .flat_map(|of| {
+                    [of.field].into_iter().chain(by_query.iter().map(|(_, field)| *field))
+                })
                 .collect::<Vec<_>>()
                 .leak(),
             keys => keys,
         },
-        also: match entry.shows {
-            [] => named.chain(own).collect::<Vec<_>>().leak(),
+        also: match kind.shows {
+            [] => named.chain(shown).collect::<Vec<_>>().leak(),
             shows => shows,
         },
     };
+}
+
+/// Whether `path` has the argument `name`.
+fn takes(path: &str, name: &str) -> bool {
+    path.split('/').any(|part| part.strip_prefix(':') == Some(name))
+}
+
+/// The response field that the argument `name` of a path contains.
+pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
+    let field = kind.fields.iter().find(|field| field.name == name);
+    match field.and_then(Field::live_name) {
+        Some(field) => field,
+        None if kind.identity.contains(&name) => name,
+        None => kind.keys.first().unwrap_or(&"id"),
+    }
 }
 
 /// Whether every release and licence that has `home` also has `field`.
@@ -197,30 +219,37 @@ fn comes_with(field: &Field, home: &Home) -> bool {
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
 }
 
-/// The fields of an entry of `home`.
-fn keys(kind: &Kind, home: &Home) -> Keys {
-    // Kinds with rules in Rust mark the fields, because an entry may lack a part of its identity.
-    let marks = kind.fields.iter().any(|field| field.always);
+/// An entry of `home` as a mapping.
+fn entry(kind: &Kind, home: &Home) -> Field {
     let of = |field: &Field| {
         // The path contains the id of the parent.
-        let is_parent = kind.below.is_some_and(|below| below.field == field.name);
+        let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
+        // An entry may lack a part of its identity that has a default.
+        let is_always = kind.always_named().any(|name| name == field.name)
+            && !field.nullable
+            && field.default.manifest.is_none();
+        let only = match field.available.only {
+            Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
+            only => only,
+        };
         Field {
             accepted: if is_parent { Accepted::Never } else { field.accepted },
             available: Available {
                 since: field.available.since.or(home.available.since),
-                top_level: field.available.top_level || home.available.top_level,
+                only,
                 ..field.available
             },
-            always: field.always || !marks && kind.always_named().any(|name| name == field.name),
+            required: if is_always { Required::Always } else { field.required },
             ..field.clone()
         }
     };
-    let fields = kind.fields.iter().filter(|field| field.is_in(home.scope));
-    Keys {
+    let is_here = |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
+    let least = matches!(home.place, Place::Optional(_)).then_some(1);
+    Field {
         about: kind.about,
         aliases: kind.aliases.clone(),
-        fields: fields.map(of).collect(),
-        min_keys: matches!(home.place, Place::Optional(_)).then_some(1),
-        ..Keys::default()
+        keys: kind.fields.iter().filter(is_here).map(of).collect(),
+        valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
+        ..Field::default()
     }
 }

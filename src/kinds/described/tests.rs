@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     field::{Accepted, Compare, Scope, Secrecy, Tier},
     kind::{Effect, Place, Section, forms, stakes, testing},
-    operation::{Again, Method, collection::SubPath},
+    operation::{Again, Method, collection::EntryPath},
     release::Release,
     value::{Json, Object},
 };
@@ -19,19 +19,17 @@ about: A thing to play with.
 identity: [url, size]
 removal: weakens
 name_field: title
-required: [kind]
-unique: true
-write_returns_entry: true
-entry: {field: code, argument: toy_code, about: The code of the toy.}
-edit_parameters: [{name: new_size, about: The new size.}]
+traits: [refuses_duplicates, returns_entry]
+keys: [code]
 fields:
   - {name: url, about: Where it is., type: address, weakens: never, compare: url, examples: ['https://h/x']}
-  - {name: size, about: How large it is., type: integer, weakens: when_lower, valid: {size: {min: 1, max: 9}}}
+  - {name: size, about: How large it is., type: integer, weakens: when_lower, valid: {size: 1..9}}
   - {name: title, about: What it is called., type: text, weakens: never, valid: {pattern: '^[a-z]+$'}, nullable: true}
   - name: kind
     about: What it is.
     type: word
     weakens: when_changed
+    required: on_create
     words: [{word: ball, about: It is round.}, {word: kite, about: It flies.}]
     send_as: toy_kind
     read: {as: toy_kind_name}
@@ -40,13 +38,14 @@ fields:
   - {name: key, about: What opens it., type: secret, weakens: never, relations: {reset_by: url}}
   - {name: note, about: What is written on it., type: text, weakens: never, read: never}
   - {name: until, about: When it goes., type: date, weakens: never, available: {tier: premium, since: '16.2', until: '18.0'}}
-  - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, available: {scope: project}}
+  - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, available: {only: project}}
+  - {name: new_size, about: The new size., type: integer, weakens: never, accepted: by_call}
 homes:
-  - path: /projects/:id/play/toys
-    list: {inherited_unless: {field: owner, value: project}, query: [{name: deep, value: false, about: Whether others count.}, {name: most, value: 3, about: How many.}]}
+  - path: /projects/:id/play/toys/:toy_code?deep=false&most=3
+    inherited: [owner!=project]
     available: {tier: premium, since: '16.2'}
     seen_from: developer
-  - path: /groups/:id/toys
+  - path: /groups/:id/toys/:toy_code
 ";
 
 fn read(text: &str) -> serde_json::Result<Kind> {
@@ -146,9 +145,7 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
     assert_eq!(home.rows.keys, ["code"]);
     assert_eq!(home.rows.also, ["url", "size", "owner"]);
-    let query: Vec<_> =
-        home.list.query.iter().map(|of| (of.name, of.value.0.to_string())).collect();
-    assert_eq!(query, [("deep", "false".to_owned()), ("most", "3".to_owned())]);
+    assert_eq!(home.query, [("deep", "false"), ("most", "3")]);
     assert_eq!((home.seen_from(), home.handle[0].field), (30, "code"));
     assert!(!home.is_inherited(&object(json!({"owner": "project"}))));
     assert!(
@@ -164,12 +161,10 @@ noun: odd badge
 about: A badge.
 identity: [name]
 removal: nothing
-write_returns_entry: true
-entry: {argument: badge_id}
+traits: [returns_entry]
 fields: [{name: name, about: Its name., type: text, weakens: never}]
 homes:
-  - path: /groups/:id/odd_badges
-    list: {query: [{name: own, value: true, about: Whether own ones count.}]}
+  - path: /groups/:id/odd_badges/:badge_id?own=true
     available: {tier: premium, since: '16.2'}
 ";
 
@@ -197,30 +192,28 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
     assert_eq!(made_of.create.unwrap().row().again, Again::Second);
     assert!(made_of.create.unwrap().row().shows && !made_of.delete.unwrap().row().shows);
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
-    let only_added = BADGES.replace("removal", "edit: replace\nunique: true\nremoval");
+    let only_added = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
     let made = made(&only_added.replace("/groups/", "/projects/"));
     let create = in_scope(&made, Scope::Project).home.operations.create.unwrap().row();
     assert_eq!((made.operations.len(), create.again), (4, Again::Refused));
     assert_eq!(create.id, "odd-badge-create");
 }
 
-/// Planning only gets an `Op<Read>`: a write in its place is an error when the file is read.
+/// The method decides what an operation does: planning only gets what reads, in any order.
 #[test]
-fn an_operation_is_named_by_its_effect() {
+fn operations_are_sorted_by_what_they_do() {
     let with = |operations: &str| {
-        read(&BADGES.replace("    list", &format!("    operations: {{{operations}}}\n    list")))
+        read(&BADGES.replace("    avail", &format!("    operations: [{operations}]\n    avail")))
     };
-    assert!(with("list: hook-list, create: hook-add, others: [hook-delete]").is_ok());
-    for (operations, id) in [
-        ("list: hook-add", "hook-add"),
-        ("get: hook-delete", "hook-delete"),
-        ("create: hook-list", "hook-list"),
-        ("others: [hook-get]", "hook-get"),
-        ("list: hooks-list", "hooks-list"),
-    ] {
-        let error = with(operations).err().map(|error| error.to_string()).unwrap_or_default();
-        assert_eq!(error, format!("`{id}` is no operation of this effect"), "{operations}");
-    }
+    let made = with("hook-delete, hook-add, hook-get, hook-header-delete, hook-edit, hook-list");
+    let of = &made.unwrap().homes[0].operations;
+    let ids = [of.list, of.get].map(|op| op.unwrap().row().id);
+    assert_eq!(ids, ["hook-list", "hook-get"]);
+    let ids = [of.create, of.edit, of.delete].map(|op| op.unwrap().row().id);
+    assert_eq!(ids, ["hook-add", "hook-edit", "hook-delete"]);
+    assert_eq!(of.others.iter().map(|op| op.row().id).collect::<Vec<_>>(), ["hook-header-delete"]);
+    let error = with("hooks-list").err().map(|error| error.to_string()).unwrap_or_default();
+    assert_eq!(error, "there is no operation `hooks-list`");
 }
 
 #[test]
@@ -238,7 +231,7 @@ fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
 
 #[test]
 fn what_gives_access_counts_from_the_start() {
-    let toys = made(&EVERYTHING.replace("unique: true", "unique: true\ngrants: [kind]"));
+    let toys = made(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
     let of = in_scope(&toys, Scope::Project);
     let given = of.rules.effects(None, &object(json!({})), &object(json!({"kind": "red"})));
     assert_eq!(given, [Effect::Weakens("add a toy".to_owned())]);
@@ -287,7 +280,7 @@ edit: replace
 fields:
   - {name: name, about: Its name., type: text, weakens: never}
   - {name: height, about: Its height., type: integer, weakens: never, accepted: on_create}
-homes: [{path: '/projects/:id/gates'}]
+homes: [{path: '/projects/:id/gates/:gate_id'}]
 ";
     let gates = made(text);
     let of = in_scope(&gates, Scope::Project);
@@ -311,13 +304,11 @@ noun: town gate
 about: An environment with who may deploy to it.
 identity: [name]
 removal: weakens
-required: [deploy_access_levels]
-unique: true
-entry: {field: name}
+traits: [refuses_duplicates]
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
-  - {name: deploy_access_levels, about: Who may deploy to it., type: grants, weakens: when_wider, grants: {lets: deploy}}
-homes: [{path: '/projects/:id/town_gates', available: {tier: premium}}]
+  - {name: deploy_access_levels, about: Who may deploy to it., type: grants, required: on_create, weakens: when_wider, grants: {lets: deploy}}
+homes: [{path: '/projects/:id/town_gates/:name', available: {tier: premium}}]
 ";
 
 #[test]
@@ -388,8 +379,8 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
             "fields/0/weakens: `weakens` does not fit this type".to_owned(),
         ),
         (
-            "grants, weakens: when_wider, grants: {lets: deploy}}\nhomes: [{path: '/projects/:id/town_gates'",
-            "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_tags'",
+            "grants, required: on_create, weakens: when_wider, grants: {lets: deploy}}\nhomes: [{path: '/projects/:id/town_gates/:name'",
+            "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_tags/:name'",
             "homes/0/path: this is a protection, but no field has the type `grants`".to_owned(),
         ),
     ] {
@@ -436,7 +427,7 @@ fn faults(from: &str, to: &str) -> Vec<(String, String)> {
 
 #[test]
 fn faults_of_a_description_have_their_places() {
-    let path = "/groups/:id/toys";
+    let path = "/groups/:id/toys/:toy_code";
     for (from, to, at, message) in [
         (
             "noun: toy",
@@ -451,20 +442,20 @@ fn faults_of_a_description_have_their_places() {
             "`size` is a field, or also stands for another",
         ),
         (
-            "unique: true",
-            "unique: true\ngrants: [loud]",
+            "keys: [code]",
+            "keys: [code]\ngrants: [loud]",
             "fields/9/weakens",
             "guards must see who is let in",
         ),
         (
-            "unique: true",
-            "unique: true\ncreate: put",
+            "keys: [code]",
+            "keys: [code]\ncreate: put",
             "create",
             "a request for a new entry needs its path",
         ),
         (
-            "unique: true",
-            "unique: true\ncreate: never",
+            "keys: [code]",
+            "keys: [code]\ncreate: never",
             "create",
             "no request creates or removes an entry",
         ),
@@ -484,14 +475,13 @@ fn faults_of_a_description_have_their_places() {
             "there is no field `sise`",
         ),
         ("identity: [url, size]\n", "", "identity", "no field identifies an entry"),
-        ("unique: true", "document: true", "document", "a document has no entries"),
+        ("keys: [code]", "shape: mapping", "shape", "a single object has no entries"),
         (
             "type: date, weakens: never",
             "type: date, weakens: when_later",
             "fields/8/weakens",
             "`weakens` does not fit this type",
         ),
-        ("required: [kind]", "required: [kinds]", "required/0", "there is no field `kinds`"),
         ("name_field: title", "name_field: titel", "name_field", "there is no field `titel`"),
         (
             "name_field: title",
@@ -540,12 +530,12 @@ fn faults_of_a_description_have_their_places() {
         ),
         (
             "type: date,",
-            "type: date, valid: {size: {min: 1}},",
+            "type: date, valid: {size: 1..},",
             "fields/8/valid/size",
             "`valid/size` does not fit this type",
         ),
         (
-            "type: word\n    weakens: when_changed\n    words:",
+            "type: word\n    weakens: when_changed\n    required: on_create\n    words:",
             "type: text\n    weakens: never\n    words:",
             "fields/3/words",
             "`words` does not fit this type",
@@ -565,16 +555,11 @@ fn faults_of_a_description_have_their_places() {
             "responses do not contain this field",
         ),
         ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/valid/pattern", "not a valid regular expression"),
+        ("{pattern: '^[a-z]+$'}", "{size: -1..}", "fields/2/valid/size", "a length is below 0"),
+        ("1..9", "9..1", "fields/1/valid/size", "the lowest number is above the highest"),
         (
-            "{pattern: '^[a-z]+$'}",
-            "{size: {min: -1}}",
-            "fields/2/valid/size",
-            "a length is below 0",
-        ),
-        ("min: 1, max: 9", "min: 9, max: 1", "fields/1/valid/size/min", "`min` is above `max`"),
-        (
-            "valid: {size: {min: 1, max: 9}}",
-            "valid: {size: {min: 1}}, examples: [0]",
+            "valid: {size: 1..9}",
+            "valid: {size: 1..}, examples: [0]",
             "fields/1/examples",
             "the field does not allow this example",
         ),
@@ -591,41 +576,46 @@ fn faults_of_a_description_have_their_places() {
             "homes/1/path",
             "the path must be made of names of lower-case letters, digits and `_` behind `:id`",
         ),
-        (path, "/projects/:id/toys", "homes/1/path", "there is a path below projects already"),
-        (path, "/groups/:id/labels", "homes/1/path", "undrift already knows `/groups/:id/labels`"),
+        (path, "/projects/:id/toys/:one", "homes/1/path", "there is a path below projects already"),
         (
             path,
-            "/groups/:id/milestones",
+            "/groups/:id/labels/:one",
+            "homes/1/path",
+            "undrift already knows `/groups/:id/labels`",
+        ),
+        (
+            path,
+            "/groups/:id/milestones/:one",
             "homes/1/path",
             "undrift already knows `/groups/:id/milestones`",
         ),
         (
             path,
-            "/groups/:id/saml/identities",
+            "/groups/:id/saml/identities/:one",
             "homes/1/path",
             "this gives access, but no field has the type `level`",
         ),
         (
             path,
-            "/groups/:id/group_links",
+            "/groups/:id/group_links/:one",
             "homes/1/path",
             "this gives access, but no field has the type `level`",
         ),
         (
             path,
-            "/groups/:id/clusters",
+            "/groups/:id/clusters/:one",
             "homes/1/path",
             "this gives access, but no field has the type `level`",
         ),
         (
             path,
-            "/groups/:id/wiki/files",
+            "/groups/:id/wiki/files/:one",
             "homes/1/path",
             "these are contents of a repository, which a removal would destroy",
         ),
         (
             path,
-            "/groups/:id/members/all",
+            "/groups/:id/members/all/:one",
             "homes/1/path",
             "undrift already knows `/groups/:id/members`",
         ),
@@ -643,30 +633,30 @@ fn faults_of_a_description_have_their_places() {
         ),
         (
             path,
-            "/groups/:id/access_tokens",
+            "/groups/:id/access_tokens/:one",
             "homes/1/path",
             "the service shows these entries only once, so they cannot be managed",
         ),
         (
             path,
-            "/groups/:id/runners",
+            "/groups/:id/runners/:one",
             "homes/1/path",
             "the service shows these entries only once, so they cannot be managed",
         ),
         (
             path,
-            "/groups/:id/invitations",
+            "/groups/:id/invitations/:one",
             "homes/1/path",
             "this gives access, but no field has the type `level`",
         ),
         (
-            "argument: toy_code",
-            "argument: id",
-            "entry/argument",
+            path,
+            "/groups/:id/toys/:id",
+            "homes/1/path",
             "`id` is the argument of the project or group",
         ),
         (
-            "write_returns_entry: true",
+            "traits: [refuses_duplicates, returns_entry]",
             "edit: replace",
             "fields/6/name",
             "a field that responses leave out would be lost when its entry is replaced",
@@ -688,7 +678,8 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
         "service_accounts",
     ] {
         for scope in ["projects", "groups"] {
-            let found = faults("/groups/:id/toys", &format!("/{scope}/:id/{collection}"));
+            let found =
+                faults("/groups/:id/toys/:toy_code", &format!("/{scope}/:id/{collection}/:one"));
             let refused =
                 |(_, message): &(String, String)| message.starts_with("this gives access");
             // One path below projects is there already.
@@ -721,9 +712,10 @@ fn no_path_of_the_table_can_be_described() {
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
     for row in rows.chain(registry.described().iter().map(|op| op.row())) {
         let plain = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
-        if SubPath::parse(&plain).is_ok() {
-            let path = "/groups/:id/toys";
-            let found = faults(path, &plain);
+        let plain: &'static str = plain.leak();
+        if EntryPath::parse(plain).is_ok() {
+            let path = "/groups/:id/toys/:toy_code";
+            let found = faults(path, plain);
             assert!(!found.is_empty(), "{plain}");
         }
     }
@@ -741,14 +733,12 @@ section: town_links
 noun: town link
 about: A guild whose people may enter.
 identity: [name]
-required: [may]
 removal: access
 edit: replace
-entry: {field: name}
 fields:
   - {name: name, about: Its name., type: text, weakens: never, accepted: on_create}
-  - {name: may, about: What they may do., type: level, weakens: never, accepted: on_create}
-homes: [{path: '/groups/:id/saml_town_links'}]
+  - {name: may, about: What they may do., type: level, weakens: never, required: on_create, accepted: on_create}
+homes: [{path: '/groups/:id/saml_town_links/:name'}]
 ";
 
 #[test]
@@ -803,14 +793,13 @@ noun: widget part
 about: A part of a widget.
 identity: [widget, name]
 removal: nothing
-unique: true
-below: {section: widgets, field: widget}
+traits: [refuses_duplicates]
 fields:
   - {name: widget, about: The widget., type: text, weakens: never}
   - {name: name, about: What it is called., type: text, weakens: never, accepted: on_create}
   - {name: secret, about: What it hides., type: text, weakens: never, sensitive: true, nullable: true}
 homes:
-  - path: /projects/:id/widgets/:entry/parts
+  - path: /projects/:id/widgets/:widget_id/parts/:widget_part_id
 ";
 
 const WIDGETS: &str = r"
@@ -819,11 +808,11 @@ noun: widget
 about: A widget.
 identity: [title]
 removal: nothing
-unique: true
+traits: [refuses_duplicates]
 fields:
   - {name: title, about: What it is called., type: text, weakens: never, accepted: on_create}
 homes:
-  - path: /projects/:id/widgets
+  - path: /projects/:id/widgets/:widget_id
 ";
 
 #[test]
@@ -858,21 +847,21 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
 #[test]
 fn a_nested_collection_must_name_its_parent_and_field() {
     let known = Registry::built_in().with(made(WIDGETS));
-    let path = "/projects/:id/widgets/:entry/parts";
-    let below = "below: {section: widgets, field: widget}";
+    let path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
+    let other = "/projects/:id/others/:widget_id/parts/:widget_part_id";
+    let named = "/projects/:id/widgets/:widget/parts/:widget_part_id";
+    let deep = "/projects/:id/widgets/:widget_id/a/:b/c/:d";
     for (from, to, at, why) in [
-        (path, "/projects/:id/widgets/parts", "homes/0/path", "must have an `:entry`"),
-        (below, "", "homes/0/path", "`below` does not say"),
-        (path, "/projects/:id/others/:entry/parts", "homes/0/path", "must start with"),
-        ("section: widgets,", "section: nothing,", "homes/0/path", "must start with"),
-        (path, "/projects/:id/widgets/:entry/a/:entry/b", "homes/0/path", "one `:entry`"),
-        ("field: widget}", "field: other}", "below/field", "there is no field `other`"),
-        ("field: widget}", "field: secret}", "below/field", "cannot name the parent"),
-        ("[widget, name]", "[widget]", "below/field", "cannot name the parent"),
+        (path, other, "homes/0/path", "must start with"),
+        (path, named, "homes/0/path", "under the same name"),
+        (path, deep, "homes/0/path", "at most one argument"),
+        ("[widget, name]", "[other, name]", "identity/0", "there is no field `other`"),
+        ("[widget, name]", "[secret, name]", "identity/0", "cannot name the parent"),
+        ("[widget, name]", "[widget]", "homes/0/path", "must name it first"),
         (
             "The widget., type: text",
             "The widget., read: {as: other}, type: text",
-            "below/field",
+            "identity/0",
             "cannot name the parent",
         ),
         ("noun: widget part", "noun: widget", "noun", "there is an operation"),
@@ -889,8 +878,7 @@ fn a_nested_collection_must_name_its_parent_and_field() {
     let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
     let faults = Described::of(description(&again), &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults[0].message.contains("already knows"), "{faults:?}");
-    let names = "/projects/:id/protected_tags/:entry/parts";
-    let text = PARTS.replace(path, names).replace("section: widgets", "section: protected_tags");
+    let text = PARTS.replace(path, "/projects/:id/protected_tags/:name/parts/:widget_part_id");
     let faults = Described::of(description(&text), &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults.iter().any(|fault| fault.message.contains("keep an id")), "{faults:?}");
 }

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use super::{Check, is_below, path};
 use crate::{
     desired::Declared,
-    field::{Field, Limits, Named, Secrecy, Tier},
+    field::{Field, Named, Required, Secrecy, Tier, is_on},
     kind::{Section, Spec, needs, several},
     manifest::{
         config,
@@ -105,8 +105,8 @@ impl Check<'_> {
     fn beside(&mut self, spec: &Spec, field: &Sourced<Value>, fields: &Declared) {
         let name = spec.name;
         let Some(value) = field.value.plain() else { return };
-        let needed = spec.field.relations.needs.as_ref().map(|needs| needs.switch);
-        if let Some(switch) = needed.filter(|_| !needs::is_off(value))
+        let switch = spec.field.relations.switch();
+        if let Some(switch) = switch.filter(|_| !needs::is_off(value))
             && let Some(off) = fields.get(switch)
             && off.value.plain().is_some_and(needs::is_off)
         {
@@ -165,18 +165,18 @@ impl Check<'_> {
                 let both = self.faults.error("both-spellings", message, at(old));
                 both.related(at(key), "the one to keep").help(format!("leave out `{old}`"));
             }
-            let Some(limits) = part.relations.limits.as_ref().filter(|limits| limits.required)
-            else {
+            let limits = part.relations.limits;
+            let Some(switch) = limits.filter(|_| part.required == Required::WithLimited) else {
                 continue;
             };
             let value = object.get(key).or_else(|| object.get(old(key)?));
-            let is_on = object.get(limits.switch).is_some_and(Limits::is_on);
-            if is_on && !value.is_some_and(Limits::is_on) {
+            let is_unlimited = object.get(switch).is_some_and(is_on);
+            if is_unlimited && !value.is_some_and(is_on) {
                 let name = spec.name;
                 let message = format!(
                     "`{name}` is on without `{key}`, in the place of which the service takes everything"
                 );
-                let fault = self.faults.error("unlimited", message, at(limits.switch));
+                let fault = self.faults.error("unlimited", message, at(switch));
                 fault.help(format!("add `{key}`; write `.*` if everything is meant"));
             }
         }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
     field::{Scope, Tier},
-    kind::{self, Fault, Shape, refs::overlap},
+    kind::{self, Fault, Shape, Trait, refs::overlap},
     kinds::{
         self, approval_rule,
         words::{self, Meaning},
@@ -464,7 +464,7 @@ impl Check<'_> {
                 let level = field.value.plain().filter(|_| spec.field.is_level());
                 let is_minimal =
                     level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
-                let message = match spec.field.available.top_level {
+                let message = match spec.field.available.is_of_top() {
                     true if own.of.is_of_top() => {
                         format!("only top-level groups have `{}`", own.of.section)
                     }
@@ -483,7 +483,7 @@ impl Check<'_> {
                     }
                     None => String::new(),
                 };
-                fault.help(match spec.field.available.top_level {
+                fault.help(match spec.field.available.is_of_top() {
                     true => format!("declare it in `kind: Group` with `path: {above}`{rule}"),
                     false => format!("write `guest` or more, or declare it in `{above}`"),
                 });
@@ -511,7 +511,9 @@ impl Check<'_> {
     /// Drops entries that name the project itself where the service always has one: a rule for many
     /// projects may name one of them.
     fn always_there(&mut self, path: &str, sections: &mut [DeclaredSection]) {
-        for section in sections.iter_mut().filter(|section| section.of.home.list.itself) {
+        for section in
+            sections.iter_mut().filter(|section| section.of.traits.contains(&Trait::ListsItself))
+        {
             let is_itself = |entry: &mut desired::Entry| entry.key.eq_ignore_ascii_case(path);
             for entry in section.entries.extract_if(.., is_itself) {
                 if entry.origin.layer > Layer::Profile {

@@ -418,7 +418,7 @@ mod tests {
             });
             DESCRIPTION.validator.is_valid(&Node::from(description))
         };
-        let limit = |of: &str| json!({of: {"max": 1}});
+        let limit = |of: &str| json!({of: "..1"});
         assert!(is_valid("valid", limit("size")) && !is_valid("valid", limit("items")));
         assert!(is_valid("weakens", json!("when_on")) && !is_valid("weakens", json!("shows")));
         assert!(is_valid("type", json!("text")) && !is_valid("type", json!("plain")));

@@ -2,15 +2,22 @@ use super::*;
 
 #[test]
 fn a_path_is_below_one_container() {
-    for path in ["/projects/:id/badges", "/groups/:id/a/b_2", "/projects/:id/a/b/:entry/c/d"] {
-        assert_eq!(SubPath::parse(path).map(|below| below.path()).as_deref(), Ok(path));
+    for (path, collection, argument) in [
+        ("/projects/:id/badges/:badge_id", "/projects/:id/badges", Some("badge_id")),
+        ("/projects/:id/badges", "/projects/:id/badges", None),
+        ("/groups/:id/a/b_2", "/groups/:id/a/b_2", None),
+        ("/projects/:id/a/b/:one/c/d", "/projects/:id/a/b/:one/c/d", None),
+        ("/projects/:id/a/:one/b/:two", "/projects/:id/a/:one/b", Some("two")),
+    ] {
+        let path = EntryPath::parse(path).unwrap();
+        assert_eq!((&*path.collection(), path.argument), (collection, argument));
     }
-    let below = SubPath::parse("/projects/:id/pipeline_schedules/:entry/variables").unwrap();
-    assert_eq!(below.parent().as_deref(), Some("/projects/:id/pipeline_schedules"));
-    let named = below.clone().of_entry("pipeline_schedule_id");
-    assert_eq!(named.path(), "/projects/:id/pipeline_schedules/:pipeline_schedule_id/variables");
-    assert!(!below.shares_ground_with(super::super::SCHEDULE_UPDATE.row()));
-    let other = SubPath::parse("/projects/:id/pipeline_schedules/:entry/take_ownership").unwrap();
+    let path = "/projects/:id/pipeline_schedules/:pipeline_schedule_id/variables/:key";
+    let path = EntryPath::parse(path).unwrap();
+    let above = ("/projects/:id/pipeline_schedules".to_owned(), "pipeline_schedule_id");
+    assert_eq!(path.parent(), Some(above));
+    assert!(!path.shares_ground_with(super::super::SCHEDULE_UPDATE.row()));
+    let other = EntryPath::parse("/projects/:id/pipeline_schedules/:one/take_ownership").unwrap();
     assert!(other.shares_ground_with(super::super::SCHEDULE_TAKE.row()));
     for path in [
         "",
@@ -25,20 +32,33 @@ fn a_path_is_below_one_container() {
         "/projects/:id//badges",
         "/projects/:id/../../user",
         "/projects/:id/%2e%2e",
-        "/projects/:id/badges?sudo=1",
+        "/projects/:id/badges?sudo",
+        "/projects/:id/badges?sudo=",
+        "/projects/:id/badges?/../user=1",
         "/projects/:id/badges#x",
-        "/projects/:id/badges/:other",
+        "/projects/:id/:entry",
         "/projects/:id/:entry/badges",
-        "/projects/:id/badges/:entry",
-        "/projects/:id/a/:entry/b/:entry/c",
+        "/projects/:id/badges/:",
+        "/projects/:id/a/:one/:two",
+        "/projects/:id/a/:one/b/:two/c",
         "/projects/:id/badges/1",
         "/groups/:id/Badges",
         "https://h/projects/:id/badges",
     ] {
-        assert!(SubPath::parse(path).is_err(), "{path}");
+        assert!(EntryPath::parse(path).is_err(), "{path}");
     }
-    let below = SubPath::parse("/projects/:id/hooks/all").unwrap();
-    assert!(below.shares_ground_with(super::super::HOOK_CREATE.row()));
-    assert!(!below.shares_ground_with(super::super::GROUP_HOOK_CREATE.row()));
-    assert!(!below.shares_ground_with(super::super::PROJECT_GET.row()));
+    let hooks = EntryPath::parse("/projects/:id/hooks/all").unwrap();
+    assert!(hooks.shares_ground_with(super::super::HOOK_CREATE.row()));
+    assert!(!hooks.shares_ground_with(super::super::GROUP_HOOK_CREATE.row()));
+    assert!(!hooks.shares_ground_with(super::super::PROJECT_GET.row()));
+}
+
+/// What the query addresses is in the path of an entry, and what it lists in that of the list.
+#[test]
+fn a_query_addresses_entries_or_lists_them() {
+    let path =
+        EntryPath::parse("/groups/:id/links?name=:cn&filter[scope]=:scope&deep=false").unwrap();
+    assert_eq!(path.collection(), "/groups/:id/links");
+    assert_eq!(path.addresses, [("name", "cn"), ("filter[scope]", "scope")]);
+    assert_eq!(path.listing, [("deep", "false")]);
 }

@@ -4,7 +4,7 @@ use super::value::{Cell, cell, comparable, lines};
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Label, Shown, Step},
-    field::{Limits, Scope},
+    field::{Scope, is_on},
     kind::plain_text,
     kinds,
     origin::Origin,
@@ -171,9 +171,9 @@ fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
     let section = step.address.section.and_then(|name| kinds::section(step.scope, name));
     let spec = section.and_then(|of| of.table().get(&change.field));
     let is_limit = |key: &str| {
-        let limits = spec.and_then(|spec| spec.part(key)?.relations.limits.as_ref());
-        limits.is_some_and(|Limits { switch, .. }| {
-            let now = after.get(*switch).filter(|now| Limits::is_on(now));
+        let limits = spec.and_then(|spec| spec.part(key)?.relations.limits);
+        limits.is_some_and(|switch| {
+            let now = after.get(switch).filter(|now| is_on(now));
             now.is_some_and(|now| before(switch) != Shown::Value(now.clone()))
         })
     };
