@@ -3,7 +3,7 @@
 pub(super) use crate::{
     field::{Accepted, Compare, Field, Keys, Named, Route, Scope, Secrecy, Tier, ValueType, Word},
     kind::{
-        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Rules, Section, Unable,
+        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Risk, Rules, Section, Unable,
         calls::Act,
     },
     operation::{self, Op, Write},
