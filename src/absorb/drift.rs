@@ -373,7 +373,7 @@ impl Drift<'_> {
         let closing = kinds::sections(self.seen.container.scope).find(|of| {
             let shut = Object::from_iter([(of.section.to_owned(), true.into())]);
             let effects = of.rules.effects(None, &shut, &shut);
-            of.shape == Shape::Switch && effects.contains(&Effect::Lacks(Capability::Writable))
+            of.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
         });
         let Some(of) = closing else { return };
         let address = self.own.section(of.section);

@@ -44,7 +44,7 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
-    kind::{Capability, Effect, Place as HomePlace, Target},
+    kind::{Capability, Place as HomePlace, Target},
     live::{Live, Presence, Times},
     observe::ends_everything,
     plan::{self, Approved, ContainerPlan, Settings},
@@ -422,10 +422,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Whether this run creates the container.
     fn creates(&self) -> bool {
-        let exists = Effect::Provides(Capability::Exists);
-        self.steps
-            .iter()
-            .any(|step| step.action == Action::Create && step.effects.contains(&exists))
+        let creates =
+            |step: &&Step| step.action == Action::Create && step.provides(Capability::Exists);
+        self.steps.iter().any(creates)
     }
 
     /// The first object that is not as planned, or for which that is unknown, with the outcome of

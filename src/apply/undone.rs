@@ -187,7 +187,13 @@ mod tests {
             let removal = |at: usize, path: &str| {
                 let entry = format!("gone{at}");
                 let address = Address::container(path.into()).section("members").entry(entry);
-                let gone = Effect::Access { user: None, before: 30, after: 0, ends: false };
+                let gone = Effect::Access {
+                    user: None,
+                    before: 30,
+                    after: 0,
+                    ends: false,
+                    lost_role: None,
+                };
                 let (action, sends) = (Action::Delete, Vec::new());
                 let step = Step::new(Scope::Group, address, action, origin(1), Vec::new(), sends);
                 Step { effects: vec![gone], ..step }

@@ -309,7 +309,7 @@ impl Container {
     pub fn unarchives(&self, object: &BTreeMap<&'static str, LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
             let effects = object.get(section.of.section).map(|live| section.effects_on(live));
-            effects.unwrap_or_default().contains(&Effect::Provides(Capability::Writable))
+            effects.unwrap_or_default().contains(&Effect::provides(Capability::Writable))
         })
     }
 }

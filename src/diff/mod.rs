@@ -35,8 +35,8 @@ use crate::{
     desired::{DeclaredSection, Groups, State, Unlisted},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Effect, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
-        forms, stakes,
+        self, Effect, Job, LiveEntry, Names, Risk, Section, Shape, Spec, Target, Unable,
+        calls::Act, forms, stakes,
     },
     kinds::preset,
     live::{Caller, Collection, Inherited},
@@ -161,12 +161,12 @@ fn second(
         Some((place, findings.steps[place].action))
     };
     for entry in &declared.entries {
-        let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
+        let Some(what) = of.only_one(&entry.key) else { continue };
         let Some((place, action)) = step(&entry.key, findings) else { continue };
         let names = live.iter().map(|live| (of.name(live.fields.raw()), live.protected));
         let stays = |(name, why): &(String, Option<&str>)| {
             *name != entry.key
-                && of.rules.only_one(of, name) == Some(what)
+                && of.only_one(name) == Some(what)
                 && (action == Action::Create || (action == Action::Update && why.is_some()))
                 && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
         };
@@ -362,7 +362,7 @@ fn removal(
 fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
     sends.iter().flat_map(|call| {
         let what = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
-        what.into_iter().chain(call.opens.map(|how| Effect::Opens(how.to_owned())))
+        what.into_iter().chain(call.opens.map(|how| Effect::Risk(Risk::Opens, how.to_owned())))
     })
 }
 

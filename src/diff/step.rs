@@ -146,7 +146,17 @@ pub struct Step {
 impl Step {
     /// Whether the container accepts no changes after it.
     pub fn closes(&self) -> bool {
-        self.effects.contains(&Effect::Takes(Capability::Writable))
+        self.takes(Capability::Writable)
+    }
+
+    /// Whether the container gets `what` by it.
+    pub fn provides(&self, what: Capability) -> bool {
+        self.effects.contains(&Effect::provides(what))
+    }
+
+    /// Whether the container loses `what` by it.
+    pub fn takes(&self, what: Capability) -> bool {
+        self.effects.contains(&Effect::takes(what))
     }
 
     /// A step with nothing more than these parts.

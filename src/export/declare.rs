@@ -295,10 +295,10 @@ impl Declaring<'_> {
         let mut left_out = Vec::new();
         let settings = self.settings;
         let is_below = self.document.path.contains('/');
-        let needed = of.rules.needed(live.fields.raw());
+        let needed = of.needed(live.fields.raw());
         let is_edited = self.is_edited(of, live);
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
-            let is_its_own = of.rules.has(live.fields.raw(), spec.name);
+            let is_its_own = of.has(live.fields.raw(), spec.name);
             if !is_its_own || (spec.field.available.is_of_top() && is_below) {
                 continue;
             }
@@ -515,7 +515,7 @@ impl Declaring<'_> {
 /// A field without which there is no entry, and whose live value may be secret where a manifest must
 /// have plain text.
 fn secret_in_need(of: Section, live: &LiveEntry) -> Option<&'static str> {
-    let needed = of.rules.needed(live.fields.raw());
+    let needed = of.needed(live.fields.raw());
     let mut needed = of.identity.iter().chain(of.required).chain(needed).copied();
     needed.find(|name| {
         let value = live.fields.raw().get(*name);
@@ -574,7 +574,7 @@ fn variable(address: &Address) -> String {
 fn closes(of: Section, entries: &[LiveEntry]) -> bool {
     let effects = |live: &LiveEntry| of.rules.effects(None, live.fields.raw(), live.fields.raw());
     matches!(of.home.place, Place::Object)
-        && entries.iter().flat_map(effects).any(|one| one == Effect::Lacks(Capability::Writable))
+        && entries.iter().flat_map(effects).any(|one| one == Effect::lacks(Capability::Writable))
 }
 
 /// Whether a value is the service's preset, or empty.

@@ -435,7 +435,7 @@ fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
         let section = part.of.section;
         let fields = part.entries.iter().map(|entry| entry.fields.iter().cloned().collect());
         let fields: Vec<Object> = fields.collect();
-        let has = |spec: &Spec| fields.iter().any(|own| part.of.rules.has(own, spec.name));
+        let has = |spec: &Spec| fields.iter().any(|own| part.of.has(own, spec.name));
         specs
             .filter(|spec| never(part.of, spec) && has(spec))
             .map(move |spec| format!("{section}.{}", spec.name))

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     field::{Named, Scope, Tier},
-    kind::{Effect, Section, forms, stakes},
+    kind::{Effect, Risk, Section, forms, stakes},
     kinds::{self, preset},
     release::Known,
     text,
@@ -231,7 +231,7 @@ fn is_guarded(document: &Document) -> bool {
         let mut effects = effects(of, &fields).into_iter().chain(opened);
         !has_runner
             && !of.comes_with_container()
-            && effects.any(|effect| matches!(effect, Effect::Opens(_) | Effect::Weakens(_)))
+            && effects.any(|it| matches!(it, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     };
     entries(document).any(weakens)
 }

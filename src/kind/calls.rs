@@ -83,6 +83,16 @@ pub enum Unable {
 }
 
 impl Unable {
+    /// It is impossible; see [`Self::Because`].
+    pub fn because(
+        code: &'static str,
+        field: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self::Because { code, message: message.into(), help: help.into(), field: field.to_owned() }
+    }
+
     /// A user, group, project, runner or role that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
         let (code, noun) = match named {
@@ -100,7 +110,7 @@ impl Unable {
         };
         let who = if named == Named::Role { "token sees" } else { "service has" };
         let message = format!("the {who} no {noun} `{}`", text::escape(name));
-        Self::Because { code, message, help, field: field.to_owned() }
+        Self::because(code, field, message, help)
     }
 
     /// Several things with one name.
@@ -109,21 +119,21 @@ impl Unable {
         let all = ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let message = format!("several {nouns} are called `{name}`, with the ids {all}");
         let help = format!("name one of them by its id, as in `{field}: {}`", ids[0]);
-        Self::Because { code: "ambiguous-runner", message, help, field: field.to_owned() }
+        Self::because("ambiguous-runner", field, message, help)
     }
 
     /// An entry of another section that is neither live nor declared.
     pub fn no_entry(section: &str, name: &str, field: &str) -> Self {
         let message = format!("nothing in `{section}` is called `{}`", text::escape(name));
         let help = format!("correct the name, or declare it under `{section}` too");
-        Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
+        Self::because("unknown-entry", field, message, help)
     }
 
     /// Several entries of another section that have the same name.
     pub fn several_entries(section: &str, name: &str, field: &str) -> Self {
         let message = format!("several entries of `{section}` are called `{}`", text::escape(name));
-        let help = "rename them, so that the name means one".to_owned();
-        Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
+        let help = "rename them, so that the name means one";
+        Self::because("unknown-entry", field, message, help)
     }
 }
 
@@ -179,6 +189,21 @@ impl std::fmt::Debug for Act<'_> {
     }
 }
 
+/// The calls that must precede every change of `live`, an entry of `section`, by the user with the id
+/// `caller`: those of a change that changes nothing.
+pub fn before_changes(
+    section: Section,
+    live: &LiveEntry,
+    target: &Target,
+    caller: u64,
+) -> Vec<Call> {
+    let (names, nothing) = (Names::default().for_caller(caller), Fields::new());
+    let act = Act::Change(&nothing, live, &[]);
+    let (names, release) = (&names, Known::NotAsked);
+    let job = Job { section, target, names, release, is_alone: true, act };
+    section.rules.calls(&job).unwrap_or_default()
+}
+
 impl Job<'_> {
     /// The calls of a plain collection.
     ///
@@ -205,7 +230,7 @@ impl Job<'_> {
                 None => self.replace(declared, live)?,
             },
         };
-        Ok(self.first().into_iter().chain(calls).collect())
+        Ok(self.before().into_iter().flatten().cloned().chain(calls).collect())
     }
 
     /// The request that creates it as declared.
@@ -228,8 +253,8 @@ impl Job<'_> {
         Ok(request.arg_of(parent.argument, &address, id.known()))
     }
 
-    /// The call that must precede a change below the parent, if there is one.
-    fn first(&self) -> Option<Call> {
+    /// The calls that must precede a change below the parent, if it has one.
+    fn before(&self) -> Option<&[Call]> {
         let parent = self.section.home.parent?;
         let id = match self.act {
             Act::Create(declared) => {
@@ -241,10 +266,8 @@ impl Job<'_> {
                 handles.find(|(handle, _)| handle.field == parent.argument)?.1.as_u64()
             }
             Act::Container(_) => None,
-        }?;
-        let (op, what, opens) = self.names.first(parent.section, id)?;
-        let request = self.target.addressed(op.request()).arg(parent.argument, id);
-        Some(Call { side_effect: Some(what), opens: Some(opens), ..request.into() })
+        };
+        self.names.before(parent.section, id?)
     }
 
     fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {

@@ -1,6 +1,7 @@
 //! Checks of declared fields that work for every kind and need no service.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
+use jiff::civil::Date;
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
 use super::{Fault, Section, Spec, limits::is_on};
@@ -80,6 +81,10 @@ impl Section {
                     "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`"
                 };
                 report(Fault::error("value", field, format!("`{field}` {why}"), help));
+            }
+            if format == "date" && !text.is_empty() && text.parse::<Date>().is_err() {
+                let help = "write a day of the calendar as YYYY-MM-DD";
+                report(Fault::error("date", field, "there is no such day", help));
             }
             if spec.field.compare == Compare::PublicKey && !is_whole_key(text) {
                 let message = format!("`{field}` is not a whole key: a part of it is missing");

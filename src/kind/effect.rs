@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::RefRule;
-use crate::field::Scope;
+use crate::field::{Named, Scope};
 
 /// Something that a container must have before other changes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,8 +61,8 @@ pub fn visibility_rank(word: &str) -> Option<usize> {
 /// What a change does in addition to the object itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// A user's level of access changes. Levels are the numbers of the service (reference 1, 2.1);
-    /// 0 is no access.
+    /// A user's access changes. Levels are the numbers of the service (reference 1, 2.1); 0 is no
+    /// access.
     Access {
         /// The user; `None` if no id is known.
         user: Option<u64>,
@@ -73,13 +73,8 @@ pub enum Effect {
         /// Whether the access gets an end date that it did not have. It then ends without another
         /// plan.
         ends: bool,
-    },
-    /// A user loses a custom role, which may be for another one.
-    TakesRole {
-        /// The user; `None` if no id is known.
-        user: Option<u64>,
-        /// The name of the role.
-        role: String,
+        /// The custom role that the user loses, which may be for another one.
+        lost_role: Option<String>,
     },
     /// The level of access that a share gives to the members of a group changes.
     Share {
@@ -99,20 +94,18 @@ pub enum Effect {
         /// After.
         after: String,
     },
-    /// It refers to the user with this id, who must have access to the container.
+    /// It refers to a user or a group, who must have access to the container: a project must be
+    /// shared with a group as developer or higher.
     NeedsAccess {
-        /// The user.
-        user: u64,
+        /// Whether it is a user or a group.
+        of: Named,
+        /// The id.
+        id: u64,
         /// The username, if neither the live state nor this container gives the user access.
         outsider: Option<String>,
     },
-    /// It refers to the group with this id. The container must be shared with it as developer or
-    /// higher.
-    NeedsShare(u64),
-    /// A protection becomes weaker. The text ends a sentence that starts with "would".
-    Weakens(String),
-    /// Something outside gets a way in. The text ends a sentence that starts with "would".
-    Opens(String),
+    /// Guards ask about it. The text ends a sentence that starts with "would".
+    Risk(Risk, String),
     /// A rule for branches or tags changes. Whether protection becomes weaker is decided from all
     /// rules together.
     Rule {
@@ -121,20 +114,21 @@ pub enum Effect {
         /// The rule after, if there is one.
         after: Option<Box<RefRule>>,
     },
-    /// A part becomes visible to more people. The text ends a sentence that starts with "would".
-    Shows(String),
     /// An effect that the fields do not show. The text is a sentence that starts with "it".
     SideEffect(String),
     /// The new container contains things that no field declares.
     Fills,
     /// The settings of new groups and projects below depend on it.
     HandsDown,
-    /// It provides a capability of the container.
-    Provides(Capability),
-    /// It takes a capability of the container away.
-    Takes(Capability),
-    /// The container lacks a capability before and after.
-    Lacks(Capability),
+    /// Whether the container has a capability.
+    Capability {
+        /// The capability.
+        what: Capability,
+        /// Whether it had it before.
+        before: bool,
+        /// Whether it has it after.
+        after: bool,
+    },
     /// It gets its path only after the container that is declared at this path has moved.
     Follows(Arc<str>),
     /// It moves to another namespace.
@@ -144,9 +138,42 @@ pub enum Effect {
     },
 }
 
+/// What guards ask about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Risk {
+    /// A protection becomes weaker.
+    Weakens,
+    /// Something outside gets a way in.
+    Opens,
+    /// A part becomes visible to more people.
+    Shows,
+}
+
 impl Effect {
-    /// It refers to this user.
-    pub const fn needs_access(user: u64) -> Self {
-        Self::NeedsAccess { user, outsider: None }
+    /// It refers to this user or group.
+    pub const fn needs_access(of: Named, id: u64) -> Self {
+        Self::NeedsAccess { of, id, outsider: None }
+    }
+
+    /// The container gets the capability.
+    pub const fn provides(what: Capability) -> Self {
+        Self::Capability { what, before: false, after: true }
+    }
+
+    /// The container loses the capability.
+    pub const fn takes(what: Capability) -> Self {
+        Self::Capability { what, before: true, after: false }
+    }
+
+    /// The container lacks the capability before and after.
+    pub const fn lacks(what: Capability) -> Self {
+        Self::Capability { what, before: false, after: false }
+    }
+
+    /// Whether the container has the capability before and after, as far as that is known; `None` if it
+    /// keeps it.
+    pub fn capability(what: Capability, before: Option<bool>, after: Option<bool>) -> Option<Self> {
+        let (before, after) = (before.unwrap_or(true), after?);
+        (!before || !after).then_some(Self::Capability { what, before, after })
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 pub use compare::{identify, same};
 pub use request::{
     add_needed, body, credential, edit_body, entry_id, is_hidden, is_kept_back, is_reset,
-    is_secret, lacking, naming, repeated, send_single_level, sensitive, sent,
+    is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
 };
 
 /// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
@@ -56,19 +56,6 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
     names
 }
 
-/// The entries of another section that the rows in `declared` name.
-pub fn entries_named_by(section: Section, declared: &Fields, other: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for spec in section.table().specs().iter().filter(|spec| spec.has_rows()) {
-        let rows = declared.get(spec.name).and_then(Value::plain).and_then(Json::as_array);
-        for part in spec.parts.iter().filter(|part| part.relations.names_entries == Some(other)) {
-            let named = rows.into_iter().flatten().filter_map(|row| row.get(part.name)?.as_str());
-            names.extend(named.map(str::to_owned));
-        }
-    }
-    names
-}
-
 /// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
 /// [`shown`] needs their names.
 pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
@@ -81,18 +68,21 @@ pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     ids
 }
 
-/// The sections whose entries the rows in `fields` name, declared or live.
-pub fn sections_named(
+/// The entries of other sections that the rows in `fields` name, declared or live: their section, and
+/// the name or the id.
+pub fn entries_named(
     section: Section,
     fields: &Object,
-) -> impl Iterator<Item = &'static str> + use<'_> {
+) -> impl Iterator<Item = (&'static str, &Json)> {
     let specs = section.table().specs().iter().filter(|spec| spec.has_rows());
     specs.flat_map(move |spec| {
         let rows = fields.get(spec.name).and_then(Json::as_array).into_iter().flatten();
-        spec.parts.iter().filter_map(move |part| {
-            let named =
-                |row: &Json| [part.name, part.sent_name()].iter().any(|name| !row[*name].is_null());
-            part.relations.names_entries.filter(|_| rows.clone().any(named))
+        rows.flat_map(|row| {
+            spec.parts.iter().filter_map(|part| {
+                let named = [part.name, part.sent_name()].map(|name| &row[name]);
+                let named = named.into_iter().find(|named| !named.is_null());
+                part.relations.names_entries.zip(named)
+            })
         })
     })
 }

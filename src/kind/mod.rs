@@ -27,6 +27,7 @@ pub mod stakes;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+mod variant;
 
 use std::{borrow::Cow, collections::BTreeSet, ops::Deref};
 
@@ -45,16 +46,17 @@ use crate::{
 pub use calls::{Call, Job, Unable};
 pub use checks::{CRON, TIME_ZONE};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
-pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
+pub use effect::{Capability, Effect, Risk, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{
     Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,
     marked_above, unmarked_path, withheld_field,
 };
-pub use names::{Created, Entries, First, Id, Names};
+pub use names::{Created, Entries, Id, Names};
 pub use property::property;
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};
+pub use variant::Variant;
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -564,7 +566,7 @@ impl Reader<'_> {
         }
         let mut fields = Object::new();
         let mut withheld = Vec::new();
-        for spec in self.kept.iter().filter(|spec| section.rules.has(raw, spec.name)) {
+        for spec in self.kept.iter().filter(|spec| section.has(raw, spec.name)) {
             let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
             if spec.field.live_name().is_some_and(hides) {
                 withheld.push(spec.name.to_owned());
@@ -596,6 +598,9 @@ impl Reader<'_> {
         }
     }
 }
+
+/// The field with former values of the last field of the identity.
+pub const FORMER: &str = "previously";
 
 /// What identifies an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -687,22 +692,6 @@ pub trait Rules: Sync {
         None
     }
 
-    /// Whether an entry with these `fields` has the field `name`.
-    fn has(&self, _fields: &Object, _name: &str) -> bool {
-        true
-    }
-
-    /// The fields that an entry with these `fields` needs in addition to those that all need.
-    fn needed(&self, _fields: &Object) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The fields that an example of an entry with the field `name` also has. Needed if not every
-    /// entry can have it.
-    fn beside(&self, _section: Section, _name: &str) -> Object {
-        Object::new()
-    }
-
     /// Why a declared field is neither sent nor compared yet: something has to happen first that
     /// undrift does not do. `live` is the live entry, `None` if it is still to be created.
     /// `is_empty` is true if the repository has no branch yet. Returns the end of a sentence that
@@ -715,17 +704,6 @@ pub trait Rules: Sync {
         _live: Option<&LiveEntry>,
         _is_empty: bool,
     ) -> Option<&'static str> {
-        None
-    }
-
-    /// The call that must precede a change of `live`, or of an entry below it, by the user with the id
-    /// `caller`, with its [side effect](Call::side_effect).
-    fn first(&self, _live: &LiveEntry, _caller: Option<u64>) -> Option<First> {
-        None
-    }
-
-    /// What the entry of this name is, if a container can have only one of these.
-    fn only_one(&self, _section: Section, _name: &str) -> Option<&'static str> {
         None
     }
 
@@ -742,15 +720,9 @@ pub trait Rules: Sync {
         job.plain()
     }
 
-    /// The field and value that a manifest must also declare so that the live entry is still found
-    /// after its identity changed from that of `before` and its name did not.
-    fn remember(&self, _declared: &Fields, _before: &Fields) -> Option<(&'static str, Value)> {
-        None
-    }
-
     /// What a change from one comparable form of an entry to another does in addition to the entry
     /// itself. `who` is the user or group of the entry, if it has one. It is also called with equal
-    /// forms: a capability that neither form grants is [`Effect::Lacks`].
+    /// forms: a capability that neither form grants is one that the container lacks.
     fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
         Vec::new()
     }

@@ -2,16 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::Call;
 use crate::{
     cause::Cause,
     field::{Named, Scope},
-    operation::{Op, Write, id_of},
+    operation::id_of,
     value::Json,
 };
 
 /// The ids of users, groups, projects and entries that manifests name, by lower-case name.
 #[must_use]
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
     /// Results of looking up names; `None` if the service does not have the name.
     found: BTreeMap<(Named, String), Option<u64>>,
@@ -27,7 +28,7 @@ pub struct Names {
     /// The levels of access to which custom roles belong, by the id of the role.
     levels: BTreeMap<u64, u8>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
-    first: BTreeMap<(String, u64), First>,
+    before: BTreeMap<(String, u64), Vec<Call>>,
     /// Groups and projects that the run creates.
     created: Created,
     /// The user of the token, if known.
@@ -49,10 +50,6 @@ struct Creation {
 
 /// The ids of the entries of a section, by name; `None` if several have the name.
 pub type Entries = BTreeMap<String, Option<Id>>;
-
-/// An operation without other parameters than the entry, with its side effect and with what it opens
-/// ([`super::Call`]).
-pub type First = (Op<Write>, &'static str, &'static str);
 
 /// An id, known now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +175,7 @@ impl Names {
         self.several.extend(others.several);
         self.levels.extend(others.levels);
         self.entries.extend(others.entries);
-        self.first.extend(others.first);
+        self.before.extend(others.before);
     }
 
     /// With the groups and projects that the run creates.
@@ -204,18 +201,14 @@ impl Names {
         all.find(|(_, id)| is_it(id)).map(|(name, _)| name.as_str())
     }
 
-    /// Adds the call that must precede a change below the entry of `section` with this `id`.
-    pub fn insert_first(&mut self, section: &str, id: u64, first: Option<First>) {
-        let key = (section.to_owned(), id);
-        match first {
-            Some(first) => drop(self.first.insert(key, first)),
-            None => drop(self.first.remove(&key)),
-        }
+    /// Stores the calls that must precede a change below the entry of `section` with this `id`.
+    pub fn insert_before(&mut self, section: &str, id: u64, calls: Vec<Call>) {
+        self.before.insert((section.to_owned(), id), calls);
     }
 
-    /// The call that must precede a change below the entry of `section` with this `id`.
-    pub fn first(&self, section: &str, id: u64) -> Option<First> {
-        self.first.get(&(section.to_owned(), id)).copied()
+    /// The calls that must precede a change below the entry of `section` with this `id`.
+    pub(super) fn before(&self, section: &str, id: u64) -> Option<&[Call]> {
+        self.before.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
     /// With the user of the token.

@@ -1,7 +1,7 @@
 //! The effects of field changes that guards check, as far as the fields declare them
 //! ([`crate::field::Stake`]).
 
-use super::{Effect, Removal, Section, Shape, forms, plain_text};
+use super::{Effect, Removal, Risk, Section, Shape, forms, plain_text};
 use crate::{
     field::{Field, Secrecy, Stake, When},
     text,
@@ -20,13 +20,14 @@ pub fn changing(
     let effect = |name: &&str| {
         let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
-        match field.stake() {
-            Stake::Opens(When::Moved) if !keeps_secret(section, changed, after) => None,
-            Stake::Opens(when) => weakened(field, when, name, was, is).map(Effect::Opens),
-            Stake::Weakens(when) => weakened(field, when, name, was, is).map(Effect::Weakens),
-            Stake::Shows => shown(name, was, is, is_private).map(Effect::Shows),
-            Stake::Nothing | Stake::Access | Stake::ByKind => None,
-        }
+        let (risk, how) = match field.stake() {
+            Stake::Opens(When::Moved) if !keeps_secret(section, changed, after) => return None,
+            Stake::Opens(when) => (Risk::Opens, weakened(field, when, name, was, is)),
+            Stake::Weakens(when) => (Risk::Weakens, weakened(field, when, name, was, is)),
+            Stake::Shows => (Risk::Shows, shown(name, was, is, is_private)),
+            Stake::Nothing | Stake::Access | Stake::ByKind => return None,
+        };
+        Some(Effect::Risk(risk, how?))
     };
     changed.iter().filter_map(effect).collect()
 }
@@ -44,9 +45,9 @@ pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object
 /// The effects of removing the entry `before`, which unsets each of its fields.
 pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
     if section.removal == Removal::Weakens {
-        return vec![Effect::Weakens(format!("take the {} away", section.noun))];
+        return vec![Effect::Risk(Risk::Weakens, format!("take the {} away", section.noun))];
     }
-    let has = |name: &&str| section.rules.has(before, name);
+    let has = |name: &&str| section.has(before, name);
     let names: Vec<_> = protecting(section).filter(has).collect();
     changing(section, &names, before, &Object::new())
 }
@@ -63,7 +64,7 @@ pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
 fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.table().specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
-            && section.rules.has(after, spec.name)
+            && section.has(after, spec.name)
             && !changed.contains(&spec.name)
     })
 }

@@ -10,10 +10,10 @@ use crate::{
     level::Level,
     release::{Known, Release},
     text::alternatives,
-    value::{Json, Value},
+    value::{Json, Object, Value},
 };
 
-use super::property;
+use super::{Variant, property};
 
 /// One field of a kind: its name, its treatment and its schema.
 #[derive(Clone, Debug)]
@@ -122,6 +122,10 @@ pub struct Table {
     needed_with: Vec<(usize, usize)>,
     /// The schema of an entry.
     pub schema: Json,
+    /// The variants of the kind, by the first field of the identity; empty if entries do not differ.
+    pub variants: BTreeMap<&'static str, Variant>,
+    /// For each field that not every entry has, the other fields of an example with it.
+    pub beside: BTreeMap<&'static str, Object>,
 }
 
 /// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
@@ -150,7 +154,17 @@ impl Table {
                 by_shown_name.entry(shown).or_insert(i);
             }
         }
-        Self { specs, by_name, by_shown_name, with_every_edit, telling_tier, needed_with, schema }
+        Self {
+            specs,
+            by_name,
+            by_shown_name,
+            with_every_edit,
+            telling_tier,
+            needed_with,
+            schema,
+            variants: BTreeMap::new(),
+            beside: BTreeMap::new(),
+        }
     }
 
     /// The fields in the order of their description.

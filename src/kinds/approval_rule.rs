@@ -73,9 +73,11 @@ impl Rules for ApprovalRules {
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
-        let users = users.filter_map(Json::as_u64).map(Effect::needs_access);
+        let users = users.filter_map(Json::as_u64);
+        let users = users.map(|user| Effect::needs_access(Named::User, user));
         let weaker = weaknesses(before, after).into_iter();
-        weaker.map(|how| Effect::Weakens(how.to_owned())).chain(users).collect()
+        let weaker = weaker.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
+        weaker.chain(users).collect()
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {

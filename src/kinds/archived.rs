@@ -19,13 +19,10 @@ impl Rules for Archived {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let archived = |fields: &Object| fields.get("archived").and_then(Json::as_bool);
-        match (archived(before).unwrap_or(false), archived(after)) {
-            (true, Some(false)) => vec![Effect::Provides(Capability::Writable)],
-            (false, Some(true)) => vec![Effect::Takes(Capability::Writable)],
-            (true, Some(true)) => vec![Effect::Lacks(Capability::Writable)],
-            (false, Some(false)) | (_, None) => Vec::new(),
-        }
+        let is_writable = |fields: &Object| Some(!fields.get("archived")?.as_bool()?);
+        let effect =
+            Effect::capability(Capability::Writable, is_writable(before), is_writable(after));
+        effect.into_iter().collect()
     }
 }
 

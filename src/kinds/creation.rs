@@ -81,12 +81,27 @@ impl Creation<'_> {
     }
 }
 
-/// The request that changes the last part of the path, and the name with it.
-pub(super) fn rename(job: &Job<'_>, edit: Op<Write>, former: &Former) -> Request<Write> {
-    let slug = job.target.path.rsplit('/').next().unwrap_or_default();
-    let path = Some(("path".to_owned(), slug.into()));
-    let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
-    job.target.addressed(edit.request()).fields(path.into_iter().chain(name).collect())
+/// The calls that rename a container and then move it: the service cannot do both in one call.
+/// `field` of the `transfer` has the new namespace.
+pub(super) fn relocate(
+    job: &Job<'_>,
+    former: &Former,
+    edit: Op<Write>,
+    transfer: Op<Write>,
+    field: &str,
+) -> Vec<Call> {
+    let renamed = former.renames.then(|| {
+        let path = Some(("path".to_owned(), job.target.slug().into()));
+        let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
+        job.target.addressed(edit.request()).fields(path.into_iter().chain(name).collect())
+    });
+    let moved = former.transfers.then(|| {
+        let namespace = job.target.namespace.as_ref();
+        let to = namespace.map(|namespace| (field.to_owned(), namespace.id.sent().into()));
+        let transfer = job.target.addressed(transfer.request());
+        transfer.fields(to.into_iter().collect()).naming([field.to_owned()])
+    });
+    renamed.into_iter().chain(moved).map(Call::from).collect()
 }
 
 /// Whether the field can be left out of a create request because the result is the same: an empty

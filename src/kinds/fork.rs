@@ -2,7 +2,10 @@
 //!
 //! A new project is created as a fork: see [`source`](super::source).
 
-use crate::{kind::plain_text, operation::Request};
+use crate::{
+    kind::{forms, plain_text},
+    operation::Request,
+};
 
 use super::prelude::*;
 
@@ -42,8 +45,7 @@ impl Rules for Relation {
 /// The request that makes the project a fork of the declared parent.
 pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, Unable> {
     let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
-    let id = job.names.id(Named::Project, path);
-    let id = id.ok_or_else(|| Unable::unknown(Named::Project, path, FORK_OF))?;
+    let id = forms::named_id(Named::Project, path, job.names, FORK_OF)?;
     let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }

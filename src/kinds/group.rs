@@ -2,7 +2,7 @@
 //! (A.7). undrift never deletes a group.
 
 use crate::{
-    kind::{Facts, Former, Lookup, calls::Lifecycle},
+    kind::{Facts, Lookup, calls::Lifecycle},
     level::OWNER,
     operation,
 };
@@ -33,7 +33,11 @@ impl Rules for Group {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let declared = match job.act {
             Act::Create(declared) => declared,
-            Act::Container(Lifecycle::Move(former)) => return Ok(relocate(job, former)),
+            // Without a parent group, it becomes a top-level group.
+            Act::Container(Lifecycle::Move(former)) => {
+                let (edit, to) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
+                return Ok(creation::relocate(job, former, edit, to, "group_id"));
+            }
             Act::Container(Lifecycle::Restore) => {
                 let restore = job.target.addressed(operation::GROUP_RESTORE.request());
                 return Ok(vec![restore.into()]);
@@ -50,19 +54,6 @@ impl Rules for Group {
         let edit = operation::GROUP_UPDATE;
         Creation { post, takes: &takes, edit, within }.calls(job, declared)
     }
-}
-
-/// Renames the group, then moves it: the service cannot do both in one call. Without a parent
-/// group, it becomes a top-level group.
-fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
-    let renamed = former.renames.then(|| creation::rename(job, operation::GROUP_UPDATE, former));
-    let moved = former.transfers.then(|| {
-        let parent = job.target.namespace.as_ref();
-        let to = parent.map(|parent| ("group_id".to_owned(), parent.id.sent().into()));
-        let transfer = job.target.addressed(operation::GROUP_TRANSFER.request());
-        transfer.fields(to.into_iter().collect()).naming(["group_id".to_owned()])
-    });
-    renamed.into_iter().chain(moved).map(Call::from).collect()
 }
 
 /// A field that the service shows only to owners. Its value is never read.

@@ -58,21 +58,6 @@ impl Rules for Hooks {
         }
     }
 
-    // A hook with the same name is the same hook, even with another URL.
-    fn remember(&self, declared: &Fields, before: &Fields) -> Option<(&'static str, Value)> {
-        let text = |fields: &Fields, name| Some(fields.get(name)?.text()?.to_owned());
-        let (name, url) = (text(declared, "name")?, text(before, "url")?);
-        let own = text(declared, "url");
-        let is_same = own.is_some_and(|own| text::normal_url(&own) == text::normal_url(&url));
-        if name.is_empty() || text(before, "name").as_ref() != Some(&name) || is_same {
-            return None;
-        }
-        let written = declared.get("previously").and_then(Value::list);
-        let mut urls = written.cloned().unwrap_or_default();
-        urls.push(url.into());
-        Some(("previously", Value::Plain(urls.into())))
-    }
-
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let previously = declared.get("previously").and_then(Value::list).into_iter().flatten();
         let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
@@ -103,13 +88,10 @@ impl Rules for Hooks {
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            return Err(Unable::Because {
-                code: "hook-url",
-                message: format!("the service removes `{VARIABLES}` when the URL changes"),
-                help: "give the hook another `name` too: it is added anew, and the old one is unlisted"
-                    .to_owned(),
-                field: "url".to_owned(),
-            });
+            let message = format!("the service removes `{VARIABLES}` when the URL changes");
+            let help =
+                "give the hook another `name` too: it is added anew, and the old one is unlisted";
+            return Err(Unable::because("hook-url", "url", message, help));
         }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
@@ -138,12 +120,9 @@ fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
     if keys(shown).next().is_none() {
         return Ok(None);
     }
-    Err(Unable::Because {
-        code: "missing-field",
-        message: format!("the hook would lose its undeclared `{HEADERS}`"),
-        help: format!("declare `{HEADERS}` too, or remove the hook and then add it"),
-        field: "url".to_owned(),
-    })
+    let message = format!("the hook would lose its undeclared `{HEADERS}`");
+    let help = format!("declare `{HEADERS}` too, or remove the hook and then add it");
+    Err(Unable::because("missing-field", "url", message, help))
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.

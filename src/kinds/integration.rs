@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{hook, prelude::*};
 use crate::{
     field::Available,
-    kind::{Spec, Table, forms},
+    kind::{Spec, Table, Variant, forms},
     operation::Body,
     release::{Known, Release},
     yaml,
@@ -56,21 +56,21 @@ struct Data {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Integration {
-    slug: String,
+    slug: &'static str,
     /// What it is, in a sentence.
-    about: String,
+    about: &'static str,
     /// The only scope that has it.
     only: Option<Scope>,
     /// What it is, if a project can have only one of these.
-    only_one: Option<String>,
+    only_one: Option<&'static str>,
     /// The fields that each request must contain.
-    required: Vec<String>,
+    required: Vec<&'static str>,
     #[serde(default)]
-    optional: Vec<String>,
+    optional: Vec<&'static str>,
     #[serde(default)]
-    channels: Vec<String>,
+    channels: Vec<&'static str>,
     #[serde(default)]
-    events: Vec<String>,
+    events: Vec<&'static str>,
 }
 
 impl Integration {
@@ -78,11 +78,16 @@ impl Integration {
         self.only.is_none_or(|only| only == scope)
     }
 
-    /// The names of its fields.
-    fn fields(&self) -> impl Iterator<Item = String> {
-        let named = self.required.iter().chain(&self.optional).cloned();
+    /// Its fields in `scope`.
+    fn variant(&'static self, scope: Scope) -> Variant {
+        let named = [SLUG].iter().chain(&self.required).chain(&self.optional);
         let channels = self.channels.iter().map(|name| format!("{name}_channel"));
-        named.chain(channels).chain(self.events.iter().map(|name| format!("{name}_events")))
+        let events = self.events.iter().map(|name| format!("{name}_events"));
+        Variant {
+            fields: named.map(ToString::to_string).chain(channels).chain(events).collect(),
+            needed: &self.required,
+            only_one: self.only_one.filter(|_| scope == Scope::Project),
+        }
     }
 }
 
@@ -90,57 +95,42 @@ impl Integration {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
-    name: String,
-    channel: Option<String>,
-    about: String,
+    name: &'static str,
+    channel: Option<&'static str>,
+    about: &'static str,
 }
 
 static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in!("kinds/integration"));
-/// The fields that an integration has, and those that it needs.
-struct Names {
-    all: BTreeSet<String>,
-    needed: &'static [&'static str],
-}
 
-static NAMES: LazyLock<BTreeMap<&str, Names>> = LazyLock::new(|| {
-    let names = |of: &'static Integration| {
-        let needed: Vec<&str> = of.required.iter().map(String::as_str).collect();
-        let (slug, all) = (SLUG.to_owned(), of.fields());
-        let all = std::iter::once(slug).chain(all).collect();
-        (of.slug.as_str(), Names { all, needed: needed.leak() })
-    };
-    DATA.integrations.iter().map(names).collect()
-});
-
-/// The names of the integration in `slug`, if undrift knows it.
-fn names(slug: Option<&str>) -> Option<&'static Names> {
-    NAMES.get(slug?)
-}
+type Variants = BTreeMap<&'static str, Variant>;
 
 /// The field for the user, which the service needs for Jira unless a token is used.
 fn user(slug: &str) -> Option<&'static &'static str> {
     (slug == "jira").then_some(&"username")
 }
 
-/// The slugs that have the field `name`.
-fn slugs(scope: Option<Scope>, name: &str) -> Vec<&'static str> {
-    let all = DATA.integrations.iter();
-    let all = all.filter(|of| scope.is_none_or(|scope| of.is_in(scope)));
-    all.filter(|of| NAMES[&*of.slug].all.contains(name)).map(|of| &*of.slug).collect()
+/// The slugs of `variants` that have the field `name`, in the order of the data.
+fn slugs<'v>(
+    variants: &'v Variants,
+    name: &'v str,
+) -> impl Iterator<Item = (&'static str, &'v Variant)> + Clone {
+    let known = DATA.integrations.iter().filter_map(|of| Some((of.slug, variants.get(of.slug)?)));
+    known.filter(move |(_, variant)| variant.fields.contains(name))
 }
 
 /// The fields of all integrations of `scope`.
 pub(super) fn table(scope: Scope) -> Table {
-    let word = |of: &'static Integration| {
-        let needed: Vec<_> = of.required.iter().map(String::as_str).collect();
-        let about = format!("{} Needs {}.", of.about, text::listed(&needed)).leak();
-        Word { word: &of.slug, about, since: None, until: None }
+    let own = || DATA.integrations.iter().filter(|of| of.is_in(scope));
+    let variants: Variants = own().map(|of| (of.slug, of.variant(scope))).collect();
+    let word = |of: &Integration| {
+        let about = format!("{} Needs {}.", of.about, text::listed(&of.required)).leak();
+        Word { word: of.slug, about, since: None, until: None }
     };
     let slug = Field {
         name: SLUG,
         about: "Which integration it is, by its name in addresses.",
         value_type: ValueType::Word,
-        words: DATA.integrations.iter().filter(|of| of.is_in(scope)).map(word).collect(),
+        words: own().map(word).collect(),
         examples: vec!["external-wiki".into()],
         accepted: Accepted::OnCreate,
         required: Required::Always,
@@ -148,7 +138,7 @@ pub(super) fn table(scope: Scope) -> Table {
         ..Field::default()
     };
     let channel = |event: &Event| Field {
-        name: format!("{}_channel", event.channel.as_ref().unwrap_or(&event.name)).leak(),
+        name: format!("{}_channel", event.channel.unwrap_or(event.name)).leak(),
         about: format!("The channel for {}, if not `channel`.", event.about).leak(),
         examples: vec!["#ops".into(), "#dev".into()],
         nullable: true,
@@ -165,10 +155,7 @@ pub(super) fn table(scope: Scope) -> Table {
     let all = described.chain(events.clone().map(channel)).chain(events.map(event));
     let mut names = BTreeSet::new();
     let all = all.filter(|field| names.insert(field.name));
-    let fields = all.filter_map(|field| {
-        let slugs = Some(slugs(Some(scope), field.name)).filter(|slugs| !slugs.is_empty())?;
-        Some(of_some(field, slugs))
-    });
+    let fields = all.filter_map(|field| of_some(field, &variants));
     let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
     let all = std::iter::once(slug).chain(fields);
     let entry = Field {
@@ -183,7 +170,33 @@ pub(super) fn table(scope: Scope) -> Table {
         ],
         ..Field::default()
     };
-    Table::new(entry.complete())
+    let mut table = Table::new(entry.complete());
+    table.variants = variants;
+    let beside =
+        table.specs().iter().filter_map(|spec| Some((spec.name, beside(&table, spec.name)?)));
+    table.beside = beside.collect();
+    table
+}
+
+/// The other fields of an example of an integration with the field `name`.
+fn beside(table: &Table, name: &str) -> Option<Object> {
+    let wanted = if name == SLUG { "external_wiki_url" } else { name };
+    let is_secret = |name: &str| table.field(name).secrecy() == Secrecy::Reference;
+    let secrets = |(_, of): &(&str, &Variant)| of.needed.iter().filter(|it| is_secret(it)).count();
+    // Its recipients are channels, and the examples are email addresses.
+    let takes_example = |(slug, _): &(&str, _)| (*slug, wanted) != ("irker", "recipients");
+    let fitting = slugs(&table.variants, wanted).filter(takes_example);
+    let (slug, variant) = fitting.min_by_key(secrets)?;
+    let password = (slug == "jenkins" && wanted == "username").then_some(&"password");
+    let needed = variant.needed.iter().chain(user(slug)).chain(password).map(|name| {
+        let value = match &table.get(name)?.schema["examples"][0] {
+            _ if is_secret(name) => json!({"env": name.to_uppercase()}),
+            _ if (slug, *name) == ("irker", "recipients") => "irc://a.example/b".into(),
+            example => example.clone(),
+        };
+        Some(((*name).to_owned(), value))
+    });
+    Some(std::iter::once((SLUG.to_owned(), slug.into())).chain(needed.flatten()).collect())
 }
 
 /// The field, which has existed at most since `since`.
@@ -192,27 +205,25 @@ fn newer(field: Field, since: Option<Release>) -> Field {
     Field { available: Available { since, ..field.available }, ..field }
 }
 
-/// The field, which the integrations `slugs` have.
-fn of_some(field: Field, slugs: Vec<&str>) -> Field {
-    let is_needed = |slug: &&str| NAMES[*slug].needed.contains(&field.name);
-    let (needing, others): (Vec<_>, Vec<_>) = slugs.into_iter().partition(is_needed);
-    let named = |slugs: &[&str], what: &str| match slugs {
+/// The field, if one of the `variants` has it.
+fn of_some(field: Field, variants: &Variants) -> Option<Field> {
+    let all = slugs(variants, field.name);
+    all.clone().next()?;
+    let needing = all.clone().filter(|(_, of)| of.needed.contains(&field.name));
+    let others = all.clone().filter(|(_, of)| !of.needed.contains(&field.name));
+    let named = |slugs: Vec<&str>, what: &str| match slugs[..] {
         [] => String::new(),
-        some => format!(" {what} {}.", text::listed(some)),
+        _ => format!(" {what} {}.", text::listed(&slugs)),
     };
-    let about = [field.about, &named(&needing, "Required for"), &named(&others, "For")].concat();
-    Field { about: about.leak(), ..field }
+    let needing = named(needing.map(|(slug, _)| slug).collect(), "Required for");
+    let others = named(others.map(|(slug, _)| slug).collect(), "For");
+    let about = [field.about, &needing, &others].concat().leak();
+    Some(Field { about, ..field })
 }
 
 pub(super) struct Integrations;
 
 impl Rules for Integrations {
-    // The service also shows events that the integration does not have.
-    fn has(&self, fields: &Object, name: &str) -> bool {
-        let names = names(fields.get(SLUG).and_then(Json::as_str));
-        name == SLUG || names.is_some_and(|names| names.all.contains(name))
-    }
-
     // Some values are texts, as they were sent long ago.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let value = forms::decode(spec, raw)?;
@@ -230,50 +241,17 @@ impl Rules for Integrations {
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
-    fn needed(&self, fields: &Object) -> &'static [&'static str] {
-        names(fields.get(SLUG).and_then(Json::as_str)).map_or(&[], |names| names.needed)
-    }
-
-    fn beside(&self, section: Section, name: &str) -> Object {
-        let wanted = if name.is_empty() || name == SLUG { "external_wiki_url" } else { name };
-        let known = slugs(Some(section.home.scope), wanted);
-        let is_secret = |name: &str| section.field(name).secrecy() == Secrecy::Reference;
-        let secrets =
-            |slug: &&&str| NAMES[**slug].needed.iter().filter(|name| is_secret(name)).count();
-        // Its recipients are channels, and the examples are email addresses.
-        let takes_example = |slug: &&&str| (**slug, wanted) != ("irker", "recipients");
-        let slug = known.iter().filter(takes_example).min_by_key(secrets);
-        let Some(slug) = slug else { return Object::new() };
-        let password = (*slug == "jenkins" && wanted == "username").then_some(&"password");
-        let needed = NAMES[*slug].needed.iter().chain(user(slug)).chain(password);
-        let needed = needed.map(|name| {
-            let example = section.table().get(name).map(|spec| &spec.schema["examples"][0]);
-            let value = match example.filter(|_| !is_secret(name)) {
-                Some(_) if (*slug, *name) == ("irker", "recipients") => "irc://a.example/b".into(),
-                Some(example) => example.clone(),
-                None => json!({"env": name.to_uppercase()}),
-            };
-            ((*name).to_owned(), value)
-        });
-        std::iter::once((SLUG.to_owned(), (*slug).into())).chain(needed).collect()
-    }
-
-    fn only_one(&self, section: Section, slug: &str) -> Option<&'static str> {
-        let own = DATA.integrations.iter().find(|own| own.slug == slug);
-        own.filter(|_| section.home.scope == Scope::Project)?.only_one.as_deref()
-    }
-
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let Some(slug) = declared.get(SLUG).and_then(Value::text) else { return };
-        let Some(names) = names(Some(slug)) else { return };
+        let Some(variant) = OF_PROJECT.variants.get(slug) else { return };
         // A value that is wrong may be meant as 1.
         let with_token = declared.get("jira_auth_type").and_then(Value::plain);
         let with_token = with_token.is_some_and(|kind| *kind != 0);
         let user = user(slug).filter(|_| !with_token);
-        let needed = names.needed.iter().chain(user);
+        let needed = variant.needed.iter().chain(user);
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
         let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(spec.name));
-        let strange: Vec<_> = specs.filter(|spec| !names.all.contains(spec.name)).collect();
+        let strange: Vec<_> = specs.filter(|spec| !variant.fields.contains(spec.name)).collect();
         if let ([name], [spec]) = (&*missing, &*strange) {
             let message = format!("`{slug}` has no `{}`, and needs `{name}`", spec.name);
             let help = format!("write `{name}` in its place");
@@ -291,8 +269,8 @@ impl Rules for Integrations {
         }
         for spec in strange {
             let message = format!("`{slug}` has no `{}`", spec.name);
-            let of = text::listed(&slugs(None, spec.name));
-            let help = format!("take it away: it is a field of {of}");
+            let of: Vec<_> = slugs(&OF_PROJECT.variants, spec.name).map(|(slug, _)| slug).collect();
+            let help = format!("take it away: it is a field of {}", text::listed(&of));
             report(Fault::error("unknown-field", spec.name, message, help));
         }
         let recipients = declared.get("recipients").and_then(Value::text).unwrap_or_default();
@@ -308,7 +286,9 @@ impl Rules for Integrations {
             }
             _ => None,
         };
-        if let Some((name, what, help)) = refused.filter(|(name, ..)| names.all.contains(*name)) {
+        if let Some((name, what, help)) =
+            refused.filter(|(name, ..)| variant.fields.contains(*name))
+        {
             let name = OF_PROJECT.get(name).map_or(SLUG, |spec| spec.name);
             report(Fault::error("value", name, format!("`{name}` {what}"), help));
         }
@@ -318,8 +298,9 @@ impl Rules for Integrations {
         }
         // In place of an empty channel for what is confidential, the service shows the other one.
         let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
-        let empty =
-            declared.iter().filter(|(name, value)| !is_set(value) && names.all.contains(*name));
+        let empty = declared
+            .iter()
+            .filter(|(name, value)| !is_set(value) && variant.fields.contains(*name));
         for (name, _) in empty {
             let other =
                 name.strip_prefix("confidential_").filter(|name| name.ends_with("_channel"));
@@ -409,8 +390,8 @@ mod tests {
     /// Every name in the data is that of a field, and every field is in the table of projects.
     #[test]
     fn the_names_of_the_data_are_fields() {
-        for (slug, names) in NAMES.iter() {
-            for name in &names.all {
+        for (slug, variant) in &OF_PROJECT.variants {
+            for name in &variant.fields {
                 assert!(OF_PROJECT.get(name).is_some(), "{slug}: {name}");
             }
         }

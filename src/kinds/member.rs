@@ -3,8 +3,6 @@
 //! Inherited members are neither read nor changed. A level is a word in manifests and plans, and a
 //! number in requests.
 
-use jiff::civil::Date;
-
 use crate::{
     kind::SideList,
     level::{Level, MINIMAL},
@@ -49,10 +47,9 @@ impl Rules for Members {
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
-            let message = "only a top-level group has members with minimal access".to_owned();
-            let help = "write `guest` or more, or declare it in the top-level group".to_owned();
-            let (code, field) = ("top-level", "access_level".to_owned());
-            return Err(Unable::Because { code, message, help, field });
+            let message = "only a top-level group has members with minimal access";
+            let help = "write `guest` or more, or declare it in the top-level group";
+            return Err(Unable::because("top-level", "access_level", message, help));
         }
         fits_role(job)?;
         let (declared, user, changed) = match job.act {
@@ -94,18 +91,14 @@ impl Rules for Members {
         Ok(calls)
     }
 
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        check_day(declared, report);
-    }
-
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let level = |fields| level(fields, "access_level");
         let ends = ends(before, after);
         let [had, has] = [before, after].map(|fields| fields.get("member_role"));
-        let lost = had.and_then(Json::as_str).filter(|_| has.is_some() && has != had);
-        let lost = lost.map(|role| Effect::TakesRole { user, role: role.to_owned() });
+        let lost_role = had.and_then(Json::as_str).filter(|_| has.is_some() && has != had);
+        let lost_role = lost_role.map(str::to_owned);
         let (before, after) = (level(before), level(after));
-        [Effect::Access { user, before, after, ends }].into_iter().chain(lost).collect()
+        vec![Effect::Access { user, before, after, ends, lost_role }]
     }
 }
 
@@ -132,7 +125,7 @@ fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
     let message =
         format!("the custom role `{role}` belongs to `{word}`, and the member has `{}`", has.word);
     let help = format!("name a role of `{}`, or write `access_level: {word}`", has.word);
-    Err(Unable::Because { code: "role-level", message, help, field: "member_role".to_owned() })
+    Err(Unable::because("role-level", "member_role", message, help))
 }
 
 /// The number of a level of access; 0 means none.
@@ -147,16 +140,6 @@ pub(super) fn ends(before: &Object, after: &Object) -> bool {
         day.filter(|day| !day.is_empty()).map(str::to_owned)
     };
     day(after).is_some() && day(after) != day(before)
-}
-
-/// Checks that `expires_at` is a valid date.
-pub(super) fn check_day(declared: &Fields, report: &mut dyn FnMut(Fault)) {
-    let date = declared.get("expires_at").and_then(Value::text);
-    if date.is_some_and(|date| date.parse::<Date>().is_err()) {
-        let message = "there is no such day";
-        let help = "write a day of the calendar as YYYY-MM-DD";
-        report(Fault::error("date", "expires_at", message, help));
-    }
 }
 
 #[cfg(test)]
@@ -299,12 +282,13 @@ mod tests {
             ("2099-13-01", false),
             ("2099-00-10", false),
         ] {
-            assert_eq!(
-                faults(section("members"), &fields(json!({"user": "alice", "expires_at": day})))
-                    .is_empty(),
-                valid,
-                "{day}"
-            );
+            for (of, declared) in [
+                ("members", json!({"user": "alice", "expires_at": day})),
+                ("milestones", json!({"title": "1.0", "due_date": day})),
+            ] {
+                let found = faults(section(of), &fields(declared));
+                assert_eq!(found.is_empty(), valid, "{of}: {day}");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ pub(super) use crate::{
         Accepted, Compare, Field, Named, Required, Route, Scope, Secrecy, Tier, ValueType, Word,
     },
     kind::{
-        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Rules, Section, Unable,
+        Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Risk, Rules, Section, Unable,
         calls::Act,
     },
     operation::{self, Op, Write},

@@ -3,8 +3,7 @@
 
 use crate::{
     kind::{
-        Arrival, Facts, Former, Lookup, Namespace, NamespaceOwner, calls::Lifecycle, needs,
-        plain_text,
+        Arrival, Facts, Lookup, Namespace, NamespaceOwner, calls::Lifecycle, needs, plain_text,
     },
     level::MAINTAINER,
 };
@@ -57,7 +56,10 @@ impl Rules for Project {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         match job.act {
             Act::Create(declared) => create(job, declared),
-            Act::Container(Lifecycle::Move(former)) => relocate(job, former),
+            Act::Container(Lifecycle::Move(former)) => {
+                let (edit, to) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
+                Ok(creation::relocate(job, former, edit, to, "namespace"))
+            }
             Act::Container(Lifecycle::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
             Act::Container(Lifecycle::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
             Act::Change(..) | Act::Remove(_) => Err(Unable::Needless),
@@ -92,7 +94,7 @@ impl Rules for Project {
             effects.push(Effect::Fills);
         }
         if after.get("initialize_with_readme") == Some(&Json::Bool(true)) {
-            effects.push(Effect::Provides(Capability::Branch));
+            effects.push(Effect::provides(Capability::Branch));
         }
         if source::is_imported(after)
             && after.get("visibility").is_some_and(|wanted| wanted != "public")
@@ -197,20 +199,6 @@ fn create_plain(
 
 fn act(job: &Job<'_>, op: Op<Write>) -> Call {
     job.target.addressed(op.request()).into()
-}
-
-/// Renames the project, then moves it: the service cannot do both in one call.
-fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
-    let renamed = former.renames.then(|| creation::rename(job, operation::PROJECT_UPDATE, former));
-    let moved = if former.transfers {
-        let namespace = job.target.namespace.as_ref().ok_or(Unable::Needless)?;
-        let to = Fields::from([("namespace".to_owned(), namespace.id.sent().into())]);
-        let transfer = job.target.addressed(operation::PROJECT_TRANSFER.request());
-        Some(transfer.fields(to).naming(["namespace".to_owned()]))
-    } else {
-        None
-    };
-    Ok(renamed.into_iter().chain(moved).map(Call::from).collect())
 }
 
 /// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
@@ -372,7 +360,8 @@ mod tests {
             (false, true, vec![moved(3)]),
             (true, true, vec![rename, moved(3)]),
         ] {
-            let former = Former { path: "old/stall".into(), renames, transfers, name: None };
+            let former =
+                crate::kind::Former { path: "old/stall".into(), renames, transfers, name: None };
             let target = new_target(NamespaceOwner::Group);
             let job = Job {
                 section: crate::kinds::container(Scope::Project).0,

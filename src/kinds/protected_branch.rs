@@ -70,8 +70,8 @@ impl ProtectedBranches {
         let message = format!(
             "those who may unprotect the branch {what} not include the token's user, and the service then refuses this"
         );
-        let help = "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change".to_owned();
-        Err(Unable::Because { code: "locked-out", message, help, field: UNPROTECT.to_owned() })
+        let help = "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change";
+        Err(Unable::because("locked-out", UNPROTECT, message, help))
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn effects(
     is_edited: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let named = |key: &'static str| {
+    let named = |of: Named, key: &'static str| {
         let ids = move |fields: &Object, list: &str| -> Vec<u64> {
             let rows = fields.get(list).and_then(Json::as_array).into_iter().flatten();
             rows.filter_map(|row| row.get(key)?.as_u64()).collect()
@@ -111,10 +111,10 @@ pub(super) fn effects(
             let known = if is_edited { ids(before, list) } else { Vec::new() };
             ids(after, list).into_iter().filter(move |id| !known.contains(id))
         });
-        new.collect::<Vec<_>>().into_iter()
+        new.map(move |id| Effect::needs_access(of, id)).collect::<Vec<_>>()
     };
-    let people = named("user_id").map(Effect::needs_access);
-    let groups = named("group_id").map(Effect::NeedsShare);
+    let people = named(Named::User, "user_id");
+    let groups = named(Named::Group, "group_id");
     let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets, is_new));
     std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
 }

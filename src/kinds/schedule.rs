@@ -8,10 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{
-    kind::{First, same},
-    operation,
-};
+use crate::{kind::same, operation};
 
 use super::prelude::*;
 
@@ -50,18 +47,13 @@ impl Rules for Schedules {
         is_looked_for.then_some("until the repository has a branch")
     }
 
-    fn first(&self, live: &LiveEntry, caller: Option<u64>) -> Option<First> {
-        let is_own = owner(live).is_some() && owner(live) == caller;
-        (!is_own).then_some((operation::SCHEDULE_TAKE, TAKES, LENDS))
-    }
-
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Change(_, live, _) = job.act
-            && let Some((take, what, opens)) = self.first(live, job.names.caller())
+            && (owner(live).is_none() || owner(live) != job.names.caller())
         {
-            let take = job.addressed(take, live).into();
-            calls.insert(0, Call { side_effect: Some(what), opens: Some(opens), ..take });
+            let take = job.addressed(operation::SCHEDULE_TAKE, live).into();
+            calls.insert(0, Call { side_effect: Some(TAKES), opens: Some(LENDS), ..take });
         }
         Ok(calls)
     }

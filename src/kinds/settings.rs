@@ -100,13 +100,8 @@ impl Rules for Settings {
             effects.push(Effect::Visibility { before: text(before, "visibility"), after });
         }
         effects.extend(FEATURES.iter().filter_map(|feature| {
-            let name = Capability::Feature(feature.0);
-            match (is_on(before, feature), is_on(after, feature)) {
-                (Some(false), Some(true)) => Some(Effect::Provides(name)),
-                (Some(false), Some(false)) => Some(Effect::Lacks(name)),
-                (_, Some(false)) => Some(Effect::Takes(name)),
-                (_, Some(true) | None) => None,
-            }
+            let [before, after] = [before, after].map(|fields| is_on(fields, feature));
+            Effect::capability(Capability::Feature(feature.0), before, after)
         }));
         if FOR_NEW
             .iter()

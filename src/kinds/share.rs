@@ -4,7 +4,7 @@
 //! differs is removed and added again.
 
 use super::{
-    member::{check_day, ends, level},
+    member::{ends, level},
     prelude::*,
 };
 
@@ -14,17 +14,11 @@ pub const SECTION: &str = "shares";
 pub(super) struct Shares;
 
 impl Rules for Shares {
-    fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        check_day(declared, report);
-    }
-
     // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let people = if after.is_empty() {
-            Effect::Takes(Capability::People)
-        } else {
-            Effect::Provides(Capability::People)
-        };
+        let is_gone = after.is_empty();
+        let people =
+            Effect::Capability { what: Capability::People, before: is_gone, after: !is_gone };
         let ends = ends(before, after);
         let [before, after] = [before, after].map(|fields| level(fields, "group_access"));
         vec![Effect::Share { group, before, after, ends }, people]

@@ -3,7 +3,7 @@
 
 use crate::{
     address::group_of,
-    kind::{Id, Namespace},
+    kind::{Id, Namespace, forms},
     operation::Place,
 };
 
@@ -52,8 +52,7 @@ fn fork_of(
     upstream: &str,
     declared: &Fields,
 ) -> Result<Vec<Call>, Unable> {
-    let id = job.names.id(Named::Project, upstream);
-    let id = id.ok_or_else(|| Unable::unknown(Named::Project, upstream, FORK_OF))?;
+    let id = forms::named_id(Named::Project, upstream, job.names, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
     let parameters = post.operation.parameters();
     let body: Vec<_> = parameters.filter(|own| own.place == Place::Body).map(|p| p.name).collect();
@@ -91,8 +90,7 @@ fn import(
 /// If the service does not have it.
 pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, Unable> {
     let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
-    let id = job.names.id(Named::Project, from);
-    let id = id.ok_or_else(|| Unable::unknown(Named::Project, from, MEMBERS_FROM))?;
+    let id = forms::named_id(Named::Project, from, job.names, MEMBERS_FROM)?;
     let request = job.target.addressed(operation::IMPORT_MEMBERS.request());
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }

@@ -39,8 +39,8 @@ fn from_strict_to_lax(field: &Field, schema: &Json) -> Vec<Json> {
 
 fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Effect> {
     let before = was.map(|was| object(json!({name: was}))).unwrap_or_default();
-    // Jenkins stores a secret.
-    changing(section, &[name], &before, &object(json!({"slug": "jenkins", name: is})))
+    // Jira stores a secret, in projects and groups.
+    changing(section, &[name], &before, &object(json!({"slug": "jira", name: is})))
 }
 
 #[test]

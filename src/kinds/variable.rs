@@ -15,16 +15,15 @@ const HEEDS_FILTER: Release = Release::new(16, 9);
 const HIDDEN: &str = "masked_and_hidden";
 
 fn stays_hidden(field: &str) -> Unable {
-    let message = "the variable is hidden, which the service never takes back".to_owned();
-    let help = "declare it as hidden, or remove it with `state: absent` and add it anew".to_owned();
-    Unable::Because { code: "hidden-variable", message, help, field: field.to_owned() }
+    let message = "the variable is hidden, which the service never takes back";
+    let help = "declare it as hidden, or remove it with `state: absent` and add it anew";
+    Unable::because("hidden-variable", field, message, help)
 }
 
 fn may_be_shown() -> Unable {
     let message =
         format!("`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own");
-    let help = "set `service.release` in undrift.yaml".to_owned();
-    Unable::Because { code: "release", message, help, field: HIDDEN.to_owned() }
+    Unable::because("release", HIDDEN, message, "set `service.release` in undrift.yaml")
 }
 
 pub(super) struct Variables;

@@ -112,7 +112,7 @@ impl Observer {
                 live.sections.get(section.of.section).and_then(|found| found.entries().ok());
             let found = found.into_iter().flatten().map(|entry| entry.fields.raw().clone());
             for fields in declared.chain(found) {
-                named.extend(forms::sections_named(section.of, &fields));
+                named.extend(forms::entries_named(section.of, &fields).map(|(section, _)| section));
             }
         }
         for name in named {

@@ -11,7 +11,8 @@ use crate::{
     desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
     kind::{
-        Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Trait, Wanted, stakes,
+        Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Trait, Wanted, calls,
+        stakes,
     },
     kinds::{self, copies},
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
@@ -55,8 +56,8 @@ impl Observer {
         let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(of, container, all) {
             let Some(id) = of.id_of(entry) else { continue };
-            let first = of.rules.first(entry, Some(self.caller.id));
-            live.names.insert_first(parent.section, id, first);
+            let before = calls::before_changes(of, entry, &target, self.caller.id);
+            live.names.insert_before(parent.section, id, before);
             above.entry(of.name(entry.fields.raw())).or_default().push(id);
         }
         above.retain(|name, _| is_wanted(name));
@@ -208,12 +209,11 @@ impl Observer {
             // To remove an inherited entry here is a problem of the plan, and so may be another one.
             let is_shown = section.of.detail.is_some() && home.is_inherited(&raw) && {
                 let (of, name) = (section.of, shown_name(section.of, &raw));
-                let only = of.rules.only_one(of, &name);
+                let only = of.only_one(&name);
                 let mut others = section.entries.iter().filter(|other| other.key != name);
                 section.is_removed(&name)
-                    || only.is_some_and(|it| {
-                        others.any(|other| of.rules.only_one(of, &other.key) == Some(it))
-                    })
+                    || only
+                        .is_some_and(|it| others.any(|other| of.only_one(&other.key) == Some(it)))
             };
             ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
         });
@@ -280,7 +280,7 @@ impl Observer {
             let is_wanted = reads_all || keys.contains("") || {
                 let name = shown_name(section.of, raw);
                 let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
-                let protects = |name| section.of.rules.has(raw, name);
+                let protects = |name| section.of.has(raw, name);
                 keys.contains(&*name) || (goes && stakes::protecting(section.of).any(protects))
             };
             let request = target.addressed(get.request());

@@ -86,7 +86,7 @@ fn created(steps: &mut [Step]) {
 
 /// New containers start with the new settings of the groups above.
 fn handed_down(steps: &mut [Step]) {
-    let is_new = |step: &Step| step.effects.contains(&Effect::Provides(Capability::Exists));
+    let is_new = |step: &Step| step.provides(Capability::Exists);
     let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
     // Steps in a new group come after its creation anyway.
     for step in steps.iter().filter(|step| !is_new(step)) {
@@ -125,7 +125,7 @@ fn named(steps: &mut [Step]) {
             Some((place(step, &before), step.address.clone()))
         })
         .collect();
-    let is_new = |step: &&mut Step| step.effects.contains(&Effect::Provides(Capability::Exists));
+    let is_new = |step: &&mut Step| step.provides(Capability::Exists);
     for step in steps.iter_mut().filter(|_| !given_up.is_empty()).filter(is_new) {
         let name = of(step, |change| &change.after).unwrap_or_default();
         if let Some(address) = given_up.get(&place(step, &name)) {
@@ -139,9 +139,8 @@ fn named(steps: &mut [Step]) {
 /// project that a request names. Until then the service uses the former path.
 fn moved(steps: &mut [Step]) {
     let moves = |scope: Scope| {
-        let in_place = Effect::Provides(Capability::InPlace);
         let of_scope = steps.iter().filter(|step| step.scope == scope);
-        let moves = of_scope.filter(|step| step.effects.contains(&in_place));
+        let moves = of_scope.filter(|step| step.provides(Capability::InPlace));
         moves.map(|step| (step.address.path.to_lowercase(), step.address.clone())).collect()
     };
     let projects: HashMap<String, Address> = moves(Scope::Project);
@@ -211,7 +210,7 @@ fn waits_for_itself(step: &Step, next: &Step) -> Problem {
 fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after } => {
-            let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
+            let is_new = step.provides(Capability::Exists);
             let known = before.as_deref().and_then(visibility_rank);
             let before = if is_new { None } else { Some(known.unwrap_or(0)) };
             Some((before, visibility_rank(after)?))
@@ -224,7 +223,7 @@ fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
 /// private, unless the administrators of the service changed that.
 fn too_visible(steps: &[Step]) -> Vec<Problem> {
     let is_new_group = |step: &Step| {
-        let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
+        let is_new = step.provides(Capability::Exists);
         // A group that is restored has the visibility that it had.
         step.scope == Scope::Group && step.action == Action::Create && is_new
     };
@@ -377,9 +376,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
 fn is_over(row: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {
-        _ if row.over.section == "create" => {
-            step.effects.contains(&Effect::Provides(Capability::Exists))
-        }
+        _ if row.over.section == "create" => step.provides(Capability::Exists),
         None => *section == row.over.section && step.action == Action::Create,
         Some(name) => {
             *section == row.over.section

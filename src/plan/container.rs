@@ -515,7 +515,7 @@ impl Planning<'_> {
     fn archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed = Some(Cause::new("the project is archived"));
         if let Some(section) = self.in_order().find_map(|(name, section)| {
-            let opens = Effect::Provides(Capability::Writable);
+            let opens = Effect::provides(Capability::Writable);
             let is_it = self.is_held(name) && self.declared_effects(name, section).contains(&opens);
             is_it.then_some(section)
         }) {
@@ -526,7 +526,7 @@ impl Planning<'_> {
             plan.findings.notes.push(self.note(Reason::Archived, &self.declared.origin));
             // Nothing else of it could be read than that it is archived.
             let says_so =
-                self.effects().filter(|(_, effect)| *effect == Effect::Lacks(Capability::Writable));
+                self.effects().filter(|(_, effect)| *effect == Effect::lacks(Capability::Writable));
             plan.compared.extend(says_so.map(|(name, _)| name));
         } else {
             plan.findings.notes.push(self.note(Reason::ArchivedByHand, &self.declared.origin));
@@ -563,8 +563,9 @@ impl Planning<'_> {
     fn switches(&self) -> BTreeMap<Capability, Switch> {
         self.effects()
             .filter_map(|(_, effect)| match effect {
-                Effect::Provides(capability) => Some((capability, Switch::Opens)),
-                Effect::Lacks(capability) => Some((capability, Switch::Closed)),
+                Effect::Capability { what, before: false, after } => {
+                    Some((what, if after { Switch::Opens } else { Switch::Closed }))
+                }
                 _ => None,
             })
             .collect()

@@ -42,13 +42,11 @@ impl Planning<'_> {
             Ok(step) => plan.findings.steps.push(step),
             Err(problem) => return plan.close(*problem),
         }
-        let branch = Effect::Provides(Capability::Branch);
-        let is_empty = !plan.steps.iter().any(|step| step.effects.contains(&branch));
+        let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
         let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
         for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
             let is_off = |feature: &&'static str| {
-                let takes = Effect::Takes(Capability::Feature(feature));
-                plan.steps.iter().any(|step| step.effects.contains(&takes))
+                plan.steps.iter().any(|step| step.takes(Capability::Feature(feature)))
             };
             let mut sets = section.of.home.closed_by.iter();
             if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
@@ -135,9 +133,9 @@ impl Planning<'_> {
         let after = forms::plain(&values);
         let of = |section: Section| section.rules.effects(None, &Object::new(), &after);
         let along = self.sections_in_create().flat_map(|section| of(section.of));
-        let effects = std::iter::once(Effect::Provides(Capability::Exists))
+        let effects = std::iter::once(Effect::provides(Capability::Exists))
             .chain(along.filter(|effect| match effect {
-                Effect::Takes(taken) => matches!(taken, Capability::Feature(_)),
+                Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
             .chain(self.follows())

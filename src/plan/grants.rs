@@ -50,7 +50,7 @@ impl Planning<'_> {
 
     /// The group or user that may lose grants with `step` without losing access.
     fn loses_grants(&self, step: &Step) -> Option<(Named, u64)> {
-        let stays = step.effects.contains(&Effect::Provides(Capability::People));
+        let stays = step.provides(Capability::People);
         match step.action {
             Action::Delete if stays => Some((Named::User, step.live_id()?)),
             _ if step.replaces && self.names_a_group(step) => Some((Named::Group, step.live_id()?)),
@@ -92,7 +92,9 @@ impl Planning<'_> {
         for step in std::mem::take(&mut plan.findings.steps) {
             let (mut seen, mut is_low) = (BTreeSet::new(), false);
             for effect in &step.effects {
-                let Effect::NeedsShare(group) = effect else { continue };
+                let Effect::NeedsAccess { of: Named::Group, id: group, .. } = effect else {
+                    continue;
+                };
                 let name = self.context.names.name(Named::Group, *group).unwrap_or_default();
                 let home = self.settings.moves.home(name).to_lowercase();
                 let why = match levels.get(group) {
@@ -164,10 +166,17 @@ impl Planning<'_> {
         let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
         for effect in steps.flat_map(|step| &mut step.effects) {
             match (effect, &self.live.people) {
-                (Effect::NeedsAccess { user, .. }, _) if inside.contains(user) => {}
-                (Effect::NeedsAccess { .. }, None) => asks = true,
-                (Effect::NeedsAccess { user, outsider }, Some(Ok(_))) => {
-                    *outsider = self.context.names.name(Named::User, *user).map(str::to_owned);
+                (Effect::NeedsAccess { of: Named::User, id, outsider }, people)
+                    if !inside.contains(id) =>
+                {
+                    match people {
+                        None => asks = true,
+                        Some(Ok(_)) => {
+                            let name = self.context.names.name(Named::User, *id);
+                            *outsider = name.map(str::to_owned);
+                        }
+                        Some(Err(_)) => {}
+                    }
                 }
                 _ => {}
             }
@@ -205,7 +214,7 @@ impl Planning<'_> {
                     || above.is_some_and(|above| user.is_none_or(|user| has(above, user)))
                 {
                     let is_other = user != Some(self.context.caller.id);
-                    step.effects.extend(is_other.then_some(Effect::Provides(Capability::People)));
+                    step.effects.extend(is_other.then_some(Effect::provides(Capability::People)));
                     continue;
                 }
                 asks |= above.is_none() && path.contains('/');
@@ -358,8 +367,9 @@ pub type Grantee = (Option<Named>, String);
 
 /// The one whose access `step` takes away or reduces, or the deploy key that it changes.
 pub fn loses_access(step: &Step) -> Option<Grantee> {
-    if step.address.section == Some("deploy_keys") && step.action != Action::Create {
-        let title = step.found()?.fields.raw().get("title")?.as_str()?;
+    let of = kinds::section(step.scope, step.address.section?)?;
+    if let Some(title) = of.called_by.filter(|_| step.action != Action::Create) {
+        let title = step.found()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));
     }
     let loses = |effect: &Effect| match effect {
@@ -368,7 +378,6 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
         }
         _ => false,
     };
-    let of = kinds::section(step.scope, step.address.section?)?;
     let named = of.identity.iter().find_map(|name| of.field(name).names)?;
     let name = step.address.entry.as_ref().filter(|_| step.effects.iter().any(loses))?;
     Some((Some(named), name.to_lowercase()))
@@ -380,10 +389,12 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &En
     let rules =
         section.entries.iter().filter(move |rule| names_people && rule.state == State::Present);
     rules.flat_map(|rule| {
-        let people = forms::named_by(section.of, &rule.values()).into_iter();
+        let values = rule.values();
+        let people = forms::named_by(section.of, &values).into_iter();
         let people = people.map(|(_, named, name)| (Some(named), name.to_lowercase()));
-        let keys = forms::entries_named_by(section.of, &rule.values(), "deploy_keys").into_iter();
-        let keys = keys.map(|title| (None, title.to_lowercase()));
+        let fields = forms::plain(&values);
+        let keys = forms::entries_named(section.of, &fields);
+        let keys = keys.filter_map(|(_, title)| Some((None, title.as_str()?.to_lowercase())));
         let named: BTreeSet<_> = people.chain(keys).collect();
         named.into_iter().map(move |who| (who, rule))
     })

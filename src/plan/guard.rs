@@ -17,7 +17,7 @@ use crate::{
     cause::Cause,
     desired::{Container, Guard},
     diff::{Action, Context, Findings, Incomplete, Refusal, Step},
-    kind::{Effect, RefRule, Weaker, weaker},
+    kind::{Effect, RefRule, Risk, Weaker, weaker},
     level::{Level, MAINTAINER, OWNER},
     live::{Caller, Inherited, Live, Question},
     origin::Origin,
@@ -215,7 +215,7 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
 /// The custom role that the user of a step loses.
 fn lost_role(step: &Step) -> Option<&str> {
     step.effects.iter().find_map(|effect| match effect {
-        Effect::TakesRole { role, .. } => Some(role.as_str()),
+        Effect::Access { lost_role, .. } => lost_role.as_deref(),
         _ => None,
     })
 }
@@ -309,7 +309,7 @@ fn accesses(step: &Step, by_share: bool) -> impl Iterator<Item = Access<'_>> {
             Effect::Share { group: Some(group), before, after, ends } if by_share => {
                 (Some(*group), before, after, *ends || step.replaces)
             }
-            Effect::Access { user, before, after, ends } if !by_share => {
+            Effect::Access { user, before, after, ends, .. } if !by_share => {
                 (*user, before, after, *ends)
             }
             _ => return None,
@@ -373,11 +373,7 @@ fn word(level: u8) -> &'static str {
 
 /// Refuses to show a container, or a part of it, to more people than before.
 fn visibility(step: &Step) -> Option<Refusal> {
-    let how = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Shows(how) => Some(how.as_str()),
-        _ => None,
-    });
-    let how: Vec<_> = how.collect();
+    let how: Vec<_> = risks(step, &[Risk::Shows]).collect();
     let change = step.changes.iter().find(|change| &*change.field == "visibility");
     let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
     let reason = format!("would {}", how.join(", and "));
@@ -387,17 +383,17 @@ fn visibility(step: &Step) -> Option<Refusal> {
 /// Refuses to open a new container to something outside. It has no protection yet that could
 /// become weaker.
 pub(super) fn openings(steps: &[Step]) -> impl Iterator<Item = Refusal> {
-    steps.iter().filter_map(|step| {
-        let how: Vec<_> = step.effects.iter().filter_map(opens).collect();
-        weaker_by(step, &how)
-    })
+    steps
+        .iter()
+        .filter_map(|step| weaker_by(step, &risks(step, &[Risk::Opens]).collect::<Vec<_>>()))
 }
 
-fn opens(effect: &Effect) -> Option<&str> {
-    match effect {
-        Effect::Opens(how) => Some(how),
+/// How a step is one of `asked`.
+fn risks<'s>(step: &'s Step, asked: &'s [Risk]) -> impl Iterator<Item = &'s str> {
+    step.effects.iter().filter_map(|effect| match effect {
+        Effect::Risk(risk, how) if asked.contains(risk) => Some(how.as_str()),
         _ => None,
-    }
+    })
 }
 
 fn weaker_by(step: &Step, how: &[&str]) -> Option<Refusal> {
@@ -407,10 +403,7 @@ fn weaker_by(step: &Step, how: &[&str]) -> Option<Refusal> {
 
 /// Refuses to weaken protection, also by `rules` for branches and tags.
 fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
-    let how = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Weakens(how) => Some(how.as_str()),
-        other => opens(other),
-    });
+    let how = risks(step, &[Risk::Weakens, Risk::Opens]);
     let of_rules = rules_of(step).flat_map(|(before, after)| [before, after]).flatten();
     let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
     patterns.dedup();

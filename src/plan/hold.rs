@@ -108,7 +108,7 @@ impl Holds {
         }
         let exchanged = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
-            of.rules.only_one(of, name)
+            of.only_one(name)
         };
         let steps = std::mem::take(&mut findings.steps);
         let mut exchanges: BTreeMap<&str, Option<Date>> = BTreeMap::new();

@@ -47,7 +47,7 @@ impl Planning<'_> {
         let step =
             self.turn(Lifecycle::Move(former), &target, former_origin(self.declared), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
-        let effects = std::iter::once(Effect::Provides(Capability::InPlace))
+        let effects = std::iter::once(Effect::provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
             .chain(self.follows());
         Ok(Step { effects: effects.collect(), ..step })
@@ -78,7 +78,7 @@ impl Planning<'_> {
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
         let state = self.change("state", &marked, "present", origin);
         let step = self.turn(Lifecycle::Restore, self.context.target, origin, vec![state])?;
-        Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
+        Ok(Step { effects: vec![Effect::provides(Capability::Exists)], ..step })
     }
 
     /// Plans a container that is declared absent and exists.

@@ -119,47 +119,31 @@ impl Placed {
     fn new(scope: Scope, step: Step, caller: &Caller) -> Self {
         let (mut provides, mut takes) = (Vec::new(), Vec::new());
         for effect in &step.effects {
-            match effect {
-                Effect::Provides(capability) => provides.push(*capability),
-                Effect::Takes(capability) => takes.push(*capability),
-                Effect::Access { user, before, after, ends } => {
+            let changes = match effect {
+                Effect::Capability { what, before, after } => vec![(*what, *before, *after)],
+                Effect::Access { user, before, after, ends, lost_role } => {
                     let stays = if *ends { 0 } else { *after };
                     // A member who leaves may keep access by a group above.
-                    let is_inside =
-                        *after > 0 || step.effects.contains(&Effect::Provides(Capability::People));
-                    for (capability, was, is) in [
+                    let is_inside = *after > 0 || step.provides(Capability::People);
+                    let loses = stays < *before || lost_role.is_some();
+                    let loses_own = *user == Some(caller.id) && loses;
+                    vec![
                         (Capability::People, *before > 0, is_inside),
                         (Capability::Owner, *before >= OWNER, stays >= OWNER),
-                    ] {
-                        provides.extend((is && !was).then_some(capability));
-                        takes.extend((was && !is).then_some(capability));
-                    }
-                    let is_own = *user == Some(caller.id);
-                    takes.extend((is_own && stays < *before).then_some(Capability::OwnAccess));
+                        (Capability::OwnAccess, loses_own, false),
+                    ]
                 }
-                Effect::TakesRole { user, .. } => {
-                    takes.extend((*user == Some(caller.id)).then_some(Capability::OwnAccess));
-                }
-                Effect::Share { .. }
-                | Effect::Visibility { .. }
-                | Effect::Follows(_)
-                | Effect::Transfers { .. }
-                | Effect::NeedsAccess { .. }
-                | Effect::NeedsShare(_)
-                | Effect::Weakens(_)
-                | Effect::Opens(_)
-                | Effect::Rule { .. }
-                | Effect::Shows(_)
-                | Effect::SideEffect(_)
-                | Effect::Fills
-                | Effect::HandsDown
-                | Effect::Lacks(_) => {}
+                _ => Vec::new(),
+            };
+            for (capability, was, is) in changes {
+                provides.extend((is && !was).then_some(capability));
+                takes.extend((was && !is).then_some(capability));
             }
         }
         let section = step.address.section.and_then(|name| kinds::section(scope, name));
         let home = section.map(|section| section.home);
         let name = step.address.entry.as_deref();
-        let only = section.zip(name).and_then(|(of, name)| of.rules.only_one(of, name));
+        let only = section.zip(name).and_then(|(of, name)| of.only_one(name));
         // The one that goes makes room for the one that comes.
         let is_only = only.is_some();
         if is_only && step.action == Action::Delete {

@@ -93,7 +93,7 @@ fn example(spec: &Spec) -> Option<Json> {
 
 /// An answer of the service with `text` in the field `name`.
 fn raw(of: Section, name: &str, text: &str) -> Object {
-    let mut raw = of.rules.beside(of, name);
+    let mut raw = of.beside(name);
     for spec in of.table().specs() {
         let is_needed = of.identity.contains(&spec.name) || of.required.contains(&spec.name);
         let value = match *spec.name == *name {

@@ -7,7 +7,7 @@ use undrift::{
     apply::{Event, Outcome as Ended},
     diff::Step,
     field::Scope,
-    kind::{Capability, Effect},
+    kind::Capability,
     sandbox::{Fault, Misfortune, Profile},
     value::Json,
 };
@@ -221,7 +221,7 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
 
 /// Whether its project accepts no changes afterwards.
 fn closes(step: &Step) -> bool {
-    step.effects.contains(&Effect::Takes(Capability::Writable))
+    step.takes(Capability::Writable)
 }
 
 #[tokio::test]

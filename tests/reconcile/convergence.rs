@@ -220,7 +220,7 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
             json!({"repository_path_pattern": {"text": "{path}/*"}, "minimum_access_level_for_push": "owner"})
         }
         "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
-        INTEGRATIONS => kind.rules.beside(kind, "").into(),
+        INTEGRATIONS => kind.beside(kind.identity[0]).into(),
         // For described kinds, the examples.
         _ => {
             // Of two fields that exclude each other, the first.
@@ -353,7 +353,7 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     for (at, spec) in others {
         let touched = touched(section, spec);
         // Not every entry can have every field.
-        let beside = |spec: &Spec| section.rules.beside(section, spec.name);
+        let beside = |spec: &Spec| section.beside(spec.name);
         let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
         let mut known = groups.iter_mut();
         match known.find(|(known, specs)| known.is_disjoint(&touched) && fits(specs)) {
@@ -394,7 +394,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if specs.is_empty() {
         return None;
     }
-    let beside = section.rules.beside(section, first.name);
+    let beside = section.beside(first.name);
     let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
     for spec in &specs {
         entry[spec.name] = sample(section, spec, form);

@@ -170,7 +170,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         // An entry without an id can only be named.
         let is_addressed = |handle: &&Handle| !matches!(handle.place, HandlePlace::Named);
         // Of two fields that exclude each other, an entry has one.
-        let has = |name: &str| section.rules.has(&Object::new(), name);
+        let has = |name: &str| section.has(&Object::new(), name);
         let is_own = |handle: &&Handle| !above.contains(&handle.field) && has(handle.field);
         for handle in home.handle.iter().filter(is_addressed).filter(is_own) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);

@@ -220,7 +220,7 @@ fn required_parameters_are_listed() {
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required);
             // Of two fields that exclude each other, neither is required.
-            let all = all.filter(move |name| of.rules.has(&Object::new(), name));
+            let all = all.filter(move |name| of.has(&Object::new(), name));
             // The path has what an entry is below.
             let all = all.filter(move |name| of.home.parent.is_none_or(|p| p.field != **name));
             all.map(move |name| of.table().sent_name(name))

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     diff::{Findings, Incomplete, Problem},
+    kind::Effect,
     live::{Collection, testing::here},
     plan::{Acknowledged, Plan},
     value::Json,
@@ -184,7 +185,7 @@ fn a_possible_step_never_exceeds_the_plan() {
     let creation = Step {
         address: container.address(),
         action: Action::Create,
-        effects: vec![Effect::Provides(Capability::Exists)],
+        effects: vec![Effect::provides(Capability::Exists)],
         ..variable.clone()
     };
     let edited = Step { action: Action::Update, ..variable.clone() };

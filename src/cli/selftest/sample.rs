@@ -264,8 +264,8 @@ impl Setup {
         if !section.table().specs().iter().any(|spec| self.has(spec)) {
             return Err("is of a later release".to_owned());
         }
-        let beside = changing.map_or("", |spec| spec.name);
-        let mut fields = section.rules.beside(section, beside);
+        let with = changing.map(|spec| spec.name).or(section.identity.first().copied());
+        let mut fields = with.map(|name| section.beside(name)).unwrap_or_default();
         let is_known = |name: &String| {
             section.table().get(name).is_none_or(|spec| spec.field.secrecy() != Secrecy::Reference)
         };

@@ -53,7 +53,7 @@ pub fn edit_body(
     changed: &[&str],
     names: &Names,
 ) -> Result<Fields, Unable> {
-    let needed = section.rules.needed(live.fields.raw());
+    let needed = section.needed(live.fields.raw());
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
         // A field that cannot be compared is not sent with other changes.
@@ -187,7 +187,7 @@ pub fn lacking(
             && !spec.field.nullable
             && !spec.field.is_late()
             && spec.field.available.tier <= live.tier
-            && section.rules.has(live.fields.raw(), spec.name)
+            && section.has(live.fields.raw(), spec.name)
     };
     let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
     let lacking = specs.filter(|spec| !live.fields.raw().contains_key(spec.name));
@@ -220,11 +220,11 @@ pub fn sent(
     let sent_name = section.table().sent_name(name).to_owned();
     let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
     let sent = match (field.names, plain) {
-        (Some(named), Json::String(text)) => known(named, text, names, name)?,
+        (Some(named), Json::String(text)) => named_id(named, text, names, name)?.sent(),
         (Some(named), Json::Array(items)) => items
             .iter()
             .map(|item| match item {
-                Json::String(text) => known(named, text, names, name),
+                Json::String(text) => named_id(named, text, names, name).map(|id| id.sent()),
                 id => Ok(id.clone()),
             })
             .collect::<Result<_, _>>()?,
@@ -241,12 +241,16 @@ pub fn sent(
     Ok((sent_name, Value::Plain(sent)))
 }
 
-pub(super) fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<Json, Unable> {
+/// The id of the thing that `field` calls `name`.
+///
+/// # Errors
+/// If the service does not have it, or has several.
+pub fn named_id(named: Named, name: &str, names: &Names, field: &str) -> Result<Id, Unable> {
     let why = || match names.several(named, name) {
         Some(ids) => Unable::several(named, name, ids, field),
         None => Unable::unknown(named, name, field),
     };
-    names.id(named, name).map(|id| id.sent()).ok_or_else(why)
+    names.id(named, name).ok_or_else(why)
 }
 
 /// The ids of entries of another section.

@@ -2,7 +2,7 @@
 //! input of a schedule has a name. Some rows have further values, each with a default:
 //! [`Field::preset`].
 
-use super::{entry_id, request::known};
+use super::{entry_id, named_id};
 use crate::{
     field::{Compare, Field, Named, Secrecy, Tier},
     kind::{Id, Names, Spec, Unable, is_readable},
@@ -120,7 +120,9 @@ impl Spec {
                 let value = row.get(field.name).or_else(|| row.get(sent_name));
                 let Some(value) = value.or(field.default.create.as_ref()) else { continue };
                 let value = match (field.names, value) {
-                    (Some(named), Json::String(text)) => known(named, text, names, self.name)?,
+                    (Some(named), Json::String(text)) => {
+                        named_id(named, text, names, self.name)?.sent()
+                    }
                     (None, Json::String(text))
                         if let Some(section) = field.relations.names_entries =>
                     {

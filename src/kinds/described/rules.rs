@@ -4,7 +4,7 @@ use super::make::act_before;
 use crate::{
     field::{Named, ValueType},
     kind::{
-        Capability, Effect, Fault, FieldOf, Identity, Job, Kind, Rules, Section, Unable,
+        Capability, Effect, Fault, FieldOf, Identity, Job, Kind, Risk, Rules, Section, Unable,
         calls::{Act, Call},
         forms,
     },
@@ -79,10 +79,6 @@ impl Rules for DescribedRules {
         }
     }
 
-    fn has(&self, fields: &Object, name: &str) -> bool {
-        !self.either.contains(&name) || fields.get(name).is_some_and(|value| !value.is_null())
-    }
-
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
@@ -110,16 +106,17 @@ impl Rules for DescribedRules {
         let given = self.grants.iter().filter(given);
         // A new project has to say whose job tokens it accepts, but not whose code runs its jobs.
         let given = given.map(|_| match self.takes_jobs {
-            true => Effect::Opens(format!("add a {}", self.noun)),
-            false => Effect::Weakens(format!("add a {}", self.noun)),
+            true => Effect::Risk(Risk::Opens, format!("add a {}", self.noun)),
+            false => Effect::Risk(Risk::Weakens, format!("add a {}", self.noun)),
         });
         let lists: Vec<_> = self.lets.iter().chain(self.approves).map(|(list, _)| *list).collect();
         let list = |fields: &Object, name: &str| fields.get(name).and_then(Json::as_array).cloned();
         let fewer = self.approves.iter().filter(|(name, _)| {
             list(before, name).zip(list(after, name)).is_some_and(|(was, is)| are_fewer(&was, &is))
         });
-        let fewer =
-            fewer.map(|(_, does)| Effect::Weakens(format!("require fewer approvals to {does}")));
+        let fewer = fewer.map(|(_, does)| {
+            Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))
+        });
         let rule = || effects(self.pattern, before, after, self.lets, &lists, false);
         let access = self.level.map(|name| Effect::Share {
             group: None,
@@ -129,11 +126,12 @@ impl Rules for DescribedRules {
         });
         let rules = (!lists.is_empty()).then(rule).into_iter().flatten();
         let any = |fields: &Object| self.grants.iter().any(|name| gives(fields, name));
-        let people = match (any(before), any(after)) {
-            (false, true) if self.is_named => Some(Effect::Provides(Capability::People)),
-            (true, false) if self.is_named => Some(Effect::Takes(Capability::People)),
-            _ => None,
-        };
+        let [had, has] = [any(before), any(after)];
+        let people = (self.is_named && had != has).then_some(Effect::Capability {
+            what: Capability::People,
+            before: had,
+            after: has,
+        });
         given.chain(access).chain(rules).chain(fewer).chain(people).collect()
     }
 

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    field::{Accepted, Compare, Scope, Secrecy, Tier},
-    kind::{Effect, Place, Section, forms, stakes, testing},
+    field::{Accepted, Compare, Named, Scope, Secrecy, Tier},
+    kind::{Effect, Place, Risk, Section, forms, stakes, testing},
     operation::{Again, Method, collection::EntryPath},
     release::Release,
     value::{Json, Object},
@@ -234,7 +234,7 @@ fn what_gives_access_counts_from_the_start() {
     let toys = made(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
     let of = in_scope(&toys, Scope::Project);
     let given = of.rules.effects(None, &object(json!({})), &object(json!({"kind": "red"})));
-    assert_eq!(given, [Effect::Weakens("add a toy".to_owned())]);
+    assert_eq!(given, [Effect::Risk(Risk::Weakens, "add a toy".to_owned())]);
 }
 
 #[test]
@@ -336,7 +336,10 @@ fn grants_change_row_by_row_and_are_guarded() {
     else {
         panic!("{effects:?}")
     };
-    assert_eq!(rest, [Effect::needs_access(5), Effect::NeedsShare(6)]);
+    assert_eq!(
+        rest,
+        [(Named::User, 5), (Named::Group, 6)].map(|(of, id)| Effect::needs_access(of, id))
+    );
     let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
     let how: Vec<_> = found.iter().map(|weaker| &*weaker.how).collect();
     assert_eq!(how, ["let more people deploy"]);
@@ -700,7 +703,7 @@ fn a_description_without_guards_is_refused() {
     let before = object(json!({"size": 3, "loud": true, "kind": "ball", "nick": "a"}));
     let after = object(json!({"size": 2, "loud": false, "kind": "kite", "nick": "b"}));
     let found = stakes::changing(of, &["size", "loud", "kind", "nick"], &before, &after);
-    let weakens = |how: &str| Effect::Weakens(how.to_owned());
+    let weakens = |how: &str| Effect::Risk(Risk::Weakens, how.to_owned());
     let want = ["lower `size` from 3 to 2", "switch off `loud`", "change `kind`"].map(weakens);
     assert_eq!(found, want);
     assert_eq!(stakes::removing(of, &before), [weakens("take the toy away")]);

@@ -76,12 +76,12 @@ fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), L
     let part = match of.identity.first().map(|name| of.field(name).names) {
         Some(Some(Named::Group)) => "group",
         Some(Some(Named::User)) => "user",
-        _ if of.section == "deploy_keys" => "deploy_key",
+        _ if of.called_by.is_some() => "deploy_key",
         _ => return Vec::new(),
     };
     let level = of.table().specs().iter().find(|spec| spec.field.is_level());
     let low = |entry: &Entry| {
-        let title = entry.fields.get("title").filter(|_| part == "deploy_key");
+        let title = of.called_by.and_then(|name| entry.fields.get(name));
         let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
         let low = match (entry.state, part) {
             // By a group above, they may still have access.

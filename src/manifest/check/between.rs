@@ -57,10 +57,10 @@ fn taken(container: &Container, group: &Container, faults: &mut Faults) {
         let Some(other) = group.section(own.of.section) else { continue };
         let present = |entry: &&desired::Entry| entry.state == desired::State::Present;
         for entry in own.entries.iter().filter(present) {
-            let only = own.of.rules.only_one(own.of, &entry.key);
+            let only = own.of.only_one(&entry.key);
             let counts = |other: &&desired::Entry| match other.key == entry.key {
                 true => is_shared,
-                false => only.is_some() && own.of.rules.only_one(own.of, &other.key) == only,
+                false => only.is_some() && own.of.only_one(&other.key) == only,
             };
             let Some(first) = other.entries.iter().filter(present).find(counts) else { continue };
             let (path, noun, key) = (&group.path, own.of.noun, &first.key);

@@ -204,7 +204,7 @@ impl Check<'_> {
     fn only_one(&mut self, of: Section, entries: &[Entry]) {
         let mut seen: HashMap<&str, &Entry> = HashMap::new();
         for entry in entries.iter().filter(|entry| entry.state == desired::State::Present) {
-            let Some(what) = of.rules.only_one(of, &entry.key) else { continue };
+            let Some(what) = of.only_one(&entry.key) else { continue };
             let first = *seen.entry(what).or_insert(entry);
             if first.key != entry.key {
                 let message = format!("a {} can have only one {what}", self.scope.noun());

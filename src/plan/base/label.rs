@@ -294,7 +294,7 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
         let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
         let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
-        effects.contains(&Effect::Provides(capability))
+        effects.contains(&Effect::provides(capability))
     };
     let mut provide = step.changes.iter_mut().filter(provides).peekable();
     if provide.peek().is_none() {

@@ -21,13 +21,13 @@ pub use rest::{Rest, left};
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
     address::{Address, groups_above},
-    desired::{Container, DeclaredSection, Moves, meaning},
+    desired::{Container, DeclaredSection, Entry, Moves, meaning},
     diff::{Label, Problem, Refusal, Step},
-    kind::forms,
+    kind::{FORMER, forms},
     kinds,
     live::Live,
     origin::Sourced,
-    value::Fields,
+    value::Value,
 };
 
 /// The declarations at the base of a branch.
@@ -278,30 +278,27 @@ fn find<'b>(base: &'b BTreeMap<String, Container>, own: &Container) -> Option<&'
     found.filter(|found| found.scope == own.scope)
 }
 
-/// The same for one section, unless another entry has that identity now.
+/// The same for one section, unless another entry has that identity now. An entry with the same stored
+/// name is the same, whatever else its identity is.
 fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
-    let keys = |fields: &Fields| section.of.identify(&forms::plain(fields)).keys;
-    let all: Vec<_> = section.entries.iter().map(|entry| keys(&entry.values())).collect();
-    let mut remembered = Vec::new();
-    for (at, entry) in section.entries.iter().enumerate() {
-        let mut old = before.entries.iter().filter(|old| old.key == entry.key);
-        let values = entry.values();
-        let of_old = old.find_map(|old| section.of.rules.remember(&values, &old.values()));
-        let Some((field, value)) = of_old else { continue };
-        let mut more = values;
-        more.insert(field.to_owned(), value.clone());
-        let new: Vec<_> = keys(&more).into_iter().filter(|key| !all[at].contains(key)).collect();
-        let is_free = |(other, known): (usize, &Vec<String>)| {
-            other == at || !known.iter().any(|key| new.contains(key))
-        };
-        if all.iter().enumerate().all(is_free) {
-            remembered.push((at, field, value));
+    let of = section.of;
+    let Some(field) = of.table().get(FORMER).map(|spec| spec.name) else { return };
+    let identify = |entry: &Entry| of.identify(&forms::plain(&entry.values()));
+    let own: Vec<_> = section.entries.iter().map(identify).collect();
+    for (at, entry) in section.entries.iter_mut().enumerate() {
+        let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
+            let was = identify(old);
+            let is_it = was.service_name.is_some() && was.service_name == own[at].service_name;
+            let key = was.keys.into_iter().next().filter(|_| is_it)?;
+            let value = old.values().get(of.identity.last()?)?.text()?.to_owned();
+            own.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
+        });
+        if let Some(former) = former {
+            let written = entry.values().get(field).and_then(Value::list).cloned();
+            let all: Vec<_> = written.into_iter().flatten().chain([former.into()]).collect();
+            let value = Sourced { value: Value::Plain(all.into()), origin: entry.origin.clone() };
+            entry.fields = entry.fields.iter().chain([(field, value)]).collect();
         }
-    }
-    for (at, field, value) in remembered {
-        let entry = &mut section.entries[at];
-        let added = (field, Sourced { value, origin: entry.origin.clone() });
-        entry.fields = entry.fields.iter().chain([added]).collect();
     }
 }
 

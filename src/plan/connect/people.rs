@@ -7,7 +7,7 @@ use super::above;
 use crate::{
     address::{Address, groups_above},
     diff::{Edge, Note, Problem, Reason, Step},
-    field::Scope,
+    field::{Named, Scope},
     kind::{Capability, Effect},
     level::Level,
     plan::grants::UserRule,
@@ -67,7 +67,9 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
     for step in steps.iter_mut().filter(|_| !grants.is_empty() || !shared.is_empty()) {
         let path = &step.address.path;
         let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { user, outsider } => Some((grants.get(user), outsider)),
+            Effect::NeedsAccess { of: Named::User, id, outsider } => {
+                Some((grants.get(id), outsider))
+            }
             _ => None,
         });
         let mut named = named.peekable();
@@ -102,8 +104,7 @@ fn shares_more(step: &Step) -> bool {
 
 /// Rules may name only users who have access, or get it in a group.
 fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
-    let moves = Effect::Provides(Capability::InPlace);
-    let open = steps.iter().filter(|step| shares_more(step) || step.effects.contains(&moves));
+    let open = steps.iter().filter(|step| shares_more(step) || step.provides(Capability::InPlace));
     let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
     let outsiders = |step: &Step| {
         let path = step.address.path.to_lowercase();
@@ -111,8 +112,8 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
             .effects
             .iter()
             .filter_map(|effect| {
-                let Effect::NeedsAccess { user, outsider } = effect else { return None };
-                let gets = grants.get(user).is_some_and(|all| in_groups(all).next().is_some());
+                let Effect::NeedsAccess { id, outsider, .. } = effect else { return None };
+                let gets = grants.get(id).is_some_and(|all| in_groups(all).next().is_some());
                 outsider.as_deref().filter(|_| !gets)
             })
             .collect();
@@ -164,8 +165,8 @@ fn removed(steps: &mut [Step], grants: &Grants) {
                     let reason = "the service removes members of a group from what is below it too";
                     edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
                 }
-                Effect::NeedsAccess { user, .. } if !gets_at(grants, *user, path) => {
-                    let later = by_user.get(user).into_iter().flat_map(HashMap::values);
+                Effect::NeedsAccess { of: Named::User, id, .. } if !gets_at(grants, *id, path) => {
+                    let later = by_user.get(id).into_iter().flat_map(HashMap::values);
                     let reason = "access ends after the changes that need it";
                     edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
                 }

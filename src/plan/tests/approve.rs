@@ -99,7 +99,7 @@ fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
             plan.incomplete.push(scope);
         }
         assert_eq!(approved(&plan, false), Ok((5, Vec::new())), "{why:?}");
-        plan.findings.steps[0].effects.push(Effect::Takes(Capability::Writable));
+        plan.findings.steps[0].effects.push(Effect::takes(Capability::Writable));
         let left_out = vec![("acme/p000".to_owned(), 1)];
         assert_eq!(approved(&plan, false), Ok((4, left_out)), "{why:?}");
         // Of the whole project, or of one entry, more is unknown.

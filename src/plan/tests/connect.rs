@@ -72,7 +72,7 @@ fn what_dropped_requests_refer_to_stays_known() {
 fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
     let new = || seen("acme/web/shop", "", "private");
     let rule = || at("acme", "push_rule", vec![Effect::HandsDown]);
-    let created = vec![Effect::Provides(Capability::Exists), Effect::HandsDown];
+    let created = vec![Effect::provides(Capability::Exists), Effect::HandsDown];
     for (mut steps, expected) in [
         (vec![new(), rule()], vec![vec!["acme#push_rule/x"], vec![]]),
         (vec![new(), at("acme", "settings", created)], vec![vec![], vec![]]),
@@ -230,7 +230,7 @@ fn seen(path: &str, before: &str, after: &str) -> Step {
     let is_new = before.is_empty();
     let before = (!is_new).then(|| before.to_owned());
     let visibility = Effect::Visibility { before, after: after.into() };
-    let exists = is_new.then_some(Effect::Provides(Capability::Exists));
+    let exists = is_new.then_some(Effect::provides(Capability::Exists));
     at(path, "settings", exists.into_iter().chain([visibility]).collect())
 }
 
@@ -313,7 +313,7 @@ fn nothing_becomes_more_visible_than_its_group() {
     }
     // A new group that says nothing is private; one that is restored is not new.
     let silent = |action| Step {
-        effects: vec![Effect::Provides(Capability::Exists)],
+        effects: vec![Effect::provides(Capability::Exists)],
         ..Step::new(
             Scope::Group,
             Address::container("acme".into()),
@@ -362,7 +362,8 @@ fn a_rule_waits_for_access_from_a_group_above() {
         }
     };
     let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
-    let needs = in_group("acme/web/shop", "protected_branches", vec![Effect::needs_access(3)]);
+    let needs =
+        in_group("acme/web/shop", "protected_branches", vec![Effect::needs_access(Named::User, 3)]);
     let edges = |givers: &[&str]| -> Vec<String> {
         let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
         steps.push(needs.clone());
@@ -393,7 +394,7 @@ fn itself(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
 
 #[test]
 fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
-    let moves = || vec![Effect::Provides(Capability::InPlace)];
+    let moves = || vec![Effect::provides(Capability::InPlace)];
     let mut steps = vec![
         itself(Scope::Group, "a", moves()),
         itself(Scope::Group, "a/b", moves()),
@@ -461,7 +462,7 @@ fn a_creation_waits_until_its_name_is_free() {
         step
     };
     let new = |path: &str, name: Option<&str>| {
-        let mut step = itself(Scope::Project, path, vec![Effect::Provides(Capability::Exists)]);
+        let mut step = itself(Scope::Project, path, vec![Effect::provides(Capability::Exists)]);
         step.changes = name.map(|name| change(Shown::Absent, text(name))).into_iter().collect();
         step
     };
@@ -515,7 +516,7 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
 #[test]
 fn requests_that_name_a_moving_project_wait_for_the_move() {
     let moves =
-        |scope, path: &str| itself(scope, path, vec![Effect::Provides(Capability::InPlace)]);
+        |scope, path: &str| itself(scope, path, vec![Effect::provides(Capability::InPlace)]);
     for (first, upstream, waits) in [
         (moves(Scope::Project, "acme/up"), "Acme/Up", true),
         (moves(Scope::Project, "acme/up"), "acme/other", false),

@@ -6,7 +6,7 @@ use crate::{
     desired::testing,
     diff::{Context, Refusal},
     field::Scope,
-    kind::Names,
+    kind::{Names, Risk},
     live::{Inherited, OwnAccess},
     plan::guard,
     release::Known,
@@ -156,7 +156,7 @@ fn weaker_protection_is_refused() {
     let address = Address::container("acme/shop".into()).section("settings");
     let step =
         Step::new(Scope::Project, address, Action::Update, origin(4), Vec::new(), Vec::new());
-    let weakens = |how: &str| Effect::Weakens(how.to_owned());
+    let weakens = |how: &str| Effect::Risk(Risk::Weakens, how.to_owned());
     let step = Step { effects: vec![weakens("let guests push"), weakens("allow force")], ..step };
     let declared = shop(&json!({}), Unlisted::Report);
     let settings = settings(&[]);

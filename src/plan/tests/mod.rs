@@ -840,7 +840,7 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
         let mut plan = Plan::default();
         let planned = container(&declared, &live, &settings(&[]));
         let last = planned.steps.last().map(|step| step.effects.clone());
-        assert_eq!(last, Some(vec![Effect::Takes(Capability::Writable)]), "it comes last");
+        assert_eq!(last, Some(vec![Effect::takes(Capability::Writable)]), "it comes last");
         plan.add(&declared, planned, live);
         let (approved, left_out) = plan.approve(Policy::default()).unwrap();
         (approved.steps().count(), left_out)

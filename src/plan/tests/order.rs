@@ -44,7 +44,7 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
 }
 
 pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
-    vec![Effect::Access { user: Some(user), before, after, ends: false }]
+    vec![Effect::Access { user: Some(user), before, after, ends: false, lost_role: None }]
 }
 
 /// Only who becomes an owner has to come before the old owner goes.
@@ -88,8 +88,8 @@ fn each_reason_orders_two_steps() {
     use Action::{Create, Delete, Update};
     use Capability::{Exists, Writable};
     let variable = step("acme/shop#variables/A@*", Create, vec![]);
-    let provides = |capability| vec![Effect::Provides(capability)];
-    let takes = |capability| vec![Effect::Takes(capability)];
+    let provides = |capability| vec![Effect::provides(capability)];
+    let takes = |capability| vec![Effect::takes(capability)];
     let new = step("acme/shop", Create, provides(Exists));
     assert_before(&new, &variable, "the project must exist");
     let unarchive = step("acme/shop#archived", Update, provides(Writable));
@@ -115,7 +115,7 @@ fn each_reason_orders_two_steps() {
 fn unrelated_steps_have_no_edge() {
     use Action::{Delete, Update};
     let hook = step("acme/shop#hooks/ci", Update, vec![]);
-    let ci_on = step("acme/shop#settings", Update, vec![Effect::Provides(CI)]);
+    let ci_on = step("acme/shop#settings", Update, vec![Effect::provides(CI)]);
     let removal = step("acme/shop#variables/A@*", Delete, vec![]);
     for (_, edges) in arranged(vec![hook.clone(), removal.clone()]) {
         assert_eq!(edges, [] as [&str; 0]);
@@ -134,8 +134,8 @@ fn sections_share_edges() {
     let creates = (0..300).map(|i| step(&entry(i), Action::Create, vec![]));
     let removals = (300..600).map(|i| step(&entry(i), Action::Delete, vec![]));
     let archive =
-        step("acme/shop#archived", Action::Update, vec![Effect::Takes(Capability::Writable)]);
-    let settings = step("acme/shop#settings", Action::Update, vec![Effect::Provides(CI)]);
+        step("acme/shop#archived", Action::Update, vec![Effect::takes(Capability::Writable)]);
+    let settings = step("acme/shop#settings", Action::Update, vec![Effect::provides(CI)]);
     let mut steps: Vec<_> = removals.chain(creates).chain([archive, settings]).collect();
     order::arrange(Scope::Project, &caller(), &mut steps);
     assert_eq!(steps.len(), 602);
@@ -156,7 +156,7 @@ fn sections_share_edges() {
 /// What moves must not be more visible than where it gets to; what shows more of it comes after.
 #[test]
 fn narrower_visibility_precedes_a_move() {
-    let moves = step("acme/shop", Action::Update, vec![Effect::Provides(Capability::InPlace)]);
+    let moves = step("acme/shop", Action::Update, vec![Effect::provides(Capability::InPlace)]);
     let seen = |before: Option<&str>, after: &str| {
         let before = before.map(str::to_owned);
         let effect = Effect::Visibility { before, after: after.into() };

@@ -58,7 +58,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
     let archive = Step {
         address: container.address().section("archived"),
-        effects: vec![Effect::Takes(Capability::Writable)],
+        effects: vec![Effect::takes(Capability::Writable)],
         ..first.clone()
     };
     let creation = Step { address: container.address(), action: Action::Create, ..first.clone() };
@@ -132,7 +132,7 @@ fn an_unreadable_result_is_reported_once() {
     let archived = || look(&container, &archived, &[]).plan;
     let archive = Step {
         address: container.address().section("archived"),
-        effects: vec![Effect::Takes(Capability::Writable)],
+        effects: vec![Effect::takes(Capability::Writable)],
         ..steps[0].clone()
     };
     let closing = || steps.iter().cloned().chain([archive.clone()]).collect::<Vec<_>>();
