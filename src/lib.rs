@@ -24,48 +24,20 @@
 //!
 //! Start with [`plan`], then read [`kind`] and one of the [`kinds`], then [`apply`].
 
-pub mod absorb;
-pub mod address;
-pub mod api;
-pub mod apply;
-pub mod cause;
+pub use undrift_client::{api, apply, observe, snapshot};
+pub use undrift_core::{absorb, desired, diff, export, live, manifest, plan, selection};
+pub use undrift_model::{
+    address, cause, diagnostic, digest, field, kind, kinds, level, operation, origin, page,
+    planted, release, schema, secret, steps, text, value, yaml,
+};
+
 pub mod cli;
 pub mod comment;
-pub mod desired;
-pub mod diagnostic;
-pub mod diff;
-pub mod digest;
-pub mod export;
-pub mod field;
-pub mod kind;
-pub mod kinds;
-pub mod level;
-pub mod live;
-pub mod manifest;
-pub mod observe;
-pub mod operation;
-pub mod origin;
-pub mod page;
-pub mod plan;
-pub mod planted;
-pub mod release;
 pub mod report;
 #[cfg(feature = "sandbox")]
 pub use undrift_sandbox as sandbox;
-pub mod schema;
-pub mod secret;
-pub mod selection;
-pub mod snapshot;
-mod steps;
-pub mod text;
-pub mod value;
-pub mod yaml;
 
 #[cfg(test)]
 #[path = "../tests/support/corpus.rs"]
 #[expect(dead_code, reason = "only the suite of the command line checks the cases")]
 mod corpus;
-
-#[cfg(test)]
-#[path = "../tests/support/sample.rs"]
-mod sample;

@@ -1,0 +1,397 @@
+//! Reads the live state of declared containers.
+//!
+//! In: the declarations, and a client that cannot write. Out: a [`Live`] for each container. This
+//! module knows no plan; it [answers](Observer::answer) a plan's questions. Each object is read
+//! once: projects from list pages if that costs less than single reads, collections only for
+//! declared sections. A failed read makes its container or section `Unreadable` and never looks
+//! like absence. Only failures that affect every further read (the token, the address, a budget)
+//! end a run.
+
+mod exist;
+mod find;
+mod former;
+mod keys;
+mod lookups;
+mod memory;
+mod questions;
+mod roster;
+mod sections;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
+use tokio::sync::mpsc;
+
+pub use exist::Existing;
+use find::{Found, Parsed};
+use memory::Memory;
+
+use crate::{
+    api::{ApiError, ReadClient},
+    cause::Cause,
+    desired::{Container, Creation, DeclaredSection, Moves},
+    field::Scope,
+    kind::forms,
+    kinds,
+    live::{Caller, Collection, Live, Presence, ReadTime, Token},
+    operation, text,
+};
+
+/// The header by which every answer of the sandbox identifies it.
+const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+
+/// How many projects from lists may wait to be read. Enough to fill the time that the next page
+/// takes, and independent of the number of projects.
+const QUEUED: usize = 256;
+
+/// Reads live state.
+pub struct Observer {
+    client: ReadClient,
+    caller: Caller,
+    sandbox: bool,
+    /// The declared former paths.
+    moves: Arc<Moves>,
+    memory: Memory,
+}
+
+impl Observer {
+    /// Reads the token's user.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the service cannot be reached or does not accept the token.
+    pub async fn connect(client: ReadClient) -> Result<Self, ApiError> {
+        let answer =
+            client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
+        let field = |name| answer.body.get(name).cloned().unwrap_or_default();
+        let caller = Caller {
+            id: field("id").as_u64().unwrap_or_default(),
+            username: field("username").as_str().unwrap_or_default().to_owned(),
+            administrator: field("is_admin") == true,
+        };
+        let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
+        Ok(Self { client, caller, sandbox, moves: Arc::default(), memory: Memory::default() })
+    }
+
+    /// Follows declared former paths.
+    #[must_use]
+    pub fn following(self, moves: Arc<Moves>) -> Self {
+        Self { moves, ..self }
+    }
+
+    /// The token's user.
+    pub const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The token's properties; `None` if the service does not show them, as for a CI job token.
+    ///
+    /// # Errors
+    /// [`ApiError`] if all further requests would fail too.
+    pub async fn token(&self) -> Result<Option<Token>, ApiError> {
+        match self.client.get(operation::OWN_TOKEN.request()).await {
+            Ok(answer) => Ok(answer.object().and_then(Token::read)),
+            // A refusal here says nothing about the token's rights.
+            Err(error) if error.status().is_some() => Ok(None),
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether the service identifies itself as undrift's sandbox.
+    pub const fn is_sandbox(&self) -> bool {
+        self.sandbox
+    }
+
+    /// The client for reading.
+    pub const fn client(&self) -> &ReadClient {
+        &self.client
+    }
+
+    /// About how many requests it takes to read `containers`: one for each declared section that is
+    /// not in the container's own object, and one for each hundred of those.
+    pub fn requests_for<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
+        let pages = containers.len() / 100;
+        let of = |container: &Container| {
+            container.sections.iter().filter(|section| !section.of.is_in_object()).count()
+        };
+        (pages + containers.map(of).sum::<usize>()) as u64
+    }
+
+    /// Reads `containers`, `ahead` of them at a time, and hands each one over as soon as it is
+    /// complete, in any order.
+    ///
+    /// # Errors
+    /// [`ApiError`] if all further requests would fail too. Containers may have been handed over
+    /// before.
+    pub async fn all<'c>(
+        &self,
+        containers: &[&'c Container],
+        ahead: usize,
+        each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        let (sender, receiver) = mpsc::channel(QUEUED);
+        let listing = async {
+            let rest = self.find_in_lists(containers, &sender).await?;
+            for container in rest {
+                let _ = sender.send((container, None)).await;
+            }
+            drop(sender);
+            Ok::<_, ApiError>(())
+        };
+        let found = stream::unfold(receiver, |mut receiver| async {
+            Some((receiver.recv().await?, receiver))
+        });
+        let reading = found
+            .map(|(container, seen): (&'c Container, Option<Parsed>)| {
+                let each = &each;
+                async move { each(container, self.one(container, seen).await?).await }
+            })
+            .buffer_unordered(ahead)
+            .try_collect::<()>();
+        future::try_join(listing, reading).await.map(|_| ())
+    }
+
+    /// Reads one container and its declared sections, by `id` if it was found or created before.
+    ///
+    /// # Errors
+    /// [`ApiError`] if all further requests would fail too.
+    pub async fn container(
+        &self,
+        container: &Container,
+        id: Option<u64>,
+    ) -> Result<Live, ApiError> {
+        let found = self.point_read(container, id).await;
+        self.read(container, found).await
+    }
+
+    /// Reads the sections of `live` in `stale` again, and keeps the rest. The object of a group is
+    /// always read: the group may have another path by now, and requests use the id.
+    ///
+    /// # Errors
+    /// As [`Self::container`].
+    pub async fn again(
+        &self,
+        container: &Container,
+        mut live: Live,
+        stale: &BTreeSet<&'static str>,
+    ) -> Result<Live, ApiError> {
+        let sections = stale.iter().filter_map(|name| container.section(name));
+        let (objects, mut lists): (Vec<_>, Vec<_>) =
+            sections.partition(|section| section.of.is_in_object());
+        // What is below entries of another section comes after those.
+        lists.sort_by_key(|section| section.of.home.parent.is_some());
+        let Presence::Here(target, facts) = &live.presence else {
+            return self.container(container, None).await;
+        };
+        let (mut target, mut facts) = (target.clone(), facts.clone());
+        if !objects.is_empty() || facts.arrival.is_some() || target.scope == Scope::Group {
+            match or_cause(self.point_read(container, target.id).await)? {
+                Ok(Found::Here(seen)) => {
+                    (target, facts) = (seen.target.clone(), seen.facts.clone());
+                    take_in(&mut live, seen);
+                }
+                Ok(Found::Not(presence)) => return self.absent(container, presence).await,
+                Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
+            }
+        }
+        // Contents that have not arrived yet are not read.
+        let is_read =
+            !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
+        for section in lists.into_iter().filter(|_| is_read) {
+            let (began, name) = (self.now(), section.of.section);
+            let collection = match section.of.home.parent {
+                Some(parent) => self.nested(container, section, parent, &mut live).await?,
+                None => self.section(section, &target, &facts, &[]).await?,
+            };
+            live.times.sections.insert(name, ReadTime { began, ended: self.now() });
+            live.sections.insert(name, collection);
+        }
+        // A name whose entry has disappeared may need a look-up now.
+        for section in stale.iter().filter_map(|name| container.section(name)) {
+            let name = section.of.section;
+            let Some(collection) = live.sections.remove(name) else { continue };
+            self.add(&container.path, section, collection, &mut live).await?;
+        }
+        self.entries_in_rows(container, &mut live).await?;
+        Ok(live)
+    }
+
+    /// Adds what a section was found to hold, with the ids of what its entries name.
+    async fn add(
+        &self,
+        path: &str,
+        section: &DeclaredSection,
+        found: Collection,
+        live: &mut Live,
+    ) -> Result<(), ApiError> {
+        let found = match or_cause(self.names_in(path, section, &found).await)? {
+            Ok(names) => {
+                live.names.extend(names);
+                // Looked up with the names.
+                let runners = self.runners_for(section.of).await?;
+                self.with_declared_names(section, found, &live.names, &runners)
+            }
+            Err(cause) => Collection::Unreadable(cause),
+        };
+        live.sections.insert(section.of.section, found);
+        Ok(())
+    }
+
+    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live, ApiError> {
+        let found = match seen {
+            Some(seen) => self.completed(container, seen).await,
+            None => self.read_by_path(container).await,
+        };
+        self.read(container, found).await
+    }
+
+    /// Reads the declared sections of a container that was `found`.
+    async fn read(
+        &self,
+        container: &Container,
+        found: Result<Found, ApiError>,
+    ) -> Result<Live, ApiError> {
+        match or_cause(found)? {
+            Ok(Found::Here(seen)) => {
+                let live = self.here(container, seen).await?;
+                self.unless_gone(container, live).await
+            }
+            Ok(Found::Not(presence)) => self.absent(container, presence).await,
+            Err(cause) => Ok(Live::of(Presence::Unreadable(cause), self.now())),
+        }
+    }
+
+    /// Returns `live`, or only the presence if a rule included the container and it is gone since,
+    /// which is no failure.
+    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live, ApiError> {
+        let is_not_found = |collection: &Collection| matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404));
+        if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
+            return Ok(live);
+        }
+        Ok(match or_cause(self.read_by_path(container).await)? {
+            Ok(Found::Not(presence)) => Live::of(presence, self.now()),
+            Ok(Found::Here(_)) | Err(_) => live,
+        })
+    }
+
+    /// The live state of a container that does not exist. The names in its sections are looked up
+    /// if it is about to be created.
+    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
+        let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
+            && matches!(container.create, Creation::Allowed(_));
+        let mut live = Live::of(presence, self.now());
+        if let Some(fields) = container.create.fields().filter(|_| creates) {
+            let (own, _) = kinds::container(container.scope);
+            for (_, named, name) in forms::named_by(own, &fields.values()) {
+                match or_cause(self.id(named, &name).await)? {
+                    Ok(id) => live.names.insert(named, &name, id),
+                    Err(cause) => {
+                        let why = format!("could not look up `{}`", text::escape(&name));
+                        let presence = Presence::Unreadable(cause.context(why));
+                        return Ok(Live::of(presence, self.now()));
+                    }
+                }
+            }
+        }
+        for section in container.sections.iter().filter(|_| creates) {
+            match or_cause(self.names_in(&container.path, section, &Collection::Fresh).await)? {
+                Ok(names) => live.names.extend(names),
+                Err(cause) => {
+                    live.sections.insert(section.of.section, Collection::Unreadable(cause));
+                }
+            }
+        }
+        Ok(live)
+    }
+
+    /// Records that `container` exists at its path, with this `id`.
+    pub fn appeared(&self, container: &Container, id: u64) {
+        self.memory.learn(container.scope, &container.path, id);
+    }
+
+    /// Records that no container is at the path of `container` any more.
+    pub fn vanished(&self, container: &Container) {
+        self.memory.forget(&container.path);
+    }
+
+    fn now(&self) -> Duration {
+        self.client.clock().now()
+    }
+
+    /// Reads the declared sections of a container that exists.
+    async fn here(&self, container: &Container, mut seen: Parsed) -> Result<Live, ApiError> {
+        let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
+        let mut live = Live::of(presence, seen.read_at);
+        let is_read = (!seen.facts.archived || container.unarchives(&seen.object))
+            && seen.facts.arrival.is_none();
+        let (target, facts) = (&seen.target, &seen.facts);
+        let mut reads = Vec::new();
+        let mut nested = Vec::new();
+        for section in kinds::sections(container.scope)
+            .filter_map(|section| container.section(section.section))
+        {
+            let name = section.of.section;
+            if let Some(parent) = section.of.home.parent {
+                nested.extend(is_read.then_some((section, parent)));
+                continue;
+            }
+            let object = seen.object.remove(name).map(|part| Collection::One(Some(part.into())));
+            let part = object.or_else(|| seen.within.remove(name).map(Collection::Within));
+            if part.is_none() && !is_read {
+                continue;
+            }
+            reads.push(async move {
+                let began = self.now();
+                let (collection, read) = match part {
+                    Some(part) => (part, None),
+                    None => {
+                        let collection = self.section(section, target, facts, &[]).await?;
+                        (collection, Some(ReadTime { began, ended: self.now() }))
+                    }
+                };
+                Ok::<_, ApiError>((section, collection, read))
+            });
+        }
+        for (section, collection, read) in future::try_join_all(reads).await? {
+            live.times.sections.extend(read.map(|read| (section.of.section, read)));
+            self.add(&container.path, section, collection, &mut live).await?;
+        }
+        for (section, parent) in nested {
+            let collection = self.nested(container, section, parent, &mut live).await?;
+            self.add(&container.path, section, collection, &mut live).await?;
+        }
+        self.entries_in_rows(container, &mut live).await?;
+        if container.life.unlisted_projects.is_some() {
+            let projects = self.projects_below(target, &seen.at, facts.level).await?;
+            live.projects = Some(projects);
+        }
+        Ok(live)
+    }
+}
+
+/// Copies what the container's own object shows.
+fn take_in(live: &mut Live, seen: Parsed) {
+    live.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
+    live.presence = Presence::Here(seen.target, seen.facts);
+    let object = seen.object.into_iter();
+    live.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part.into())))));
+    let within = seen.within.into_iter();
+    live.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
+}
+
+/// What was read, or why it was not. An error that every further read would share ends the run.
+fn or_cause<T>(read: Result<T, ApiError>) -> Result<Result<T, Cause>, ApiError> {
+    match read {
+        Err(error) if ends_everything(&error) => Err(error),
+        read => Ok(read.map_err(|error| Cause::from(&error))),
+    }
+}
+
+/// Whether every further request would fail in the same way.
+pub(crate) fn ends_everything(error: &ApiError) -> bool {
+    error.is_unauthorized()
+        || error.is_stopped()
+        || error.is_tls()
+        || error.is_over_budget()
+        || error.is_not_sent()
+}

@@ -1,0 +1,90 @@
+//! Builds declarations from JSON for the tests of later stages.
+
+use std::sync::Arc;
+
+use super::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted};
+use crate::{
+    field::Scope,
+    kind::Section,
+    kinds,
+    origin::{Layer, Origin, Sourced},
+    secret::Reference,
+    value::{Json, Object, Value},
+};
+
+/// A line of `shop.yaml`.
+pub fn origin(line: u32) -> Origin {
+    Origin::new("shop.yaml", line, 1, Layer::Project)
+}
+
+/// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything
+/// else is plain.
+pub fn value(json: &Json) -> Value {
+    let text = |name: &str| json.get(name).and_then(Json::as_str);
+    match (text("env"), text("file")) {
+        (Some(name), _) => Value::Secret(Reference::Env(name.into())),
+        (_, Some(path)) => Value::File(path.into()),
+        _ => json.clone().into(),
+    }
+}
+
+/// Declared fields, written in line 3.
+pub fn fields(json: &Json) -> Declared {
+    let json = json.as_object().into_iter().flatten();
+    json.map(|(name, json)| (name.clone(), Sourced { value: value(json), origin: origin(3) }))
+        .collect()
+}
+
+/// An entry of `of`, written in line 2. With any `state`, it is `absent`.
+pub fn entry(of: Section, json: &Json) -> Entry {
+    let mut json: Object = json.as_object().cloned().unwrap_or_default();
+    let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
+    // In an identity, a secret is its reference.
+    let named = json.iter().map(|(name, json)| match value(json) {
+        Value::Secret(reference) => (name.clone(), reference.to_string().into()),
+        _ => (name.clone(), json.clone()),
+    });
+    let key = of.name(&named.collect());
+    Entry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
+}
+
+/// The section `of`, written in line 1, with its policy for unlisted entries in line 9. The entries
+/// of a list are an array.
+pub fn section(of: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
+    let entries = match entries {
+        Json::Array(entries) => entries.iter().map(|json| entry(of, json)).collect(),
+        one => vec![entry(of, one)],
+    };
+    let unlisted = Sourced { value: unlisted, origin: origin(9) };
+    DeclaredSection { unlisted, ..DeclaredSection::with(of, &origin(1), entries) }
+}
+
+/// The container at `path` with `sections`. undrift may not create it.
+pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) -> Container {
+    let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
+        let of = kinds::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
+        section(of, entries, unlisted)
+    });
+    let mut sections: Vec<_> = sections.collect();
+    sections.sort_by_key(|section| section.of.section);
+    Container {
+        scope,
+        path: path.into(),
+        origin: origin(1),
+        brought_in: None,
+        create: Creation::Forbidden,
+        is_watched: false,
+        life: Life::default(),
+        sections,
+    }
+}
+
+/// A former path, written in line 4.
+pub fn former(path: &str) -> Sourced<Arc<str>> {
+    Sourced { value: path.into(), origin: origin(4) }
+}
+
+/// The project `acme/shop` with `sections`.
+pub fn shop(sections: &Json, unlisted: Unlisted) -> Container {
+    container(Scope::Project, "acme/shop", sections, unlisted)
+}

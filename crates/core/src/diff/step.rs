@@ -1,0 +1,454 @@
+//! A step: one object to create, change or remove, with the calls that do it.
+
+use std::{collections::HashSet, hash::Hash, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Label;
+use crate::{
+    address::Address,
+    field::{Route, Scope},
+    kind::{self, Capability, Effect, LiveEntry, Section},
+    kinds,
+    operation::{Request, Write},
+    origin::Origin,
+    value::{Fields, Json, Value},
+};
+
+/// What a step does to an object.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The object is created.
+    Create,
+    /// Some fields of the object change.
+    Update,
+    /// The object is removed.
+    Delete,
+}
+
+/// One side of a change, in a form that may be shown to anybody.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "is", content = "value", rename_all = "snake_case")]
+pub enum Shown {
+    /// There is no value.
+    Absent,
+    /// The service does not return the value.
+    Unknown,
+    /// Plain data.
+    Value(Json),
+    /// There is a value that is not shown: a live value of a sensitive field, or a literal that is
+    /// declared to be masked.
+    Hidden,
+    /// The value of a secret, by its source: `env:NAME` or `file:PATH`.
+    Secret(String),
+    /// The content of a file.
+    File(String),
+}
+
+/// A field that differs.
+// Its parts are shared, because many groups and projects have the same: see `Shared`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// Its name in the manifest.
+    #[serde(serialize_with = "kinds::serialize_name")]
+    pub field: Arc<str>,
+    /// The live value.
+    pub before: Arc<Shown>,
+    /// The declared value.
+    pub after: Arc<Shown>,
+    /// Where it is declared; the removal of a field has no place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Where it comes from, if the plan was made against a base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+}
+
+impl Change {
+    /// A change of `field`, without a label.
+    pub fn new(field: &str, before: Shown, after: Shown, origin: Option<Origin>) -> Self {
+        Self {
+            field: field.into(),
+            before: before.into(),
+            after: after.into(),
+            origin,
+            label: None,
+        }
+    }
+}
+
+/// A step that comes first, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Edge {
+    /// The step that comes first. A section stands for all its steps that come earlier in the plan.
+    pub address: Address,
+    /// The reason.
+    #[serde(serialize_with = "crate::text::word")]
+    pub reason: &'static str,
+}
+
+/// One object to create, change or remove.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Whether it concerns a group or a project, also for something inside one.
+    pub scope: Scope,
+    /// The object.
+    pub address: Address,
+    /// What it does to the object.
+    pub action: Action,
+    /// Whether the object is removed and added anew, because the service cannot edit it; it is gone
+    /// for a moment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
+    /// The condition of a possible step: its object can be read only after an earlier step, and it
+    /// may then prove unnecessary or a smaller change.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
+    pub possible: Option<&'static str>,
+    /// The part that does not depend on the condition, if any.
+    #[serde(skip)]
+    pub certain: Option<Box<Step>>,
+    /// Where it is declared: the entry, or the line of `unlisted` that removes it.
+    pub origin: Origin,
+    /// What changes, field by field.
+    pub changes: Vec<Change>,
+    /// Where it comes from, if the plan was made against a base: the label of its changes that
+    /// comes first in the order of [`Label`]. It is `both` if the missing entry was declared with
+    /// other values at the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// The calls, in order.
+    pub calls: Vec<ShownCall>,
+    /// The steps that come first, with reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Edge>,
+    /// The calls in the form in which they are sent. They hold secret references, and live values
+    /// that are not shown. Empty if the plan dropped them.
+    #[serde(skip)]
+    pub sends: Vec<kind::Call>,
+    /// What the dropped requests refer to, if anything.
+    #[serde(skip)]
+    pub dropped: Option<Box<References>>,
+    /// Its effects beyond the object itself.
+    #[serde(skip)]
+    pub effects: Vec<Effect>,
+    /// Whether it removes a copy of another entry.
+    #[serde(skip)]
+    pub is_copy: bool,
+    /// The live entry, to detect later whether it changed meanwhile.
+    #[serde(skip)]
+    pub live: Option<Sealed>,
+}
+
+impl Step {
+    /// Whether the container accepts no changes after it.
+    pub fn closes(&self) -> bool {
+        self.takes(Capability::Writable)
+    }
+
+    /// Whether the container gets `what` by it.
+    pub fn provides(&self, what: Capability) -> bool {
+        self.effects.contains(&Effect::provides(what))
+    }
+
+    /// Whether the container loses `what` by it.
+    pub fn takes(&self, what: Capability) -> bool {
+        self.effects.contains(&Effect::takes(what))
+    }
+
+    /// A step with nothing more than these parts.
+    pub fn new(
+        scope: Scope,
+        address: Address,
+        action: Action,
+        origin: Origin,
+        changes: Vec<Change>,
+        sends: Vec<kind::Call>,
+    ) -> Self {
+        Self {
+            scope,
+            address,
+            action,
+            replaces: sends.iter().any(|call| call.restores),
+            possible: None,
+            certain: None,
+            origin,
+            changes,
+            label: None,
+            calls: sends.iter().map(ShownCall::from).collect(),
+            after: Vec::new(),
+            sends,
+            dropped: None,
+            effects: Vec::new(),
+            is_copy: false,
+            live: None,
+        }
+    }
+
+    /// Adds the live entry.
+    #[must_use]
+    pub fn of(self, live: &LiveEntry) -> Self {
+        Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
+    }
+
+    /// Frees the room for more in its lists, and takes from `shared` what other steps have too:
+    /// plans keep many steps.
+    pub(crate) fn shrink(&mut self, shared: &mut Shared) {
+        self.changes.shrink_to_fit();
+        self.effects.shrink_to_fit();
+        self.after.shrink_to_fit();
+        for change in &mut self.changes {
+            shared.names.share(&mut change.field);
+            shared.sides.share(&mut change.before);
+            shared.sides.share(&mut change.after);
+        }
+        self.calls.iter_mut().for_each(|call| shared.bodies.share(&mut call.fields));
+        self.sends.iter_mut().for_each(|call| call.request.shrink());
+    }
+
+    /// Drops the requests, except for what they refer to: apply plans each step again. The requests
+    /// of a step of the group or project itself stay: they show whether somebody else did the same.
+    pub(crate) fn drop_requests(&mut self) {
+        if self.address.section.is_some() {
+            let references = References::of(self);
+            self.dropped = (!references.is_empty()).then(|| Box::new(references));
+            self.sends = Vec::new();
+        }
+    }
+
+    /// Whether it differed before the reviewed branch.
+    pub fn is_drift(&self) -> bool {
+        self.label == Some(Label::Drift)
+    }
+
+    /// Whether `other`, planned anew, does the same to an unchanged object, with the same calls or
+    /// those of them that are left.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let fits = |own: &ShownCall, other: &ShownCall| {
+            own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field))
+        };
+        let mut own = self.calls.iter();
+        self.address == other.address
+            && self.action == other.action
+            && self.changes.len() == other.changes.len()
+            && self.changes.iter().all(|change| self.does_as(other, &change.field))
+            && other.calls.iter().all(|other| own.any(|own| fits(own, other)))
+    }
+
+    /// Whether `other`, planned anew, does the same to an unchanged field.
+    pub fn does_as(&self, other: &Self, field: &str) -> bool {
+        let before = |step: &Self| {
+            step.live.as_ref().and_then(|live| live.0.fields.raw().get(field).cloned())
+        };
+        let after = |step: &Self| {
+            step.changes
+                .iter()
+                .find(|change| &*change.field == field)
+                .map(|change| change.after.clone())
+        };
+        after(self) == after(other) && before(self) == before(other)
+    }
+
+    /// Whether it does no more than `possible`, which was shown: to the same object and in the same
+    /// way. An object is replaced only if that was shown.
+    pub fn is_within(&self, possible: &Self) -> bool {
+        // A create may turn into an edit, and a replacement into an add if the object is gone
+        // already.
+        let is_other_way = !self.replaces && self.action != possible.action;
+        self.does_no_more_than(possible) && (self.replaces == possible.replaces || is_other_way)
+    }
+
+    /// Whether it sets no other fields of the same object, and no other values, than `possible`,
+    /// and does not remove the object for good.
+    pub fn does_no_more_than(&self, possible: &Self) -> bool {
+        let is_shown = |change: &Change| {
+            possible
+                .changes
+                .iter()
+                .any(|other| other.field == change.field && other.after == change.after)
+        };
+        self.address == possible.address
+            && self.action != Action::Delete
+            && self.changes.iter().all(is_shown)
+    }
+
+    /// Whether `now` still has the values that were read, in the fields that this step does not
+    /// change. A field that `now` lacks is no evidence of a change.
+    pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
+        let changes = |name: &String| self.changes.iter().any(|change| *change.field == **name);
+        let found = self.live.iter().flat_map(|live| live.0.fields.raw());
+        found.filter(|(name, _)| !changes(name)).all(|(name, before)| {
+            let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
+            !section.field(name).accepted.on(Route::Create)
+                || now.fields.raw().get(name).is_none_or(is_left)
+        })
+    }
+
+    /// Whether it removes a copy of the entry at `address`.
+    pub fn is_copy_of(&self, address: &Address) -> bool {
+        let of = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
+        self.is_copy
+            && self.address.section == address.section
+            && address.entry.as_deref() == of.map(|(name, _)| name)
+    }
+
+    /// The id of the live object, if it has one.
+    pub fn live_id(&self) -> Option<u64> {
+        self.live.as_ref().and_then(|live| live.0.id())
+    }
+
+    /// The live entry in comparable form.
+    pub(crate) fn found(&self) -> Option<&LiveEntry> {
+        self.live.as_ref().map(|live| &*live.0)
+    }
+
+    /// The requests of its calls, unless they were dropped.
+    pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
+        self.sends.iter().map(|call| &call.request)
+    }
+
+    /// The paths of the things that must be created before its requests can be sent.
+    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
+        self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
+    }
+
+    /// The paths that the arguments of its requests name.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
+        self.requests().flat_map(Request::named).chain(dropped.map(String::as_str))
+    }
+
+    /// The secrets and files that its requests send.
+    pub fn sources(&self) -> impl Iterator<Item = &Value> {
+        let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
+        fields.filter(|value| value.plain().is_none()).chain(dropped)
+    }
+}
+
+/// What requests refer to.
+#[derive(Clone, Debug)]
+pub struct References {
+    waits_for: Vec<String>,
+    named: Vec<String>,
+    sources: Vec<Value>,
+}
+
+impl References {
+    fn of(step: &Step) -> Self {
+        let owned = |paths: &mut dyn Iterator<Item = &str>| paths.map(str::to_owned).collect();
+        Self {
+            waits_for: owned(&mut step.waits_for()),
+            named: owned(&mut step.named()),
+            sources: step.sources().cloned().collect(),
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.waits_for.is_empty() && self.named.is_empty() && self.sources.is_empty()
+    }
+}
+
+/// What steps have in common, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    names: Known<str>,
+    sides: Known<Shown>,
+    bodies: Known<[String]>,
+}
+
+#[derive(Debug)]
+struct Known<T: ?Sized>(HashSet<Arc<T>>);
+
+impl<T: ?Sized> Default for Known<T> {
+    fn default() -> Self {
+        Self(HashSet::new())
+    }
+}
+
+impl<T: Hash + Eq + ?Sized> Known<T> {
+    /// Replaces `one` by an equal one that is known already.
+    fn share(&mut self, one: &mut Arc<T>) {
+        match self.0.get(one) {
+            Some(known) => *one = Arc::clone(known),
+            None => drop(self.0.insert(Arc::clone(one))),
+        }
+    }
+}
+
+/// A live entry that is kept but not shown.
+#[derive(Clone)]
+pub struct Sealed(pub(crate) Box<LiveEntry>);
+
+impl std::fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[live entry]")
+    }
+}
+
+/// A call in a form that may be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Call")]
+pub struct ShownCall {
+    /// The id of the operation.
+    #[serde(serialize_with = "crate::text::word")]
+    pub operation: &'static str,
+    /// The HTTP method.
+    #[serde(serialize_with = "crate::text::word")]
+    pub method: &'static str,
+    /// The path and the query below `/api/v4`.
+    pub path: String,
+    /// The names of the fields in its body.
+    #[serde(
+        default,
+        skip_serializing_if = "<[String]>::is_empty",
+        serialize_with = "kinds::serialize_names"
+    )]
+    pub fields: Arc<[String]>,
+    /// Whether it is sent only if the call before it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restores: bool,
+    /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
+    /// limit of that switch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undoes: bool,
+    /// Whether it waits for the import of the contents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits: bool,
+}
+
+impl ShownCall {
+    /// Whether it is sent only if something goes wrong.
+    pub const fn is_spare(&self) -> bool {
+        self.restores || self.undoes
+    }
+
+    /// Whether `other` goes to the same object in its container, which a new plan may address by
+    /// id.
+    fn is_to(&self, other: &Self) -> bool {
+        self.operation == other.operation
+            && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
+    }
+}
+
+impl From<&kind::Call> for ShownCall {
+    fn from(call: &kind::Call) -> Self {
+        let request = &call.request;
+        let mut fields: Vec<_> = request.names().map(str::to_owned).collect();
+        fields.sort();
+        let operation = request.operation;
+        Self {
+            operation: operation.id,
+            method: operation.method.as_str(),
+            path: request.shown_target(),
+            fields: fields.into(),
+            restores: call.restores,
+            undoes: call.undoes,
+            awaits: call.awaits,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! From manifests to a plan, and back: what a run declares, how that differs from the live state, what has
+//! to be done in which order, and how live state becomes manifests. Nothing here asks the service.
+//!
+//! | layer | modules | contents |
+//! |---|---|---|
+//! | declarations | [`desired`], [`selection`] | declared state, and the part of it that a run selects |
+//! | manifest | [`manifest`] | reads, layers and checks manifests, up to [`desired::Desired`] |
+//! | reconcile | [`live`], [`diff`], [`plan`] | live state, differences, plans, approval |
+//! | export | [`export`], [`absorb`] | live state as manifests, and drift as edits of manifests |
+
+use undrift_model::{
+    address, cause, diagnostic, digest, field, kind, kinds, level, operation, origin, page,
+    planted, release, schema, secret, steps, text, value, yaml,
+};
+
+pub mod absorb;
+pub mod desired;
+pub mod diff;
+pub mod export;
+pub mod live;
+pub mod manifest;
+pub mod plan;
+pub mod selection;
+
+#[cfg(test)]
+#[path = "../../../tests/support/corpus.rs"]
+#[expect(dead_code, reason = "only the suite of the command line checks the cases")]
+mod corpus;

@@ -1,0 +1,298 @@
+//! The live state of one group or project, section by section, and how complete each section is.
+//!
+//! Only a section that was read to its end proves that something is absent. A key that a response
+//! lacks is unknown, never false or null.
+
+#[cfg(debug_assertions)]
+pub mod testing;
+mod token;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    cause::Cause,
+    desired::{Container, State},
+    kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
+    kinds::copies::Copies,
+    page::Complete,
+    release::Known,
+    value::Object,
+};
+
+pub use token::{Home, Token};
+
+/// The user of the token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's id.
+    pub id: u64,
+    /// The username.
+    pub username: String,
+    /// Whether the user is an administrator.
+    pub administrator: bool,
+}
+
+/// The live state of a declared container.
+#[derive(Clone)]
+pub struct Live {
+    /// Whether the container exists.
+    pub presence: Presence,
+    /// The declared sections, by name. A missing section was not read.
+    pub sections: BTreeMap<&'static str, Collection>,
+    /// The ids of things that declared entries name.
+    pub names: Names,
+    /// The answer to [`Question::Inherited`], once asked.
+    pub inherited: Option<Inherited>,
+    /// The answer to [`Question::People`], once asked.
+    pub people: Option<Result<BTreeSet<u64>, Cause>>,
+    /// The answer to [`Question::InheritedBefore`], once asked.
+    pub inherited_before: Option<Inherited>,
+    /// The answer to [`Question::GroupAbove`], once asked.
+    pub group_above: Option<Arc<Object>>,
+    /// The answer to [`Question::Own`], once asked.
+    pub own: Option<OwnAccess>,
+    /// The projects below a group, if undeclared ones matter.
+    pub projects: Option<Result<Vec<Project>, Cause>>,
+    /// The answer to [`Question::Release`].
+    pub release: Known,
+    /// When it was read.
+    pub times: Times,
+}
+
+/// When something was read, on the client's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadTime {
+    /// The time just before the first request. Later changes may not have been seen.
+    pub began: Duration,
+    /// The time of the last response.
+    pub ended: Duration,
+}
+
+/// When the parts of a container were read. Some lists take much longer than others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The container's own object, with the sections that it contains.
+    pub object: ReadTime,
+    /// The other sections, by name.
+    pub sections: BTreeMap<&'static str, ReadTime>,
+}
+
+impl Times {
+    /// The same time for all parts.
+    pub fn at(now: Duration) -> Self {
+        Self { object: ReadTime { began: now, ended: now }, sections: BTreeMap::new() }
+    }
+
+    /// When the state that a step of `section`, or of the container itself, starts from was read.
+    pub fn of(&self, section: Option<&str>) -> ReadTime {
+        section.and_then(|name| self.sections.get(name)).copied().unwrap_or(self.object)
+    }
+}
+
+impl Live {
+    /// A container of which only the presence is known.
+    pub fn of(presence: Presence, now: Duration) -> Self {
+        Self {
+            presence,
+            sections: BTreeMap::new(),
+            names: Names::default(),
+            inherited: None,
+            people: None,
+            inherited_before: None,
+            group_above: None,
+            own: None,
+            projects: None,
+            release: Known::NotAsked,
+            times: Times::at(now),
+        }
+    }
+}
+
+/// A project below a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its full path.
+    pub path: Arc<str>,
+    /// Facts that its object shows.
+    pub facts: Facts,
+}
+
+/// Facts that only some differences need. They are only read then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// The levels of access that users have from the group above, at the declared path.
+    Inherited,
+    /// The users who have access to the project, from anywhere, with its declared shares.
+    People,
+    /// The levels of access that users have from the group above, at the former path.
+    InheritedBefore,
+    /// The object of the group above, at the declared path.
+    GroupAbove,
+    /// The ways in which the token's user has access.
+    Own,
+    /// The groups that it is shared with, if it declares no shares.
+    Shares,
+    /// The ids of the entries of this section, which entries of another section name.
+    Entries(&'static str),
+    /// The release of the service.
+    Release,
+}
+
+/// The levels of access that users have from the group above, by user id. Empty if it could not be
+/// read, so a user who is missing here may have access.
+pub type Inherited = Arc<BTreeMap<u64, u8>>;
+
+/// The ways in which the token's user has access to a container, as levels; 0 means none.
+#[derive(Clone, Debug)]
+pub struct OwnAccess {
+    /// Without the groups that the container is shared with.
+    pub otherwise: Result<u8, Cause>,
+    /// In each group that the container is shared with, by group id.
+    pub groups: BTreeMap<u64, Result<u8, Cause>>,
+}
+
+/// Whether a container exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It exists.
+    Here(Target, Facts),
+    /// It does not exist. The service answered that to a caller who can see its namespace.
+    Missing(Target),
+    /// Its namespace does not exist either.
+    NoNamespace(String),
+    /// The path redirects to a container with another path.
+    Moved {
+        /// The current path, if the service shows it.
+        to: Option<String>,
+    },
+    /// It exists at its path or a former one, and something else exists at another former path.
+    Twice {
+        /// Its current path.
+        at: String,
+        /// The other former path.
+        other: String,
+    },
+    /// It exists neither at its path nor at a former one, but something exists at a path in between
+    /// that the move passes through.
+    Halfway {
+        /// The former path.
+        from: String,
+        /// The path in between.
+        at: String,
+    },
+    /// It could not be read, or not completely.
+    Unreadable(Cause),
+}
+
+/// The live entries of a section.
+#[derive(Clone)]
+pub enum Collection {
+    /// A list that was read to its end.
+    Complete(Complete<LiveEntry>),
+    /// A list in the container's own object. The service leaves out entries that the caller may not
+    /// see. So only an entry whose name was looked up is absent if it is missing here. Or
+    /// the lists of all parents that declared entries name, each read to its end.
+    Within(Vec<LiveEntry>),
+    /// A list that was read to its end, updated with the responses to writes of this run.
+    Written(Vec<LiveEntry>),
+    /// The object of a section that is not a list, or the proof that it is absent.
+    One(Option<Box<LiveEntry>>),
+    /// Empty, because the container does not exist yet.
+    Fresh,
+    /// Incomplete: a missing entry may exist.
+    Partial(Cause),
+    /// It could not be read.
+    Unreadable(Cause),
+}
+
+impl Collection {
+    /// The live entries, if the section was read.
+    ///
+    /// # Errors
+    /// Why the section was not read.
+    pub fn entries(&self) -> Result<&[LiveEntry], &Cause> {
+        match self {
+            Self::Complete(entries) => Ok(entries),
+            Self::Within(entries) | Self::Written(entries) => Ok(entries),
+            Self::One(entry) => Ok(entry.as_deref().map_or(&[], std::slice::from_ref)),
+            Self::Fresh => Ok(&[]),
+            Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),
+        }
+    }
+
+    /// The entries as a list that the responses to writes update; `None` if the section was not
+    /// read.
+    pub fn written(&mut self) -> Option<&mut Vec<LiveEntry>> {
+        let entries = match std::mem::replace(self, Self::Fresh) {
+            Self::Complete(entries) => entries.into_vec(),
+            Self::Within(entries) | Self::Written(entries) => entries,
+            Self::One(entry) => entry.into_iter().map(|entry| *entry).collect(),
+            Self::Fresh => Vec::new(),
+            unread => {
+                *self = unread;
+                return None;
+            }
+        };
+        *self = Self::Written(entries);
+        match self {
+            Self::Written(entries) => Some(entries),
+            _ => None,
+        }
+    }
+}
+
+/// The live entries of a section, without the copies of those that `container` declares: a plan
+/// removes them.
+pub fn without_copies<'l>(
+    of: Section,
+    container: &Container,
+    live: &'l [LiveEntry],
+) -> Vec<&'l LiveEntry> {
+    let declared = container.section(of.section).filter(|_| of.may_come_twice());
+    let Some(declared) = declared else { return live.iter().collect() };
+    let keys: BTreeSet<&str> = declared.entries.iter().map(|entry| &*entry.key).collect();
+    let mut by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
+    for entry in live {
+        by_name.entry(of.name(entry.fields.raw())).or_default().push(entry);
+    }
+    let singled = by_name.into_iter().flat_map(|(name, entries)| match Copies::of(of, &entries) {
+        Ok(Copies { stays, .. }) if keys.contains(&*name) => vec![stays],
+        _ => entries,
+    });
+    singled.collect()
+}
+
+/// The ids of the entries of a section by their names: of those that are there, as `found`, and the
+/// addresses of those that are declared.
+///
+/// # Errors
+/// If the section could not be read.
+pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Result<Entries, Cause> {
+    let live = without_copies(of, container, found.entries().map_err(Cause::clone)?).into_iter();
+    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(of.id_of(live)?))));
+    let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
+    let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
+    let present = declared.filter(|entry| entry.state == State::Present);
+    let present = present.filter_map(|entry| {
+        let address = || container.address().section(of.section).entry(entry.key.clone());
+        let id = known.get(&entry.key).cloned();
+        let id = id.unwrap_or_else(|| Id::OfStep(address().to_string().into()));
+        let name = match of.called_by {
+            Some(_) => of.called(&forms::plain(&entry.values()))?,
+            None => entry.key.clone(),
+        };
+        Some((name, id))
+    });
+    let live = live.filter_map(|(fields, id)| Some((of.called(fields)?, id)));
+    let mut ids = Entries::new();
+    for (name, id) in present.chain(live) {
+        let is_another = |known: &Option<Id>| known.as_ref() != Some(&id);
+        let is_ambiguous = of.called_by.is_some() && ids.get(&name).is_some_and(is_another);
+        ids.insert(name, (!is_ambiguous).then_some(id));
+    }
+    Ok(ids)
+}

@@ -1,0 +1,331 @@
+//! Manifests: read, layered and checked, up to [`Desired`].
+//!
+//! [`load`] finds the root, which is the folder of `undrift.yaml`, and processes all manifests
+//! below it in three parts. `read` parses each file into documents with positions, `layer` merges
+//! them into groups and projects, and `check` finds faults of the whole and makes [`Desired`]. The
+//! folder or file that was named only selects the groups and projects of the run.
+//!
+//! Every fault of every file is reported in one run, with its place and its line and without
+//! secrets (`mask`). The order of files and documents never matters.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+mod check;
+pub mod config;
+pub mod descriptions;
+mod effective;
+mod faults;
+mod include;
+mod layer;
+mod lints;
+mod locate;
+mod mask;
+mod parallel;
+mod read;
+mod report;
+pub mod schema;
+mod surroundings;
+
+pub use config::{Config, Manages};
+pub use include::Includes;
+pub use layer::{Content, Effect, Layer, Link, Setting, Trace};
+pub use lints::{Lint, Warnings};
+pub use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of, is_manifest_name};
+pub use report::counted;
+pub use surroundings::Surroundings;
+
+use check::Context;
+use faults::Findings;
+use jiff::civil::Date;
+use mask::Quality;
+use read::{File, files};
+use schema::Checker;
+use surroundings::Root;
+
+use crate::{
+    address::Glob,
+    desired::Desired,
+    diagnostic::{Diagnostic, Diagnostics, FileName, FilePaths, Place, Severity, Source},
+    field::{Field, Scope},
+    secret::Secrets,
+    value::Json,
+    yaml::{self, Node},
+};
+
+/// The result of loading a folder or file.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The folder that paths of file secrets are relative to: the folder of `undrift.yaml`, or the
+    /// named one.
+    pub root: PathBuf,
+    /// The name of the root in messages, if it is not the named folder.
+    root_name: Option<String>,
+    /// The manifests that were read, ordered by name.
+    pub files: Vec<FileName>,
+    /// The paths of these files, in the same order.
+    paths: Vec<PathBuf>,
+    /// The number of manifests that were named or are in the named folder.
+    pub named: usize,
+    /// The declarations of those; `None` if any manifest has an error.
+    pub desired: Option<Desired>,
+    /// Their rules that include undeclared groups and projects, if any.
+    pub includes: Option<Includes>,
+    /// The content of `undrift.yaml`, or the defaults.
+    pub config: Config,
+    /// All errors, and the warnings that are shown.
+    pub diagnostics: Diagnostics,
+    /// All warnings with their levels.
+    pub warnings: Warnings,
+    /// How the layers were merged, for those that were requested.
+    pub traces: Vec<Trace>,
+}
+
+impl Loaded {
+    /// Removes the warnings at places that are not `wanted`.
+    pub fn retain_warnings(&mut self, wanted: impl Fn(&Place) -> bool) {
+        let is_wanted = |diagnostic: &Diagnostic| {
+            diagnostic.severity == Severity::Error || diagnostic.place.as_ref().is_none_or(&wanted)
+        };
+        self.diagnostics.retain(is_wanted);
+        self.warnings.retain(is_wanted);
+    }
+
+    /// Applies the `lints` of a base, too, to manifests without an error.
+    pub fn against(&mut self, lints: &[Lint]) {
+        self.diagnostics = std::mem::take(&mut self.warnings).with_base(lints);
+        self.desired.take_if(|_| self.diagnostics.has_errors());
+    }
+
+    /// The paths of the files by their names in messages.
+    pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
+        self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
+    }
+
+    /// The same below the root.
+    pub fn paths_below_root(&self) -> FilePaths {
+        let below =
+            |path: PathBuf| path.strip_prefix(&self.root).map_or(path.clone(), Path::to_owned);
+        self.paths().into_iter().map(|(name, path)| (name, below(path))).collect()
+    }
+}
+
+/// Reads all manifests that belong to `named`, a folder or a file, and their `undrift.yaml`.
+pub fn load(named: &Path, around: &Surroundings) -> Loaded {
+    load_with(named, around, &Options::default())
+}
+
+/// Options for loading.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Texts that replace the content of files with these names, or are added as files.
+    pub instead: Option<&'a BTreeMap<FileName, String>>,
+    /// Requests a [`Trace`] of each group and project whose path matches one of these.
+    pub traced: &'a [Glob],
+    /// Whether files that manifests name are elsewhere, so missing ones are not reported.
+    pub without_files: bool,
+}
+
+/// Loads with `options`.
+pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> Loaded {
+    let mut diagnostics = Diagnostics::default();
+    let folder = files::folder_of(named);
+    let root = Root::of(folder, around);
+    let mut found = files::find(named, &root, around, &mut diagnostics);
+    if let Some(instead) = options.instead {
+        found = files::with(found, instead);
+    }
+    let from_root = |file: &File| {
+        file.path.strip_prefix(&root.folder).unwrap_or(&file.path).to_string_lossy().to_lowercase()
+    };
+    let from_root: Vec<_> = found.iter().map(from_root).collect();
+    let config = config::load(&root, Some(&from_root), &mut diagnostics);
+    let context = Context {
+        tier: config.service.tier,
+        manages: config.manages.clone(),
+        release: config.service.release,
+        today: around.today,
+        files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
+    };
+    let root_name = root.name_unless(named);
+    let empty = || around.seen(named).into();
+    let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
+    let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
+    let named = found.iter().filter(|file| file.is_named).count();
+    let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
+    let Read { desired, includes, traces } =
+        through_the_parts(found, context, options.traced, &mut diagnostics);
+    let warnings = lints::apply(&config.lints, &mut diagnostics, || {
+        files.iter().cloned().zip(from_root).collect()
+    });
+    if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
+        // An empty result is probably a mistake, which "nothing to do" would hide.
+        let message = "no manifest here declares a group or project";
+        let none = Diagnostic::error("no-manifests", message);
+        let rule = warnings.place_of("idle-rule");
+        let (at, help) = match rule {
+            Some(rule) => (
+                rule,
+                "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
+            ),
+            None => (
+                Place::file(only.unwrap_or_else(empty)),
+                "each document starts with `kind: Project` and `path: ...`",
+            ),
+        };
+        // There is nothing that a rule could be about, whatever its glob.
+        let is_expression =
+            |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
+        diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
+        diagnostics.push(none.at(at).help(help));
+    }
+    Loaded {
+        root_name,
+        root: root.folder,
+        named,
+        files,
+        paths,
+        includes: includes.filter(|_| !diagnostics.has_errors()),
+        desired: (!diagnostics.has_errors()).then_some(desired),
+        config,
+        diagnostics,
+        warnings,
+        traces,
+    }
+}
+
+/// The declarations of manifests with these `texts` only, for a service as `config` describes it.
+///
+/// # Errors
+/// Their faults.
+pub fn of_texts(
+    texts: impl IntoIterator<Item = (FileName, String)>,
+    today: Date,
+    config: &Config,
+) -> Result<Desired, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let file = |(name, text): (FileName, String)| File::of_text(name, text);
+    let files = texts.into_iter().map(file).collect();
+    let config::Service { tier, release, .. } = config.service;
+    let context = Context { tier, manages: None, release, today, files: None };
+    let Read { desired, .. } = through_the_parts(files, context, &[], &mut diagnostics);
+    if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
+}
+
+/// Whether something new may have `path`.
+pub fn may_be_created(scope: Scope, path: &str) -> bool {
+    check::path::check(scope, path, true).is_ok()
+}
+
+/// The text of a manifest that was loaded without a fault, without its secrets. Texts in `plain`
+/// are shown.
+pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
+    let parsed = yaml::parse(text);
+    let mut source = Source::new("", text);
+    read::hide(&mut source, &parsed, Quality::Loaded);
+    source.shown(|hidden| {
+        // A block text keeps its last line feed.
+        let hidden = format!("{hidden}\n");
+        let parsed = yaml::parse(&hidden);
+        parsed.documents.iter().any(|node| node.text().is_some_and(|text| plain.contains(text)))
+    })
+}
+
+/// The faults of a seed of the sandbox, which is one document of `schema`, and what is `refused` of it
+/// otherwise. The lines do not show the value at `secret`, a JSON pointer into the schema.
+pub fn faults_of(
+    text: &str,
+    name: FileName,
+    schema: Json,
+    secret: &str,
+    refused: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
+) -> Diagnostics {
+    let parsed = yaml::parse(text);
+    let mut findings = Findings::default();
+    findings.add_yaml(&parsed);
+    let mut marked = schema.clone();
+    if let Some(secret) = marked.pointer_mut(secret) {
+        Field::mark_sensitive(secret);
+    }
+    let kind = parsed.documents.iter().find_map(|document| document.get("kind"));
+    if let Some((kind, _)) = kind.filter(|_| findings.is_empty()) {
+        let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
+        let manifest = findings.error("document", message, kind.span.clone());
+        manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
+    } else if findings.is_empty() {
+        match &parsed.documents[..] {
+            [document] => {
+                drop(findings.add_schema(document, &Checker::new(schema)));
+                if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
+                    findings.error("value", message, at);
+                }
+            }
+            documents => {
+                let at = documents.get(1).map_or(0, |second| second.span.start);
+                let second = findings.error("document", "the file must hold one document", at..at);
+                second.help("write it without a line `---` in between");
+            }
+        }
+    }
+    findings.explain_slips(text);
+    let mut source = Source::new(name.clone(), text);
+    mask::hide(&mut source, &parsed, Quality::Doubtful, |_| &marked, &[&marked]);
+    let (faults, more) = findings.place(&source);
+    faults.into_iter().chain(more.diagnostic(name)).collect()
+}
+
+/// The result of the three parts.
+struct Read {
+    desired: Desired,
+    includes: Option<Includes>,
+    traces: Vec<Trace>,
+}
+
+/// Reads, layers and checks `files`, and traces the containers at `traced`.
+fn through_the_parts(
+    files: Vec<File>,
+    context: Context,
+    traced: &[Glob],
+    diagnostics: &mut Diagnostics,
+) -> Read {
+    let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
+    let (mut is_partial, mut described) = (false, Vec::new());
+    for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
+        if !read.diagnostics.is_empty() {
+            counts.insert(file.name.clone(), (read.diagnostics.len(), read.more));
+        }
+        is_partial |= read.is_partial;
+        described.extend(read.described);
+        diagnostics.extend(read.diagnostics);
+        documents.extend(read.documents);
+    }
+    for section in described {
+        let message = format!("unknown key `{section}`");
+        diagnostics.retain(|fault| fault.message != message);
+    }
+    let mut layered = layer::merge(documents, traced);
+    let rules = std::mem::take(&mut layered.rules);
+    let mut traces = std::mem::take(&mut layered.traces);
+    traces.retain(Trace::is_named);
+    let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
+    let (desired, mut faults) = check::check(layered, &rules, &context);
+    if is_partial {
+        faults.without_consequences();
+    }
+    diagnostics.extend(locate::place(faults, counts, &files));
+    if diagnostics.has_errors() {
+        // What has an error may be what a rule is for.
+        diagnostics.retain(|fault| fault.code != "idle-rule");
+    }
+    match Includes::of(rules, context, files, paths) {
+        // The object of an acknowledgement may be included later.
+        Some(includes) => Read { desired, includes: Some(includes), traces },
+        None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },
+    }
+}
+
+#[cfg(test)]
+mod tests;

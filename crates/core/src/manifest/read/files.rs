@@ -1,0 +1,245 @@
+//! Finds manifests and reads them, within limits.
+//!
+//! All manifests below the root belong together. The named folder or file only selects those of the
+//! run; outside of it, files of other tools are skipped.
+
+use std::{
+    collections::BTreeMap,
+    io::{ErrorKind, Read as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
+    manifest::{
+        config::{FILE, MISNAMED},
+        surroundings::{Root, Surroundings},
+    },
+};
+
+/// The maximum size of a manifest in bytes.
+pub const MAX_FILE: u64 = 1 << 20;
+
+/// The maximum number of manifests.
+pub const MAX_FILES: usize = 200_000;
+
+/// The maximum size of all manifests together in bytes.
+pub const MAX_TOTAL: u64 = 256 << 20;
+
+/// The maximum depth of nested folders.
+const MAX_DEPTH: usize = 64;
+
+/// Files at the root, and at the top of the named folder, that are not manifests.
+pub const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
+
+/// A manifest.
+#[derive(Debug)]
+pub(in crate::manifest) struct File {
+    /// Its path relative to the working directory, with `/` between its parts.
+    pub(in crate::manifest) name: FileName,
+    pub(in crate::manifest) path: PathBuf,
+    /// Whether it was named or is in the named folder.
+    pub(in crate::manifest) is_named: bool,
+    /// A text to use instead of its content.
+    pub(in crate::manifest) instead: Option<String>,
+}
+
+impl File {
+    /// A file with `text` that does not exist on disk.
+    pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
+        Self { name, path: PathBuf::new(), is_named: true, instead: Some(text) }
+    }
+
+    /// Its text.
+    pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
+        match &self.instead {
+            Some(text) => Ok(text.clone()),
+            None => read(&self.path, &self.name),
+        }
+    }
+
+    /// Whether a file that cannot be read as a manifest is meant as one.
+    pub(in crate::manifest) fn may_be_manifest(&self) -> bool {
+        let bytes = std::fs::read(&self.path);
+        bytes.map_or(true, |bytes| super::is_manifest(&String::from_utf8_lossy(&bytes)))
+    }
+}
+
+/// Reads a text file of at most 1 MiB.
+pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
+    let fault = |code, message: String, help: Option<&str>| {
+        Box::new(Diagnostic::error(code, message).at(Place::file(name.clone())).help_if(help))
+    };
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(fault(
+            "too-large",
+            "the file is larger than 1 MiB".into(),
+            Some("split it: documents may stand in any file"),
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        fault("not-utf-8", format!("line {line} is not UTF-8 text"), Some("save the file as UTF-8"))
+    })
+}
+
+/// The type of the file at `path` if it is not a regular file. Reading a pipe could wait for ever,
+/// and links could lead anywhere.
+///
+/// # Errors
+/// The error of the system, for example that the file does not exist.
+pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'static str>> {
+    let kind = std::fs::symlink_metadata(path)?.file_type();
+    Ok(match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_symlink() => Some("a symbolic link"),
+        kind if kind.is_dir() => Some("a folder"),
+        _ => Some("a pipe or a device"),
+    })
+}
+
+/// Whether a file with this name is a manifest, unless it is hidden or reserved.
+pub fn is_manifest_name(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+/// `named` if it is a folder, otherwise the folder that contains it.
+pub fn folder_of(named: &Path) -> &Path {
+    let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if named.is_file() { parent().unwrap_or(Path::new(".")) } else { named }
+}
+
+/// Every manifest of `root`, ordered by name. Without an `undrift.yaml`, a named file is the only
+/// one.
+pub(in crate::manifest) fn find(
+    named: &Path,
+    root: &Root,
+    around: &Surroundings,
+    diagnostics: &mut Diagnostics,
+) -> Vec<File> {
+    let itself = || File {
+        name: around.seen(named).into(),
+        path: named.to_owned(),
+        is_named: true,
+        instead: None,
+    };
+    if named.is_file() && !root.is_configured {
+        return vec![itself()];
+    }
+    let mut search = Search { root, named: real(named), files: Vec::new(), bytes: 0, diagnostics };
+    search.folder(&root.folder, &RESERVED, 0);
+    if !search.files.iter().any(|file| file.is_named) {
+        // A hidden file or a file with another extension only counts if it is named.
+        if named.is_file() {
+            search.files.push(itself());
+        } else if root.folder != named {
+            let folder = search.named.clone();
+            search.folder(&folder, &[], 0);
+        }
+    }
+    let Search { mut files, bytes, .. } = search;
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some(limit) = exceeded(files.len(), bytes) {
+        let large = Diagnostic::error("too-large", limit);
+        diagnostics.push(large.help("name a folder that contains only the manifests"));
+        files.clear();
+    } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
+        let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")
+            .at(Place::file(around.seen(named)));
+        diagnostics.push(none.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
+    }
+    files
+}
+
+/// The files, with the texts of `instead` for files with these names, and with additional files for
+/// the others.
+pub(in crate::manifest) fn with(
+    mut files: Vec<File>,
+    instead: &BTreeMap<FileName, String>,
+) -> Vec<File> {
+    for (name, text) in instead {
+        let instead = Some(text.clone());
+        match files.binary_search_by(|file| file.name.cmp(name)) {
+            Ok(at) => files[at].instead = instead,
+            Err(at) => {
+                let path = PathBuf::from(&**name);
+                files.insert(at, File { name: name.clone(), path, is_named: true, instead });
+            }
+        }
+    }
+    files
+}
+
+/// The limit that this number of files, or their total size, exceeds.
+fn exceeded(files: usize, bytes: u64) -> Option<String> {
+    if files > MAX_FILES {
+        return Some(format!("more than {MAX_FILES} manifests"));
+    }
+    (bytes > MAX_TOTAL).then(|| "more than 256 MiB of manifests".to_owned())
+}
+
+/// The canonical path of the folder or file. If the file itself is a link, it is not followed.
+fn real(named: &Path) -> PathBuf {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match named.file_name() {
+        Some(name) if named.is_file() => real(folder_of(named)).join(name),
+        _ => real(named),
+    }
+}
+
+/// A search for manifests.
+struct Search<'d> {
+    root: &'d Root,
+    /// The canonical named path.
+    named: PathBuf,
+    files: Vec<File>,
+    bytes: u64,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl Search<'_> {
+    /// Adds the files in `folder`, except `reserved` ones.
+    fn folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
+        if let Err(error) = self.entries(folder, reserved, depth) {
+            let message = match error.kind() {
+                ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+                _ => format!("cannot read the folder: {error}"),
+            };
+            let unreadable = Diagnostic::error("unreadable", message);
+            self.diagnostics.push(unreadable.at(Place::file(self.root.name(folder))));
+        }
+    }
+
+    fn entries(&mut self, folder: &Path, reserved: &[&str], depth: usize) -> std::io::Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(std::io::Error::other("folders lie too deep in each other"));
+        }
+        let real = folder.canonicalize()?;
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let own = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type()?;
+            if own.starts_with('.') || self.files.len() > MAX_FILES {
+                continue;
+            } else if kind.is_dir() {
+                self.folder(&entry.path(), &[], depth + 1);
+            } else if kind.is_file()
+                && is_manifest_name(own.as_ref())
+                && !reserved.contains(&own.as_str())
+                && !(real == self.named && RESERVED.contains(&own.as_str()))
+            {
+                self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
+                let path = entry.path();
+                let name = self.root.name(&path).into();
+                let is_named = real.join(entry.file_name()).starts_with(&self.named);
+                self.files.push(File { name, path, is_named, instead: None });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,571 @@
+//! The plan: what apply will do, and why other things do not happen.
+//!
+//! In: the declaration ([`Container`]), the live state ([`Live`]), and [`Settings`]. Out: a
+//! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module reads and writes
+//! nothing. It asks for further facts as [`Question`](crate::live::Question)s and is called again.
+//! A plan leaves no choice to apply: steps are calls, edges are reasons. Only [`Plan::approve`]
+//! decides what may run.
+
+mod approve;
+mod base;
+mod connect;
+mod container;
+mod creation;
+mod estimate;
+mod grants;
+mod guard;
+mod hold;
+mod lifecycle;
+mod order;
+mod reach;
+pub mod saved;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
+pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
+pub use container::container;
+pub use estimate::Estimate;
+pub use grants::{Grantee, grantees, loses_access};
+pub use guard::Limits;
+pub use hold::Holds;
+pub use reach::{Extent, Limited};
+
+use grants::UserRule;
+use reach::Included;
+
+use crate::{
+    address::{Address, Selector},
+    cause::Cause,
+    desired::{Container, Desired, Exception, Groups, Moves, Roster},
+    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
+    field::Scope,
+    kind::{Arrival, Created, Section},
+    live::{Caller, Live},
+    planted::Bug,
+    release::Release,
+    secret::Secrets,
+    text,
+    value::Json,
+};
+
+/// How many live states a plan keeps. Apply uses those that are younger than a minute, and hardly changes
+/// more groups and projects in that time.
+const MOST_LIVE: usize = 10_000;
+
+/// What a plan depends on in addition to declarations and live state.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The token's user.
+    pub caller: Caller,
+    /// The values of secret references, as far as they are set.
+    pub secrets: Arc<Secrets>,
+    /// The release of the service, if the service does not show it.
+    pub release: Option<Release>,
+    /// The missing groups that the run creates.
+    pub created: Created,
+    /// The declared paths, with the former ones.
+    pub moves: Arc<Moves>,
+    /// The declarations of the groups in the run.
+    pub groups: Groups,
+    /// The objects whose write-only fields are sent again.
+    pub resend: Vec<Selector>,
+    /// The holds.
+    pub holds: Holds,
+    /// The limits of guards.
+    pub limits: Limits,
+    /// The service's names for hosts that have a neutral word in the reference, each after its
+    /// word.
+    pub hosts: Vec<(&'static str, String)>,
+    /// Whether the live state is that of a snapshot, in which no former path leads to a new one.
+    pub is_offline: bool,
+}
+
+impl Settings {
+    /// The settings for a run of `desired` by `caller`, without options.
+    pub fn of(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
+        Self {
+            caller,
+            secrets,
+            release: None,
+            created: desired.created(),
+            moves: Arc::clone(&desired.moves),
+            groups: Groups::of(&desired.containers),
+            resend: Vec::new(),
+            holds: Holds::default(),
+            limits: Limits::default(),
+            hosts: Vec::new(),
+            is_offline: false,
+        }
+    }
+
+    /// The same after the run: what it sends again without a difference is not left to do.
+    #[must_use]
+    pub fn after_run(self) -> Self {
+        let mut run = Self { resend: Vec::new(), ..self };
+        run.groups.are_set = true;
+        run
+    }
+
+    /// The last day on which the object at `address` is held, if it is.
+    fn held_until(&self, address: &Address) -> Option<Date> {
+        self.holds.until(address, &self.moves)
+    }
+
+    /// Moves held steps of `findings`, those of a section, to the watched ones.
+    fn leave_held(&self, of: Section, findings: &mut Findings) {
+        self.holds.leave(of, findings, &self.moves);
+    }
+}
+
+/// The whole plan.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
+pub struct Plan {
+    /// The results, ordered by address; steps of one container are in an order that respects the
+    /// edges.
+    #[serde(flatten)]
+    pub findings: Findings,
+    /// The refusals that were acknowledged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acknowledged: Vec<Acknowledged>,
+    /// How many projects were read, declared or included by a rule.
+    pub projects: usize,
+    /// How many groups were read, declared or included by a rule.
+    pub groups: usize,
+    /// How many containers match a rule but stay out, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exceptions: BTreeMap<Exception, usize>,
+    /// What `--limit` left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited: Option<Limited>,
+    /// The estimated time of apply, if the service limits requests and it is more than a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// The comparison with the base of the branch, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Comparison>,
+    /// How many refusals of guards are not shown, since nothing is going to be written.
+    #[serde(skip)]
+    pub guarded: usize,
+    /// The rules that name users, by username.
+    #[serde(skip)]
+    user_rules: HashMap<String, Vec<UserRule>>,
+    /// What rules included.
+    #[serde(skip)]
+    brought_in: Included,
+    /// Whether a rule that includes what exists matches nothing.
+    #[serde(skip)]
+    has_idle_rules: bool,
+    /// The live states of the first containers with steps, so that apply need not read them again.
+    #[serde(skip)]
+    live: BTreeMap<Arc<str>, KeptLive>,
+    /// The plans of the containers, if they are remembered.
+    #[serde(skip)]
+    remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
+    /// Whether the requests of steps are dropped.
+    #[serde(skip)]
+    drops_requests: bool,
+    /// What its steps have in common.
+    #[serde(skip)]
+    shared: Shared,
+}
+
+/// A live state that is kept but not shown.
+struct KeptLive(Box<Live>);
+
+impl std::fmt::Debug for KeptLive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[live]")
+    }
+}
+
+impl Deref for Plan {
+    type Target = Findings;
+
+    fn deref(&self) -> &Findings {
+        &self.findings
+    }
+}
+
+impl DerefMut for Plan {
+    fn deref_mut(&mut self) -> &mut Findings {
+        &mut self.findings
+    }
+}
+
+impl Plan {
+    /// A plan of this many projects without remembered parts, for tests.
+    #[cfg(debug_assertions)]
+    pub fn of(findings: Findings, projects: usize) -> Self {
+        Self { findings, projects, ..Self::default() }
+    }
+
+    /// An empty plan that knows the unread parts and exceptions of `roster`.
+    pub fn of_roster(roster: Roster) -> Self {
+        let mut plan = Self::default();
+        for exception in roster.members.iter().filter_map(|member| member.exception) {
+            *plan.exceptions.entry(exception).or_default() += 1;
+        }
+        plan.has_idle_rules = !roster.idle.is_empty();
+        let incomplete = roster.incomplete.into_iter();
+        plan.findings.incomplete.extend(
+            incomplete
+                .map(|(part, reason)| Incomplete { address: Address::container(part), reason }),
+        );
+        plan
+    }
+
+    /// A plan that remembers each container's plan.
+    #[must_use]
+    pub fn remembering(self) -> Self {
+        Self { remembered: Some(BTreeMap::new()), ..self }
+    }
+
+    /// A plan that keeps of each step what it shows, which is enough to be applied, but not to be
+    /// saved or compared with a saved one.
+    #[must_use]
+    pub fn without_requests(self) -> Self {
+        Self { drops_requests: true, ..self }
+    }
+
+    /// Why the absence of a step like `step`, from another plan, proves nothing; see
+    /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::remembering).
+    pub fn doubt(&self, step: &Step) -> Option<Cause> {
+        match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
+            Some(plan) => plan.doubt(step),
+            None => Some(Cause::new("not read")),
+        }
+    }
+
+    /// Counts a container that is not read among those that its rule includes.
+    pub fn also_brought_in(&mut self, container: &Container) {
+        self.brought_in.add(container);
+    }
+
+    /// Adds the plan of one more container, and its live state.
+    pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
+        for step in plan.findings.steps.iter_mut().chain(&mut plan.findings.watched) {
+            if self.drops_requests {
+                step.drop_requests();
+            }
+            step.shrink(&mut self.shared);
+        }
+        match container.scope {
+            Scope::Group => self.groups += 1,
+            Scope::Project => self.projects += 1,
+        }
+        self.brought_in.add(container);
+        if !plan.steps.is_empty() && self.live.len() < MOST_LIVE {
+            self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
+        }
+        for (user, rule) in std::mem::take(&mut plan.user_rules) {
+            self.user_rules.entry(user).or_default().push(rule);
+        }
+        if let Some(remembered) = &mut self.remembered {
+            remembered.insert(container.path.clone(), plan.clone());
+        }
+        self.findings.extend(plan.findings);
+    }
+
+    /// The plans of several runs as one, each for a part of the groups and projects.
+    #[must_use]
+    pub fn joined(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.findings.extend(part.findings);
+            all.acknowledged.extend(part.acknowledged);
+            all.projects += part.projects;
+            all.groups += part.groups;
+            for (exception, number) in part.exceptions {
+                *all.exceptions.entry(exception).or_default() += number;
+            }
+            all.limited = match (all.limited, part.limited) {
+                (Some(one), Some(other)) => {
+                    Some(Limited { to: one.to + other.to, left_out: one.left_out + other.left_out })
+                }
+                (one, other) => one.or(other),
+            };
+            match (&mut all.base, part.base) {
+                (Some(all), Some(part)) => all.extend(part),
+                (base, part) => *base = base.take().or(part),
+            }
+        }
+        all.in_order()
+    }
+
+    /// Sorts everything, so that the order does not depend on which container was read first. Keeps
+    /// only the part within `extent`, and adds what no single container shows.
+    #[must_use]
+    pub fn sorted(mut self, extent: &Extent) -> Self {
+        self.shared = Shared::default();
+        // The order of a container's steps respects the edges; the sort is stable. It needs no
+        // second copy of them.
+        self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
+        self.findings.problems.extend(connect::connect(&mut self.findings.steps));
+        let rules = std::mem::take(&mut self.user_rules);
+        self.findings.notes.extend(connect::still_named(&self.findings.steps, &rules));
+        if let Some(most) = extent.limit {
+            self.limit(most.get());
+        }
+        let is_counted = |step: &&Step| !(extent.spares_drift && step.is_drift());
+        let counted: Vec<_> = self.findings.steps.iter().filter(is_counted).collect();
+        let reach = self.brought_in.refusals(&counted, &extent.reach);
+        self.findings.refusals.extend(guard::whole(&counted).into_iter().chain(reach));
+        self.in_order()
+    }
+
+    fn in_order(mut self) -> Self {
+        // The order of a container's steps respects the edges; the sort is stable.
+        self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        self.findings.held.sort();
+        self.findings.notes.sort();
+        self.findings.problems.sort();
+        self.findings.incomplete.sort();
+        self.findings.refusals.sort();
+        self.base.iter_mut().for_each(Comparison::sort);
+        self
+    }
+
+    /// How many objects are created, changed and removed.
+    pub fn counts(&self) -> Counts {
+        Counts::of(self.steps.iter())
+    }
+
+    /// The steps caused by the branch, as far as known; all steps without a base.
+    pub fn own(&self) -> impl Iterator<Item = &Step> + Clone {
+        self.steps.iter().filter(|step| !step.is_drift())
+    }
+
+    /// How many live entries no manifest lists.
+    pub fn unlisted(&self) -> usize {
+        self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
+    }
+
+    /// Whether something differs from its declaration, also if apply does not change it.
+    pub fn differs(&self, strict: Strictness) -> bool {
+        let counts = |reason: &Reason| match strict {
+            Strictness::Declared => reason.is_difference(),
+            Strictness::Unlisted => reason.is_open(),
+            Strictness::Unverified => reason.is_open() || reason.is_unverified(),
+        };
+        let is_declared = strict == Strictness::Declared;
+        let is_known = |address: &Address| is_declared && self.held_until(address).is_some();
+        let watched = self.watched.iter().map(|step| &step.address);
+        let noted = self.notes.iter().filter(|note| counts(&note.reason));
+        let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
+        is_left
+            || (self.has_idle_rules && !is_declared)
+            || !self.steps.is_empty()
+            || !watched.chain(noted.map(|note| &note.address)).all(is_known)
+    }
+
+    /// The groups and projects with a difference that `apply` does not change.
+    pub fn unchanged(&self) -> BTreeSet<&str> {
+        let watched = self.watched.iter().map(|step| &*step.address.path);
+        let notes = self.notes.iter().filter(|note| note.reason.is_difference());
+        watched.chain(notes.map(|note| &*note.address.path)).collect()
+    }
+
+    /// The last day on which the object at `address` is held, if it is. The plan must be
+    /// [`sorted`](Self::sorted).
+    pub fn held_until(&self, address: &Address) -> Option<Date> {
+        // A container sorts before its parts. It has few holds, but there may be many containers.
+        let first = self.held.partition_point(|held| held.address.path < address.path);
+        let mut own = self.held[first..].iter();
+        let own = own.by_ref().take_while(|held| held.address.path == address.path);
+        own.filter(|held| held.holds(address)).map(|held| held.until).max()
+    }
+
+    /// The watched differences: those without a hold, and those with one.
+    pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
+        self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
+    }
+
+    /// The live state of the container at `path`, if it is kept.
+    pub fn live(&self, path: &str) -> Option<&Live> {
+        self.live.get(path).map(|kept| &*kept.0)
+    }
+}
+
+/// What counts as a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// What is declared and not live as declared, unless it is held.
+    Declared,
+    /// Also what is held, what no manifest lists, and secrets that are not set.
+    Unlisted,
+    /// Also fields that cannot be verified.
+    Unverified,
+}
+
+/// The size of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Objects that are created.
+    pub create: usize,
+    /// Objects that change.
+    pub update: usize,
+    /// Objects that are removed.
+    pub delete: usize,
+    /// Calls, if none fails.
+    pub calls: usize,
+    /// Groups and projects with steps.
+    pub projects: usize,
+}
+
+impl Counts {
+    /// The size of `steps`.
+    pub fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
+        let count = |action| steps.clone().filter(|step| step.action == action).count();
+        let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
+        let sent = |step: &Step| step.calls.iter().filter(|call| !call.is_spare()).count();
+        Self {
+            create: count(Action::Create),
+            update: count(Action::Update),
+            delete: count(Action::Delete),
+            calls: steps.map(sent).sum(),
+            projects: paths.len(),
+        }
+    }
+}
+
+/// The plan of one container.
+#[derive(Clone, Debug, Default)]
+pub struct ContainerPlan {
+    /// The results.
+    pub findings: Findings,
+    /// The sections whose declarations were compared completely with a complete live state.
+    compared: BTreeSet<&'static str>,
+    /// The sections that a declared switch closes.
+    shut: BTreeSet<&'static str>,
+    /// Why nothing of the container was compared, if so.
+    closed: Option<Cause>,
+    /// The state of the import, if the contents have not arrived.
+    arrival: Option<Arrival>,
+    /// The rules that name users, by username.
+    user_rules: Vec<(String, UserRule)>,
+}
+
+impl Deref for ContainerPlan {
+    type Target = Findings;
+
+    fn deref(&self) -> &Findings {
+        &self.findings
+    }
+}
+
+impl ContainerPlan {
+    /// Why the absence of a step like `step`, from another plan, proves nothing: its object was not
+    /// read completely, has moved, or was answered without a field that the step changes. `None`
+    /// means that nothing of the step is left to do.
+    pub fn doubt(&self, step: &Step) -> Option<Cause> {
+        if Bug::UnreadIsDone.is_planted() {
+            return None;
+        }
+        let address = &step.address;
+        if !self.has_compared(step) {
+            let of_section = |scope: &&Incomplete| {
+                scope.address.section == address.section && scope.address.entry.is_none()
+            };
+            let unread =
+                || self.incomplete.iter().find(of_section).map(|scope| scope.reason.clone());
+            let whole = self.closed.clone().or_else(unread);
+            return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
+        }
+        if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
+            return Some(ambiguous.reason.clone());
+        }
+        if let Some(broken) = self.problems.iter().find(|problem| problem.address == *address) {
+            return Some(Cause::new(broken.message.clone()));
+        }
+        let lacking = self.noted(step, &Reason::NotReturned);
+        (!lacking.is_empty())
+            .then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))))
+    }
+
+    /// Whether the object of `step` was compared. Then only its [certain](Step::certain) part is
+    /// needed, unless the condition of the step comes true.
+    pub fn has_compared(&self, step: &Step) -> bool {
+        step.address.section.is_some_and(|section| self.compared.contains(section))
+    }
+
+    /// Why nothing of the container was compared, if so: it does not exist, has moved, or is
+    /// archived.
+    pub const fn closed(&self) -> Option<&Cause> {
+        self.closed.as_ref()
+    }
+
+    /// The state of the import, if the contents have not arrived.
+    pub const fn arrival(&self) -> Option<&Arrival> {
+        self.arrival.as_ref()
+    }
+
+    /// Whether a declared switch closes `section`, so that it cannot be read.
+    pub fn is_shut(&self, section: &str) -> bool {
+        self.shut.contains(section)
+    }
+
+    /// The fields of `step`, an update in another plan, for which this plan cannot tell whether
+    /// they were changed.
+    pub fn unseen(&self, step: &Step) -> Vec<&str> {
+        if step.action == Action::Update {
+            self.noted(step, &Reason::CannotVerify)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The fields of `step` for which this plan notes `reason`. A field that was known to be unset
+    /// is not among them: that it is set now is all that can be seen.
+    fn noted(&self, step: &Step, reason: &Reason) -> Vec<&str> {
+        let notes =
+            self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
+        let mut fields = notes.flat_map(|note| &note.fields).map(String::as_str).peekable();
+        if fields.peek().is_none() {
+            return Vec::new();
+        }
+        let was_unset = |before: &Shown| *before == Shown::Value(Json::Null);
+        let changed: BTreeSet<_> = step
+            .changes
+            .iter()
+            .filter(|change| !was_unset(&change.before))
+            .map(|change| &*change.field)
+            .collect();
+        fields.filter(|field| changed.contains(field)).collect()
+    }
+
+    /// Plans nothing: a rule included the container, and it no longer exists.
+    fn vanished(&mut self, declared: &Container) {
+        self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
+        self.findings.notes.push(Note {
+            address: declared.address(),
+            reason: Reason::Vanished,
+            fields: Vec::new(),
+            origin: Some(declared.origin.clone()),
+        });
+    }
+
+    /// Plans nothing, because what is at `address` could not be read for `reason`.
+    fn leave_unread(&mut self, address: Address, reason: Cause) {
+        self.closed = Some(reason.clone());
+        self.findings.incomplete.push(Incomplete { address, reason });
+    }
+
+    /// Plans nothing, because of `problem`.
+    fn close(&mut self, problem: Problem) {
+        self.closed = Some(Cause::new(problem.message.clone()));
+        self.findings.problems.push(problem);
+    }
+}

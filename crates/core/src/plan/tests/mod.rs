@@ -1,0 +1,1119 @@
+//! Tests of the planner with hand-made live states: comparing, guarding and ordering, without a
+//! service.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    address::Address,
+    desired::{
+        Creation, Declared, Guard, Unlisted,
+        testing::{container as container_of, fields, origin, shop},
+    },
+    diff::{Note, Refusal, Shown},
+    field::{Named, Scope},
+    kind::{Capability, Effect, Facts, Id, Namespace, NamespaceOwner, Target, testing::object},
+    live::{
+        Collection, Presence, Project, Question,
+        testing::{CALLER, caller, here, target},
+    },
+    origin::Sourced,
+    secret::Reference,
+    value::Json,
+};
+
+mod approve;
+mod connect;
+mod copies;
+mod estimate;
+mod guards;
+mod holds;
+mod layers;
+mod order;
+mod reach;
+
+pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
+    let mut found =
+        Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+    let references: Vec<_> =
+        ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
+    found.resolve(&references);
+    Settings::of(caller(), Arc::new(found), &Desired::default())
+}
+
+fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
+    let declared = shop(sections, Unlisted::Report);
+    container(&declared, &here(&declared, live_sections), &settings(&[("A", "from-env-a")]))
+}
+
+/// The steps of a plan, one per line.
+fn steps(plan: &ContainerPlan) -> Vec<String> {
+    let line = |step: &Step| {
+        let fields: Vec<_> = step.changes.iter().map(|c| &*c.field).collect();
+        format!("{:?} {} {}", step.action, step.address, fields.join(" "))
+    };
+    plan.steps.iter().map(line).collect()
+}
+
+#[test]
+fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
+    let sections = json!({"variables": [{"key": "A", "value": "x"}]});
+    let path = |at: usize| format!("acme/p{at:05}");
+    let mut plan = Plan::default();
+    for at in 0..=MOST_LIVE {
+        let path = path(at);
+        let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
+        let live = here(&declared, &json!({"variables": []}));
+        let own = container(&declared, &live, &settings(&[]));
+        plan.add(&declared, own, live);
+    }
+    let plan = plan.sorted(&Extent::default());
+    let [first, .., last] = &plan.steps[..] else { panic!("no steps") };
+    assert!(Arc::ptr_eq(&first.calls[0].fields, &last.calls[0].fields));
+    for (one, other) in first.changes.iter().zip(&last.changes) {
+        assert!(Arc::ptr_eq(&one.field, &other.field));
+        assert!(Arc::ptr_eq(&one.before, &other.before) && Arc::ptr_eq(&one.after, &other.after));
+    }
+    let is_kept = |at| plan.live(&path(at)).is_some();
+    assert!(is_kept(MOST_LIVE - 1) && !is_kept(MOST_LIVE));
+}
+
+#[test]
+fn only_declared_fields_that_differ_are_changed() {
+    let cases = [
+        (
+            json!({"visibility": "private"}),
+            json!({"visibility": "private", "merge_method": "ff"}),
+            "",
+        ),
+        (
+            json!({"merge_method": "ff"}),
+            json!({"visibility": "private", "merge_method": "merge"}),
+            "merge_method",
+        ),
+        (json!({"description": null}), json!({"description": ""}), ""),
+        (json!({"description": ""}), json!({"description": null}), ""),
+        (json!({"description": null}), json!({"description": "old"}), "description"),
+        (json!({"topics": ["a", "b"]}), json!({"topics": ["b", "a"]}), ""),
+        (json!({"topics": ["a"]}), json!({"topics": ["b", "a"]}), "topics"),
+        (json!({"public_builds": true}), json!({"public_jobs": true}), ""),
+        (json!({"public_builds": true}), json!({"public_jobs": false}), "public_builds"),
+        (json!({"issues_enabled": true}), json!({"issues_access_level": "private"}), ""),
+        (
+            json!({"issues_enabled": true}),
+            json!({"issues_access_level": "disabled"}),
+            "issues_enabled",
+        ),
+        (
+            json!({"container_expiration_policy": {"enabled": true}}),
+            json!({"container_expiration_policy": {"enabled": true, "cadence": "1d", "next_run_at": "2099-01-01"}}),
+            "",
+        ),
+        (
+            json!({"container_expiration_policy": {"enabled": true, "cadence": "7d"}}),
+            json!({"container_expiration_policy": {"enabled": true, "cadence": "1d"}}),
+            "container_expiration_policy",
+        ),
+        // The URL shows that there is a picture, but not which one.
+        (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": null}), "avatar"),
+        (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": "https://x/b.png"}), ""),
+        (json!({"avatar": null}), json!({"avatar_url": "https://x/b.png"}), "avatar"),
+        (json!({"avatar": null}), json!({"avatar_url": null}), ""),
+        (json!({"some_new_key": [1]}), json!({"some_new_key": [1]}), ""),
+        (json!({"some_new_key": [1]}), json!({"some_new_key": [2]}), "some_new_key"),
+    ];
+    for (declared, live, want) in cases {
+        let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
+        let want: Vec<_> = if want.is_empty() {
+            vec![]
+        } else {
+            vec![format!("Update acme/shop#settings {want}")]
+        };
+        assert_eq!(steps(&plan), want, "{declared} against {live}");
+    }
+}
+
+#[test]
+fn a_field_missing_in_the_answer_is_unknown() {
+    let reason = |declared: Json, live: Json| {
+        let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
+        (steps(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
+    };
+    // A boolean that the answer lacks is neither true nor false.
+    assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
+    // The reference does not list it among the returned fields.
+    assert_eq!(
+        reason(json!({"emails_disabled": true}), json!({})),
+        (0, Some(Reason::CannotVerify))
+    );
+    assert_eq!(
+        reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
+        (1, None)
+    );
+    // An answer may leave out a null; on a tier without the field its absence means nothing.
+    assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
+    assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
+    assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
+    // The service shows no template of issues that are off.
+    let off = json!({"issues_access_level": "disabled"});
+    assert_eq!(reason(json!({"issues_template": null}), off), (0, None));
+    assert_eq!(
+        reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})),
+        (1, None)
+    );
+}
+
+#[test]
+fn a_known_secret_is_compared_and_never_shown() {
+    let declared = json!({"variables": [
+        {"key": "SAME", "environment_scope": "*", "value": {"env": "A"}},
+        {"key": "OTHER", "environment_scope": "*", "value": {"env": "A"}, "masked": true},
+        {"key": "UNSET", "environment_scope": "*", "value": {"env": "B"}},
+    ]});
+    let live = json!({"variables": [
+        {"key": "SAME", "environment_scope": "*", "value": "from-env-a", "variable_type": "env_var"},
+        {"key": "OTHER", "environment_scope": "*", "value": "live-secret", "masked": true, "variable_type": "env_var"},
+        {"key": "UNSET", "environment_scope": "*", "value": "live-secret"},
+    ]});
+    let plan = plan_of(&declared, &live);
+    assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@* value"]);
+    let change = &plan.steps[0].changes[0];
+    assert_eq!((&*change.before, &*change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
+    assert_eq!(plan.notes[0].reason, Reason::SecretMissing { secrets: vec!["env:B".into()] });
+    let everything = format!("{plan:?}") + &serde_json::to_string(&plan.steps).unwrap();
+    assert!(
+        !everything.contains("from-env-a") && !everything.contains("live-secret"),
+        "{everything}"
+    );
+}
+
+#[test]
+fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
+    let variable = |masked: bool| json!({"variables": [{"key": "K", "environment_scope": "*", "value": {"env": "A"}, "masked": masked}]});
+    let declared = shop(&variable(true), Unlisted::Report);
+    let plan = container(
+        &declared,
+        &here(&declared, &json!({"variables": []})),
+        &settings(&[("A", "short")]),
+    );
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].message.as_str()),
+        ("masked-value", "a masked value must have at least 8 characters")
+    );
+    assert_eq!(plan_of(&variable(true), &json!({"variables": []})).problems, []);
+}
+
+#[test]
+fn a_masked_literal_is_not_shown() {
+    let declared = json!({"variables": [{"key": "K", "environment_scope": "*", "value": "in-git-but-masked", "masked": true}]});
+    let plan = plan_of(&declared, &json!({"variables": []}));
+    assert!(!serde_json::to_string(&plan.steps).unwrap().contains("in-git"), "{:?}", plan.steps);
+}
+
+#[test]
+fn unlisted_entries_are_reported_deleted_or_ignored() {
+    let sections = json!({"members": [{"user": "Alice", "access_level": "developer"}]});
+    let members = json!({"members": [
+        {"id": 1, "username": "alice", "access_level": 30},
+        {"id": 2, "username": "bob", "access_level": 30},
+        {"id": 3, "username": "project_1_bot", "access_level": 40},
+        {"id": CALLER, "username": "root", "access_level": 50},
+    ]});
+    let run = |unlisted| {
+        let declared = shop(&sections, unlisted);
+        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        (
+            steps(&plan),
+            plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
+        )
+    };
+    // Nobody must declare the access of the run itself, nor bots.
+    let (steps, notes) = run(Unlisted::Report);
+    assert_eq!((steps.len(), notes), (0, vec!["Unlisted acme/shop#members/bob".into()]));
+    let (steps, notes) = run(Unlisted::Fail);
+    assert_eq!((steps.len(), notes), (0, vec!["UnlistedFails acme/shop#members/bob".into()]));
+    let (steps, notes) = run(Unlisted::Delete);
+    assert_eq!(steps, ["Delete acme/shop#members/bob access_level"]);
+    assert_eq!(notes.len(), 2, "the bot and the caller are left alone: {notes:?}");
+    assert_eq!(run(Unlisted::Ignore), (vec![], vec![]));
+}
+
+#[test]
+fn an_incomplete_list_leads_to_no_step() {
+    let declared = shop(
+        &json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
+        Unlisted::Delete,
+    );
+    for (collection, reason) in [
+        (Collection::Partial("cut".into()), "cut"),
+        (Collection::Unreadable("403".into()), "403"),
+        (Collection::Fresh, ""),
+    ] {
+        let mut live = here(&declared, &json!({}));
+        live.sections.insert("variables", collection);
+        let plan = container(&declared, &live, &settings(&[]));
+        let incomplete: Vec<_> = plan.incomplete.iter().map(|i| &*i.reason.message).collect();
+        assert_eq!(
+            (plan.steps.len(), incomplete),
+            if reason.is_empty() { (1, vec![]) } else { (0, vec![reason]) }
+        );
+    }
+}
+
+#[test]
+fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
+    let mut declared = shop(
+        &json!({"settings": {"visibility": "private"}, "members": [{"user": "bob", "access_level": "guest"}], "archived": {"archived": true},
+            "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
+        Unlisted::Delete,
+    );
+    let namespace = Some(Namespace { id: Id::Known(5), owner: NamespaceOwner::Group });
+    let target = Target { id: None, namespace, ..target(&declared) };
+    let mut live = here(&declared, &json!({}));
+    live.presence = Presence::Missing(target);
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
+
+    declared.create = Creation::Allowed(Declared::default());
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!(plan.problems[0].code, "unknown-user");
+    live.names.insert(Named::User, "bob", Some(9));
+    let plan = container(&declared, &live, &settings(&[]));
+    let want = [
+        "Create acme/shop visibility",
+        "Create acme/shop#members/bob access_level",
+        "Create acme/shop#variables/A@* environment_scope key value",
+        "Create acme/shop#archived archived",
+    ];
+    assert_eq!(steps(&plan), want);
+    assert!(plan.steps[1..].iter().all(|step| step.after[0].address == declared.address()));
+    assert_eq!(plan.steps[3].after.len(), 3, "archiving comes last");
+}
+
+#[test]
+fn every_code_of_a_problem_has_a_page() {
+    for code in [
+        "acknowledgement",
+        "deleting-group",
+        "deleting-project",
+        "guard",
+        "inherited-access",
+        "missing-field",
+        "missing-group",
+        "missing-namespace",
+        "missing-project",
+        "missing-secret",
+        "moved-group",
+        "moved-project",
+        "nearly-the-same",
+        "unknown-group",
+        "unknown-user",
+    ] {
+        assert!(crate::diagnostic::codes::of(code).is_some(), "{code}");
+    }
+}
+
+#[test]
+fn a_moved_project_is_a_problem_that_names_the_new_path() {
+    let declared = shop(&json!({}), Unlisted::Report);
+    let mut live = here(&declared, &json!({}));
+    live.presence = Presence::Moved { to: Some("acme/store".into()) };
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!(
+        (plan.problems[0].code, plan.problems[0].help.as_deref()),
+        ("moved-project", Some("write `path: acme/store`"))
+    );
+}
+
+#[test]
+fn a_hook_is_found_by_its_present_or_former_url() {
+    let made = "2026-01-31T12:00:00.000Z";
+    let hook =
+        |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true, "created_at": made});
+    let ci = |more: Json| {
+        let mut hook = json!({"name": "ci", "url": "https://new.example.org", "push_events": true});
+        hook.as_object_mut().unwrap().extend(object(more));
+        json!({"hooks": [hook]})
+    };
+    let moved = ci(json!({"previously": ["https://old.example.org"]}));
+    let plan = plan_of(&moved, &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url"]);
+    let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    assert_eq!(steps(&plan), ["Create acme/shop#hooks/ci push_events url"]);
+    // A copy left behind by a lost answer is removed; the oldest stays.
+    let twice =
+        json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
+    let plan = plan_of(&ci(json!({})), &twice);
+    assert_eq!(
+        steps(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
+        ["Delete", "acme/shop#hooks/ci@4"]
+    );
+    assert_eq!(plan.steps.len(), 1);
+    // undrift does not choose between two that differ.
+    let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
+    let plan = plan_of(&ci(json!({})), &differ);
+    assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
+    assert!(
+        plan.notes.iter().all(|note| note.reason != Reason::Unlisted),
+        "one of them is in a manifest: {:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn a_hook_with_an_unknown_url_is_neither_created_nor_unlisted() {
+    let declared = shop(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
+    let live = here(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!((plan.steps.len(), plan.problems.len()), (0, 0));
+    assert!(plan.notes.iter().any(|note| matches!(note.reason, Reason::SecretMissing { .. })));
+}
+
+#[test]
+fn the_token_is_sent_with_a_changed_url() {
+    let declared = json!({"hooks": [{"name": "ci", "url": "https://new.example.org", "previously": ["https://old.example.org"], "token": {"env": "A"}}]});
+    let plan = plan_of(&declared, &json!({"hooks": [{"id": 1, "url": "https://old.example.org"}]}));
+    assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url token"]);
+    assert!(plan.steps[0].calls[0].fields.contains(&"token".to_owned()));
+}
+
+/// `declared`, in a project that is archived.
+fn archived(declared: &Container, sections: &Json) -> Live {
+    let mut live = here(declared, sections);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = true;
+    }
+    live
+}
+
+#[test]
+fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
+    let is = json!({"settings": {"merge_method": "merge"}, "archived": {"archived": true}});
+    for (sections, reason, differs) in [
+        (json!({"settings": {"merge_method": "ff"}}), Reason::ArchivedByHand, true),
+        (
+            json!({"settings": {"merge_method": "ff"}, "archived": {"archived": true}}),
+            Reason::Archived,
+            false,
+        ),
+    ] {
+        let declared = shop(&sections, Unlisted::Report);
+        let live = archived(&declared, &is);
+        let plan = container(&declared, &live, &settings(&[]));
+        let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
+        assert!(plan.closed().is_some());
+        let open = container(&declared, &here(&declared, &is), &settings(&[]));
+        assert_eq!(open.closed(), None);
+        let whole = Plan::of(plan.findings, 1);
+        assert_eq!(
+            (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+            (differs, differs)
+        );
+    }
+}
+
+/// The steps with their conditions.
+fn conditions(plan: &ContainerPlan) -> Vec<(String, Option<&'static str>)> {
+    plan.steps.iter().map(|step| (step.address.to_string(), step.possible)).collect()
+}
+
+#[test]
+fn unarchiving_makes_the_other_steps_possible_except_removals() {
+    let sections = json!({
+        "archived": {"archived": false}, "settings": {"merge_method": "ff"},
+        "variables": [
+            {"key": "A", "environment_scope": "*", "value": "x"},
+            {"key": "OLD", "environment_scope": "*", "state": "absent"},
+        ],
+        "hooks": [],
+    });
+    let declared = shop(&sections, Unlisted::Delete);
+    let found = json!({
+        "archived": {"archived": true}, "settings": {"merge_method": "merge"}, "hooks": [],
+    });
+    let mut live = archived(&declared, &found);
+    live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+    let plan = container(&declared, &live, &settings(&[]));
+    let condition = Some("unless it turns out to be so already");
+    assert_eq!(
+        conditions(&plan),
+        [
+            ("acme/shop#archived".to_owned(), None),
+            ("acme/shop#settings".to_owned(), None),
+            ("acme/shop#variables/A@*".to_owned(), condition),
+        ]
+    );
+    assert_eq!((plan.incomplete.len(), plan.steps[2].action), (0, Action::Create));
+    let waits = |step: &Step| step.after.iter().any(|edge| edge.address == plan.steps[0].address);
+    assert!(plan.steps[1..].iter().all(waits), "everything waits for it");
+}
+
+#[test]
+fn a_section_follows_the_switch_that_it_needs() {
+    let variable = json!([{"key": "A", "environment_scope": "*", "value": "x"}]);
+    let plan = |declared: Json, live: Json, read: bool| {
+        let sections = json!({"settings": declared, "variables": variable});
+        let declared = shop(&sections, Unlisted::Delete);
+        let mut live = here(&declared, &json!({"settings": live, "variables": []}));
+        if !read {
+            live.sections.insert("variables", Collection::Unreadable("answered 403".into()));
+        }
+        container(&declared, &live, &settings(&[]))
+    };
+    let on = || json!({"builds_access_level": "enabled"});
+    let off = || json!({"builds_access_level": "disabled"});
+    let reasons = |plan: &ContainerPlan| -> Vec<_> {
+        plan.notes.iter().map(|note| (note.address.to_string(), note.reason.clone())).collect()
+    };
+    // Off and declared off: an unreadable section is closed, not incomplete.
+    let closed = plan(off(), off(), false);
+    let why = Reason::Closed { why: "CI/CD must be on".into() };
+    assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
+    assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
+    assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
+    let whole = Plan::of(closed.findings, 1);
+    assert_eq!(
+        (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+        (false, false)
+    );
+    // Off and declared on: possible.
+    let opened = plan(on(), off(), false);
+    assert_eq!(
+        conditions(&opened),
+        [
+            ("acme/shop#settings".to_owned(), None),
+            ("acme/shop#variables/A@*".to_owned(), Some("unless it turns out to be so already")),
+        ]
+    );
+    assert_eq!(opened.steps[1].after[0].reason, "CI/CD must be on");
+    assert_eq!(opened.incomplete, []);
+    // On, or not declared: unreadable means incomplete.
+    for declared in [on(), json!({"merge_method": "ff"})] {
+        let unread = plan(declared, json!({"builds_access_level": "enabled"}), false);
+        assert_eq!(unread.incomplete.len(), 1);
+        assert!(unread.steps.iter().all(|step| step.possible.is_none()));
+    }
+    // A section that could be read is compared as usual.
+    let read = plan(off(), off(), true);
+    assert_eq!(steps(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
+}
+
+#[test]
+fn the_default_branch_waits_for_the_first_branch() {
+    for (create, settings_, waits) in [
+        (json!({}), json!({"default_branch": "trunk"}), true),
+        (json!({"initialize_with_readme": true}), json!({"default_branch": "trunk"}), false),
+        (json!({"template_name": "rails"}), json!({"default_branch": "trunk"}), true),
+        (json!({}), json!({"default_branch": "trunk", "import_url": "https://h/x.git"}), true),
+        (json!({}), json!({"visibility": "private"}), false),
+    ] {
+        let mut declared = shop(&json!({"settings": settings_}), Unlisted::Report);
+        declared.create = Creation::Allowed(fields(&create));
+        let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
+        let target = Target { id: None, namespace, ..target(&declared) };
+        let live = Live::of(Presence::Missing(target), Duration::ZERO);
+        let plan = container(&declared, &live, &settings(&[]));
+        let noted = plan.notes.iter().any(|note| {
+            matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
+        });
+        assert_eq!(noted, waits, "{create} {settings_}");
+        let is_sent = plan.steps[0]
+            .requests()
+            .any(|request| request.names().any(|name| name == "default_branch"));
+        let is_declared = settings_.get("default_branch").is_some();
+        assert_eq!(is_sent, is_declared && !waits, "{create} {settings_}");
+        assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| &*c.field == "default_branch"));
+    }
+}
+
+#[test]
+fn unlisted_entries_are_differences_only_by_policy() {
+    let sections = json!({"members": []});
+    let members = json!({"members": [
+        {"id": 2, "username": "bob", "access_level": 30},
+        {"id": 3, "username": "project_1_bot", "access_level": 40},
+    ]});
+    for (unlisted, counted, differs, strict) in [
+        (Unlisted::Report, 1, false, true),
+        (Unlisted::Fail, 1, true, true),
+        (Unlisted::Ignore, 0, false, false),
+    ] {
+        let declared = shop(&sections, unlisted);
+        let plan = container(&declared, &here(&declared, &members), &settings(&[]));
+        assert_eq!(plan.steps.len(), 0);
+        let whole = Plan::of(plan.findings, 1);
+        let found = (
+            whole.unlisted(),
+            whole.differs(Strictness::Declared),
+            whole.differs(Strictness::Unlisted),
+        );
+        assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
+    }
+}
+
+#[test]
+fn the_strictness_decides_which_notes_are_differences() {
+    let note = |reason| Note {
+        address: Address::container("acme/shop".into()),
+        reason,
+        fields: Vec::new(),
+        origin: None,
+    };
+    let secrets = vec!["env:A".to_owned()];
+    for (reason, strict, unverified) in [
+        (Reason::CannotVerify, false, true),
+        (Reason::NotReturned, false, true),
+        (Reason::SecretMissing { secrets }, true, true),
+        (Reason::Unlisted, true, true),
+        (Reason::Archived, false, false),
+        (Reason::Protected { why: "bot user".into() }, false, false),
+        (Reason::Closed { why: "CI/CD must be on".into() }, false, false),
+        (Reason::Waits { why: "until then".into() }, false, false),
+    ] {
+        let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
+        let plan = Plan::of(findings, 1);
+        let differs = [Strictness::Declared, Strictness::Unlisted, Strictness::Unverified]
+            .map(|strictness| plan.differs(strictness));
+        assert_eq!(differs, [false, strict, unverified], "{reason:?}");
+    }
+}
+
+/// What a snapshot lacks may have been renamed, so creating it would make a second one.
+#[test]
+fn a_snapshot_never_advises_a_creation() {
+    let declared = shop(&json!({"variables": []}), Unlisted::Report);
+    let missing = Presence::Missing(Target { id: None, ..target(&declared) });
+    for presence in [missing, Presence::NoNamespace("acme".into())] {
+        let live = Live::of(presence, Duration::ZERO);
+        for is_offline in [false, true] {
+            let settings = Settings { is_offline, ..settings(&[]) };
+            let help = container(&declared, &live, &settings).problems[0].help.clone().unwrap();
+            assert_eq!(help.contains("create: true"), !is_offline, "{help}");
+            assert_eq!(help.contains("renamed"), is_offline, "{help}");
+        }
+    }
+}
+
+#[test]
+fn an_unselected_creation_is_a_problem_with_help() {
+    let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
+    declared.create = Creation::Unselected { arrives: false };
+    let presence = Presence::Missing(Target { id: None, ..target(&declared) });
+    let plan = container(&declared, &Live::of(presence, Duration::ZERO), &settings(&[]));
+    let problem = &plan.problems[0];
+    assert_eq!(
+        (problem.code, problem.help.as_deref(), problem.is_missing()),
+        ("missing-project", Some("select it as a whole to create it: `--only acme/shop`"), true)
+    );
+}
+
+/// Also if only a part of its creation is selected.
+#[test]
+fn nothing_is_planned_until_imported_contents_have_arrived() {
+    let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
+    let from = Creation::Allowed(fields(&json!({"fork_of": "acme/up"})));
+    let plain = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
+    let raw = |status: &str| {
+        object(json!({"id": 1, "import_status": status, "import_error": "no space"}))
+    };
+    for (create, arrives) in [
+        (from.clone(), true),
+        (Creation::Unselected { arrives: true }, true),
+        (plain, false),
+        (Creation::Forbidden, false),
+    ] {
+        declared.create = create;
+        let planned = |status: &str| {
+            let facts = declared.facts(&raw(status));
+            let mut live = here(&declared, &json!({"variables": []}));
+            live.presence = Presence::Here(target(&declared), facts);
+            container(&declared, &live, &settings(&[]))
+        };
+        assert_eq!(planned("finished").steps.len(), 1);
+        let (running, failed) = (planned("started"), planned("failed"));
+        let none = usize::from(!arrives);
+        assert_eq!((running.steps.len(), failed.steps.len()), (none, none), "{arrives}");
+        assert_eq!(running.incomplete.len() + failed.problems.len(), 2 * usize::from(arrives));
+        assert_eq!(running.arrival().is_some(), arrives);
+        if arrives {
+            let problem = &failed.problems[0];
+            assert_eq!(problem.code, "import-failed");
+            assert_eq!(problem.message, "the import of `acme/shop` failed: no space");
+        }
+    }
+}
+
+#[test]
+fn a_group_is_planned_like_a_project() {
+    let declared = container_of(
+        Scope::Group,
+        "acme",
+        &json!({"members": [{"user": "bob", "access_level": "maintainer"}]}),
+        Unlisted::Delete,
+    );
+    let mut live = here(
+        &declared,
+        &json!({"members": [
+            {"id": 2, "username": "bob", "access_level": 30},
+            {"id": 3, "username": "alice", "access_level": 50},
+            {"id": 4, "username": "carol", "access_level": 50},
+            {"id": 5, "username": "dora", "access_level": 50},
+            {"id": 6, "username": "group_9_bot", "access_level": 50},
+            {"id": CALLER, "username": "root", "access_level": 50},
+        ]}),
+    );
+    let mut settings = settings(&[]);
+    settings.limits = Limits { count: 5, share: 1.0 };
+    let plan = container(&declared, &live, &settings);
+    assert_eq!(
+        steps(&plan),
+        [
+            "Update acme#members/bob access_level",
+            "Delete acme#members/alice access_level",
+            "Delete acme#members/carol access_level",
+            "Delete acme#members/dora access_level",
+        ]
+    );
+    let call = &plan.steps[0].calls[0];
+    assert_eq!((call.method, &*call.path), ("PUT", "/groups/1/members/2"));
+    assert_eq!(plan.questions, [], "nothing is above a group at the top");
+    let mut whole = Plan::default();
+    whole.add(&declared, plan, live.clone());
+    assert_eq!((whole.groups, whole.projects), (1, 0));
+
+    live.presence = Presence::Missing(Target { id: None, ..target(&declared) });
+    let plan = container(&declared, &live, &settings);
+    assert_eq!(
+        (plan.problems[0].code, &*plan.problems[0].message, plan.problems[0].is_missing()),
+        ("missing-group", "the group `acme` does not exist, or the token cannot see it", true)
+    );
+    live.presence = Presence::Moved { to: Some("acme2".into()) };
+    assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");
+}
+
+/// A project marked for deletion is restored, if allowed, before anything else in it changes.
+#[test]
+fn a_project_marked_for_deletion_is_restored() {
+    let sections = json!({"members": [{"user": "bob", "access_level": "owner"}]});
+    let bob = json!({"members": [{"id": 2, "username": "bob", "access_level": 40}]});
+    for (scope, path) in [(Scope::Group, "acme"), (Scope::Project, "acme/shop")] {
+        let declared = container_of(scope, path, &sections, Unlisted::Ignore);
+        let mut live = here(&declared, &bob);
+        let Presence::Here(_, facts) = &mut live.presence else { unreachable!() };
+        facts.deleting = Some(Some("2026-01-31".to_owned()));
+        let plan = container(&declared, &live, &settings(&[]));
+        let member = format!("Update {path}#members/bob access_level");
+        assert_eq!(steps(&plan), [format!("Update {path} state"), member]);
+        assert_eq!(&*plan.steps[1].after[0].address.to_string(), path);
+        let mut settings = settings(&[]);
+        settings.caller.administrator = false;
+        let plan = container(&declared, &live, &settings);
+        assert_eq!(
+            (plan.steps.len(), &*plan.problems[0].message),
+            (0, &*format!("the {} `{path}` is marked for deletion since 2026-01-31", scope.noun()))
+        );
+    }
+}
+
+/// A project with an entry of every kind, its live state when planned, and the plan.
+fn planned_everything() -> (Container, Json, ContainerPlan) {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+        "hooks": [{"url": "https://h", "push_events": true, "token": {"env": "A"}}],
+        "push_rule": {"commit_message_regex": "^b"},
+    });
+    let found = json!({
+        "settings": {"merge_method": "merge"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "old", "variable_type": "file"}],
+        "hooks": [{"id": 1, "url": "https://h", "push_events": false}],
+        "push_rule": {"id": 1, "commit_message_regex": "^a"},
+    });
+    let declared = shop(&sections, Unlisted::Report);
+    let plan = container(&declared, &here(&declared, &found), &settings(&[("A", "from-env-a")]));
+    assert_eq!(plan.steps.len(), 4);
+    let done = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+        "hooks": [{"id": 1, "url": "https://h", "push_events": true}],
+        "push_rule": {"id": 1, "commit_message_regex": "^b"},
+    });
+    (declared, done, plan)
+}
+
+/// For each step of the plan of [`planned_everything`], the doubt of a new plan after `change` of
+/// the live project.
+fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
+    let (declared, done, plan) = planned_everything();
+    let mut live = here(&declared, &done);
+    change(&mut live);
+    let now = container(&declared, &live, &settings(&[("A", "from-env-a")]));
+    plan.steps.iter().map(|step| now.doubt(step).map(|doubt| doubt.to_string())).collect()
+}
+
+#[test]
+fn a_step_counts_as_done_only_after_a_complete_read() {
+    assert_eq!(doubts(|_| ()), [None, None, None, None]);
+    let all = |text: &str| vec![Some(text.to_owned()); 4];
+    let replaced = |presence: Presence| doubts(|live| *live = Live::of(presence, Duration::ZERO));
+    let gone = shop(&json!({}), Unlisted::Report);
+    let gone = Target { id: None, ..target(&gone) };
+    assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
+    assert_eq!(replaced(Presence::Missing(gone)), all("the project `acme/shop` does not exist"));
+    assert_eq!(
+        replaced(Presence::Moved { to: Some("acme/b".into()) }),
+        all("the project `acme/shop` is now `acme/b`")
+    );
+    let archived = doubts(|live| {
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.archived = true;
+        }
+    });
+    assert_eq!(archived, all("the project is archived"));
+    for (section, at) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
+        for (collection, why) in [
+            (Collection::Partial("cut".into()), "cut"),
+            (Collection::Unreadable("answered 403".into()), "answered 403"),
+        ] {
+            let mut expected = vec![None; 4];
+            expected[at] = Some(why.to_owned());
+            assert_eq!(
+                doubts(|live| drop(live.sections.insert(section, collection))),
+                expected,
+                "{section}"
+            );
+        }
+        assert_eq!(
+            doubts(|live| drop(live.sections.remove(section)))[at].as_deref(),
+            Some("not read"),
+            "{section}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_without_the_changed_field_proves_nothing() {
+    let (declared, mut done, _) = planned_everything();
+    done["push_rule"] = json!({"id": 1});
+    done["settings"] = json!({});
+    let bare = here(&declared, &done);
+    let doubts = doubts(|live| *live = bare);
+    assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
+    assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
+    assert_eq!(doubts[1..3], [None, None]);
+}
+
+#[test]
+fn a_write_only_field_is_not_verifiable() {
+    let (declared, done, plan) = planned_everything();
+    let live = here(&declared, &done);
+    let mut settings = settings(&[("A", "from-env-a")]);
+    settings.resend = vec![Selector::parse("**#hooks").unwrap()];
+    let resent = container(&declared, &live, &settings);
+    settings.resend = Vec::new();
+    let now = container(&declared, &live, &settings);
+    assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
+    assert_eq!(now.unseen(&resent.steps[0]), ["token"]);
+    assert!(plan.steps.iter().all(|step| now.unseen(step).is_empty()), "a hook's flag can be seen");
+}
+
+#[test]
+fn a_project_is_archived_only_if_everything_else_was_compared() {
+    let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
+    let declared = shop(&sections, Unlisted::Report);
+    let archives = |change: &dyn Fn(&mut Live)| {
+        let mut live = here(
+            &declared,
+            &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
+        );
+        change(&mut live);
+        let mut plan = Plan::default();
+        let planned = container(&declared, &live, &settings(&[]));
+        let last = planned.steps.last().map(|step| step.effects.clone());
+        assert_eq!(last, Some(vec![Effect::takes(Capability::Writable)]), "it comes last");
+        plan.add(&declared, planned, live);
+        let (approved, left_out) = plan.approve(Policy::default()).unwrap();
+        (approved.steps().count(), left_out)
+    };
+    assert_eq!(archives(&|_| ()), (2, vec![]));
+    let unread = |live: &mut Live| {
+        drop(live.sections.insert("variables", Collection::Unreadable("answered 403".into())));
+    };
+    assert_eq!(
+        archives(&unread),
+        (0, vec![LeftOut { address: declared.address(), steps: 2 }]),
+        "what could not be read now could not be changed afterwards"
+    );
+}
+
+#[test]
+fn a_creation_does_not_wait_for_a_failed_user_lookup() {
+    let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
+    let mut declared = shop(&sections, Unlisted::Report);
+    declared.create = Creation::Allowed(Declared::default());
+    let target = Target {
+        id: None,
+        namespace: Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
+        ..target(&declared)
+    };
+    let mut live = Live::of(Presence::Missing(target), Duration::ZERO);
+    live.sections.insert("members", Collection::Unreadable("answered 403".into()));
+    let plan = container(&declared, &live, &settings(&[]));
+    assert_eq!(
+        steps(&plan),
+        ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
+    );
+    assert_eq!(
+        plan.incomplete.iter().map(|scope| scope.address.to_string()).collect::<Vec<_>>(),
+        ["acme/shop#members"]
+    );
+}
+
+/// The service removes a group's grants in rules with its share; only declared grants come back.
+#[test]
+fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
+    let row = |id: u64, group: u64| json!({"id": id, "access_level": 40, "group_id": group});
+    let branch = |name: &str, push: Json| json!({"name": name, "push_access_levels": push, "merge_access_levels": [row(9, 4)], "code_owner_approval_required": false});
+    let live = json!({
+        "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 20, "expires_at": null}],
+        "protected_branches": [
+            branch("main", json!([row(1, 4)])), branch("other", json!([row(2, 5)])), branch("gone", json!([])),
+        ],
+    });
+    let lost = |share: Json, more: Json| {
+        let mut declared = json!({"shares": [share]});
+        declared.as_object_mut().unwrap().extend(object(more));
+        let plan = plan_of(&declared, &live);
+        let lost = plan.notes.iter().find_map(|note| match &note.reason {
+            Reason::TakesAlong { grants_of } => Some((note.address.to_string(), grants_of)),
+            _ => None,
+        });
+        lost.map(|(share, of)| {
+            assert_eq!(share, "acme/shop#shares/acme%2Fleads");
+            of.iter().map(ToString::to_string).collect::<Vec<_>>()
+        })
+    };
+    let share = |level: &str| json!({"group": "acme/leads", "group_access": level});
+    let absent = json!({"group": "acme/leads", "state": "absent"});
+    let unread = ["protected_branches", "protected_environments", "protected_tags"];
+    let unread = Some(unread.map(|section| format!("acme/shop#{section}")).to_vec());
+    assert_eq!(lost(share("reporter"), json!({})), None, "it stays");
+    assert_eq!(lost(share("developer"), json!({})), unread);
+    assert_eq!(lost(absent.clone(), json!({})), unread);
+    let main = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}]});
+    let rules = json!({"protected_branches": [main, {"name": "gone", "state": "absent"}]});
+    let of = |names: &[&str]| {
+        let branches = names.iter().map(|name| format!("acme/shop#protected_branches/{name}"));
+        let others = ["environments", "tags"].map(|of| format!("acme/shop#protected_{of}"));
+        Some(branches.chain(others).collect())
+    };
+    assert_eq!(lost(absent, rules.clone()), of(&["main", "other"]));
+    let mut whole = rules;
+    whole["protected_branches"][0]["allowed_to_merge"] = json!([{"access_level": "maintainer"}]);
+    assert_eq!(lost(share("developer"), whole), of(&["other"]));
+}
+
+/// A project shared with a group that may push by a rule; `more` are further live fields of the
+/// rule.
+fn shared_and_ruled(more: Json) -> Json {
+    let mut rule = json!({
+        "name": "main", "allow_force_push": false,
+        "push_access_levels": [{"id": 1, "access_level": 40}, {"id": 2, "access_level": 40, "group_id": 4}],
+        "merge_access_levels": [{"id": 3, "access_level": 40}],
+    });
+    rule.as_object_mut().unwrap().extend(object(more));
+    json!({
+        "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 30, "expires_at": null}],
+        "protected_branches": [rule],
+    })
+}
+
+#[test]
+fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
+    let declared = json!({
+        "shares": [{"group": "acme/leads", "group_access": "maintainer"}],
+        "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}]}],
+    });
+    let declared = shop(&declared, Unlisted::Report);
+    let plan = |more| {
+        let mut live = here(&declared, &shared_and_ruled(more));
+        live.names.insert(Named::Group, "acme/leads", Some(4));
+        container(&declared, &live, &settings(&[]))
+    };
+    let whole = plan(json!({"code_owner_approval_required": true}));
+    let conditions: Vec<_> = whole.steps.iter().map(|step| step.possible.is_some()).collect();
+    assert_eq!((conditions, whole.incomplete.len()), (vec![false, true], 0));
+    let lacking: Vec<_> =
+        plan(json!({})).incomplete.iter().map(|scope| scope.address.to_string()).collect();
+    assert_eq!(lacking, ["acme/shop#protected_branches/main"]);
+}
+
+/// Whether a protection is edited or replaced depends on the tier, which an answer may hide.
+#[test]
+fn a_step_planned_in_another_way_exceeds_the_plan() {
+    let declared = json!({"protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}]});
+    let level = json!([{"id": 1, "access_level": 40}]);
+    let planned = |live: Json| {
+        let plan = plan_of(&declared, &json!({"protected_branches": live}));
+        plan.findings.steps.into_iter().next().unwrap()
+    };
+    let free = json!({"name": "main", "allow_force_push": false, "push_access_levels": level, "merge_access_levels": level});
+    let mut premium = free.clone();
+    premium["code_owner_approval_required"] = true.into();
+    let (replaced, edited, created) =
+        (planned(json!([free])), planned(json!([premium])), planned(json!([])));
+    assert!(replaced.replaces && !edited.replaces);
+    assert!(replaced.is_within(&replaced) && edited.is_within(&edited));
+    assert!(!replaced.is_within(&edited) && !edited.is_within(&replaced));
+    assert!(!replaced.is_within(&created) && edited.is_within(&created));
+    let to = |value: &str| {
+        let declared = json!({"settings": {"description": value}});
+        let live = json!({"settings": {"description": "old"}});
+        plan_of(&declared, &live).findings.steps.remove(0)
+    };
+    assert!(to("new").is_within(&to("new")) && !to("new").is_within(&to("other")));
+}
+
+#[test]
+fn planning_time_grows_linearly_with_entries() {
+    crate::steps::grow_in_proportion("entries of a project", |n| {
+        let hooks = |from: usize, push: bool| -> Vec<Json> {
+            let url = |at: usize| format!("https://h{at}.example.org");
+            let hook = |at| json!({"id": at + 1, "url": url(at), "push_events": push});
+            (from..from + n).map(hook).collect()
+        };
+        let declared: Vec<Json> = (0..n)
+            .map(|at| json!({"url": format!("https://h{at}.example.org"), "push_events": true}))
+            .collect();
+        // Half of the hooks change, half are created, and unlisted ones are removed.
+        let declared = shop(&json!({"hooks": declared}), Unlisted::Delete);
+        let live = here(&declared, &json!({"hooks": hooks(n / 2, false)}));
+        let plan = container(&declared, &live, &settings(&[]));
+        assert_eq!(plan.steps.len(), n + n / 2);
+    });
+}
+
+/// Only what is unknown of the object itself keeps its step from being done.
+#[test]
+fn a_doubt_concerns_its_own_object_only() {
+    let plan = plan_of(&json!({"hooks": []}), &json!({"hooks": []}));
+    let address =
+        |entry: &str| Address::container("acme/shop".into()).section("hooks").entry(entry);
+    let incomplete = |entry: &str, why: &'static str| Incomplete {
+        address: address(entry),
+        reason: Cause::new(why),
+    };
+    let problem = |entry: &str, why: &str| {
+        Problem::new(&address(entry), "ambiguous", why.to_owned(), "", &origin(1))
+    };
+    let findings = Findings {
+        incomplete: vec![incomplete("a", "two are alike"), incomplete("b", "it lacks its id")],
+        problems: vec![problem("c", "no such user"), problem("d", "no such group")],
+        ..plan.findings
+    };
+    let plan = ContainerPlan { findings, ..plan };
+    for (entry, expected) in [
+        ("a", Some("two are alike")),
+        ("b", Some("it lacks its id")),
+        ("c", Some("no such user")),
+        ("d", Some("no such group")),
+        ("e", None),
+    ] {
+        let (action, none) = (Action::Update, Vec::new);
+        let step = Step::new(Scope::Project, address(entry), action, origin(1), none(), Vec::new());
+        let doubt = plan.doubt(&step).map(|doubt| doubt.to_string());
+        assert_eq!(doubt.as_deref(), expected, "{entry}");
+    }
+}
+
+/// The projects below a group that no manifest declares are named with their state.
+#[test]
+fn an_undeclared_project_is_noted_with_its_state() {
+    let mut declared = container_of(Scope::Group, "acme", &json!({}), Unlisted::Report);
+    let project = |path: &str, archived: bool, deleting: bool| {
+        let deleting = deleting.then_some(None);
+        Project { path: path.into(), facts: Facts { archived, deleting, ..Facts::default() } }
+    };
+    let mut live = here(&declared, &json!({}));
+    live.projects = Some(Ok(vec![
+        project("acme/a", false, false),
+        project("acme/b", true, false),
+        project("acme/c", false, true),
+        project("acme/d", true, true),
+    ]));
+    let marked = Some("marked for deletion");
+    for (policy, fails) in [(Unlisted::Report, false), (Unlisted::Fail, true)] {
+        declared.life.unlisted_projects = Some(Sourced { value: policy, origin: origin(3) });
+        let plan = container(&declared, &live, &settings(&[]));
+        let found: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        let expected = [None, Some("archived"), marked, marked].map(|state| match fails {
+            true => Reason::UndeclaredFails { state },
+            false => Reason::Undeclared { state },
+        });
+        assert_eq!(found, expected);
+    }
+    // What the run excludes counts neither as declared nor as undeclared.
+    declared.life.excluded = vec![Selector::parse("ACME/[bc]").unwrap()];
+    let plan = container(&declared, &live, &settings(&[]));
+    let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
+    assert_eq!(found, ["acme/a", "acme/d"]);
+}
+
+/// A change by somebody else takes a schedule over, which no field of it shows.
+#[test]
+fn a_side_effect_is_noted_at_its_own_step() {
+    let schedule = |name: &str, owner: u64| json!({"id": owner, "description": name, "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": owner}});
+    let declare = |name: &str| json!({"description": name, "ref": "main", "cron": "0 5 * * *"});
+    let declared = json!({"pipeline_schedules": [declare("a"), declare("b")]});
+    let live = json!({"pipeline_schedules": [schedule("a", CALLER), schedule("b", CALLER + 1)]});
+    let plan = plan_of(&declared, &live);
+    assert_eq!(plan.steps.len(), 2, "{plan:?}");
+    let besides = |note: &&Note| matches!(note.reason, Reason::Besides { .. });
+    let noted: Vec<_> = plan.notes.iter().filter(besides).map(|note| &note.address).collect();
+    let taken = plan.steps.iter().find(|step| step.address.to_string().contains("/b")).unwrap();
+    assert_eq!(noted, [&taken.address]);
+}
+
+/// The service refuses a rule that names a group whose share is below developer.
+#[test]
+fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
+    for (level, is_low) in [("reporter", true), ("developer", false)] {
+        let share = json!({"group": "acme/leads", "group_access": level});
+        let rows = json!([{"access_level": "maintainer"}, {"group": "acme/leads"}]);
+        let rule = json!({"name": "main", "allowed_to_push": rows});
+        let sections = json!({"shares": [share], "protected_branches": [rule]});
+        let declared = shop(&sections, Unlisted::Report);
+        let mut live = here(&declared, &json!({"shares": [], "protected_branches": []}));
+        live.names.insert(Named::Group, "acme/leads", Some(4));
+        let plan = container(&declared, &live, &settings(&[]));
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, if is_low { vec!["low-share"] } else { vec![] });
+        assert_eq!(plan.steps.len(), if is_low { 1 } else { 2 }, "{plan:?}");
+    }
+}
+
+/// A level, or a field that names something else, is no user, even if a user is called like it.
+#[test]
+fn only_fields_that_name_users_make_a_removed_member_a_problem() {
+    for (row, is_named) in [
+        (json!({"user": "Maintainer"}), true),
+        (json!({"access_level": "maintainer"}), false),
+        (json!({"group": "maintainer"}), false),
+        (json!({"deploy_key": "maintainer"}), false),
+    ] {
+        let rule = json!({"name": "main", "allowed_to_push": [row]});
+        let sections = json!({"members": [], "protected_branches": [rule]});
+        let declared = shop(&sections, Unlisted::Delete);
+        let members = json!([{"id": 3, "username": "maintainer", "access_level": 30}]);
+        let mut live = here(&declared, &json!({"members": members, "protected_branches": []}));
+        live.names.insert(Named::User, "maintainer", Some(3));
+        live.names.insert(Named::Group, "maintainer", Some(4));
+        live.inherited = Some(std::sync::Arc::new([(1, 50)].into()));
+        let plan = container(&declared, &live, &settings(&[]));
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes.contains(&"low-share"), is_named, "{row}: {plan:?}");
+    }
+}

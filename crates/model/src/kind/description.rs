@@ -1,0 +1,381 @@
+//! The format of the files that describe kinds. What is read is used as it is: a [`Kind`] with its
+//! [`Home`]s and [`Field`]s. Parts that follow from others are resolved once, after reading.
+//!
+//! Keys, types and words that are left out of the schema are only for files of undrift's own: a file
+//! of a user with one of them is refused.
+
+use std::{borrow::Cow, sync::OnceLock};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+
+use super::{Absence, Handle, Place, Removal, Rules, Section, Shape, Table};
+use crate::{
+    field::{Available, Field, Scope},
+    level::Level,
+    operation::{Answer, AnyOp, Method, Op, Read, Write},
+    page::Rows,
+    value::{Json, Object},
+};
+
+/// An example of other names.
+const TOGGLES: [&str; 1] = ["feature_toggles"];
+
+/// A collection below groups or projects, managed as a section of manifests.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Kind {
+    /// The name of the section in manifests.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
+    pub section: &'static str,
+    /// Other names for it, for which check suggests the right one.
+    #[serde(default)]
+    #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = TOGGLES)]
+    pub aliases: Vec<&'static str>,
+    /// The noun for one entry. The operations of `undrift call` are named after it.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"feature flag")]
+    pub noun: &'static str,
+    /// What an entry is, in a sentence.
+    #[schemars(regex(pattern = r"^\S[^\n]*\.$"), example = &"A time in which nothing is deployed.")]
+    pub about: &'static str,
+    /// How the section is written (default: `list`).
+    #[serde(default)]
+    pub shape: Shape,
+    /// The fields that identify an entry, in the order in which addresses show them. If the path has
+    /// a parent entry, the first one names it, and is in no request.
+    #[serde(default, deserialize_with = "kept")]
+    pub identity: &'static [&'static str],
+    /// Fields of the identity of which each entry has exactly one.
+    #[serde(default, deserialize_with = "kept")]
+    pub either: &'static [&'static str],
+    /// The field with the name that the service stores. An entry is found by this name first, then
+    /// by its identity.
+    pub name_field: Option<&'static str>,
+    /// The field by which entries of other sections name an entry (default: its identity).
+    pub called_by: Option<&'static str>,
+    /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
+    pub removal: Removal,
+    /// Fields that give access if they are set and not `false`. The guard `protection` also asks
+    /// before an entry with one of them is created.
+    #[serde(default, deserialize_with = "kept")]
+    pub grants: &'static [&'static str],
+    /// What the service does differently here than with most collections.
+    #[serde(default)]
+    pub traits: Vec<Trait>,
+    /// How an entry is created (default: `post`).
+    #[serde(default)]
+    pub create: Create,
+    /// How an entry is changed (default: `put`).
+    #[serde(default)]
+    pub edit: Edit,
+    /// The response fields that tell entries apart (default: those in the path). An argument of the path
+    /// that is not called like a field contains the first of them. Entries of other sections name an
+    /// entry by an `id` among them.
+    #[serde(default, deserialize_with = "kept")]
+    pub keys: &'static [&'static str],
+    /// The other response fields that each entry has (default: those of `identity`).
+    #[serde(default, deserialize_with = "kept")]
+    #[schemars(skip)]
+    pub shows: &'static [&'static str],
+    /// How a single entry is read, if the list shows only a part of each.
+    #[schemars(skip)]
+    pub detail: Option<Detail>,
+    /// An action that the service requires before it deletes an entry: the last part of the path of
+    /// a POST request, after the path of the entry, and a parameter if it needs one.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"), example = &"stop?force=true")]
+    pub before_removal: Option<&'static str>,
+    /// The fields of an entry.
+    #[schemars(length(min = 1))]
+    pub fields: Vec<Field>,
+    /// Fields of responses that manifests do not have. `export` names those that are set.
+    #[serde(default, deserialize_with = "kept")]
+    pub unmanaged: &'static [&'static str],
+    /// Fields of responses that the rules in Rust read and that are not in `fields`.
+    #[serde(default, deserialize_with = "kept")]
+    #[schemars(skip)]
+    pub looked_at: &'static [&'static str],
+    /// Where the collection is: one path below projects, one below groups, or both.
+    #[schemars(length(min = 1, max = 2))]
+    pub homes: Vec<Home>,
+    /// The name of the rules in Rust, for behaviour that data cannot express.
+    #[schemars(skip)]
+    pub hooks: Option<&'static str>,
+    /// The fields, in addition to the identity, that creating an entry needs.
+    #[serde(skip)]
+    pub required: &'static [&'static str],
+    /// The rules, those in Rust or plain ones.
+    #[serde(skip, default = "no_rules")]
+    pub rules: &'static dyn Rules,
+    /// Makes the table of a home.
+    #[serde(skip, default = "no_table")]
+    pub make_table: fn(Section) -> Table,
+}
+
+/// A list that lives as long as the program, like all that describes kinds.
+fn kept<D: Deserializer<'static>, T: Deserialize<'static>>(
+    list: D,
+) -> Result<&'static [T], D::Error> {
+    Vec::deserialize(list).map(|list| &*list.leak())
+}
+
+/// The rules until those of the kind are found.
+fn no_rules() -> &'static dyn Rules {
+    struct None;
+    impl Rules for None {}
+    &None
+}
+
+/// The table until that of the kind is known.
+fn no_table() -> fn(Section) -> Table {
+    |_| Table::new(Field::default())
+}
+
+/// How an entry is created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Create {
+    /// By POST to the collection.
+    #[default]
+    Post,
+    /// By PUT to the path of the entry, with its identity in the path. The same request edits it.
+    Put,
+    /// By no request: entries come and go with something else, and are only edited. A declared one
+    /// waits until it is there.
+    Never,
+    /// Together with its container.
+    #[schemars(skip)]
+    WithContainer,
+}
+
+/// How an entry is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Edit {
+    /// By PUT, with the fields that change.
+    #[default]
+    Put,
+    /// By PATCH, with the fields that change.
+    Patch,
+    /// The service has no edit: the entry is removed and added again.
+    Replace,
+    /// By an edit, or by removing it and adding it again where the edit of the service does not
+    /// suffice. [`Rules::calls`] decides.
+    #[schemars(skip)]
+    OrReplace,
+}
+
+/// Something that the service does differently than with most collections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trait {
+    /// It refuses a second entry with the same identity.
+    RefusesDuplicates,
+    /// Its response to a write shows the entry as a GET does, so that it need not be read again.
+    ReturnsEntry,
+    /// It answers 401, as to an invalid token, if the caller lacks permission or the feature is off.
+    #[serde(rename = "denies_with_401")]
+    DeniesWith401,
+    /// It has no request for a single entry.
+    HasNoGet,
+    /// One response contains the whole list, without pages.
+    ListsWithoutPages,
+    /// The list also shows the project or group itself.
+    ListsItself,
+}
+
+/// How a single entry is read.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Detail {
+    /// The field of the response that contains further fields of the entry; empty if they are beside
+    /// the others.
+    pub nested: &'static str,
+    /// The fields that only this request shows: it is sent for every entry, but only if one of them is
+    /// declared. Empty if it is sent for each declared entry.
+    #[serde(deserialize_with = "kept")]
+    pub fields: &'static [&'static str],
+}
+
+/// The parent of each entry: an entry of another section.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent {
+    /// Its section.
+    pub section: &'static str,
+    /// The field of `identity` that names the parent entry. It is in no request.
+    pub field: &'static str,
+    /// The path argument for the id of the parent.
+    pub argument: &'static str,
+}
+
+/// Where a collection is, in one scope.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Home {
+    /// The path of an entry: `/projects/:id/` or `/groups/:id/`, plain names, and the name that the
+    /// documentation of the service has for the argument that addresses the entry. An argument that
+    /// is called like a field contains that field; any other one contains the `id`, or the first of
+    /// `keys`.
+    ///
+    /// The path of a single object ends with a name. If the service addresses an entry by the query,
+    /// the path ends with `?NAME=:FIELD`. What is `?NAME=VALUE` is sent with each request for the list.
+    /// An argument between names is that of a parent entry, whose section has the path before it.
+    #[schemars(example = &"/projects/:id/feature_flags/:feature_flag_name")]
+    pub path: &'static str,
+    /// The field of the parent entry's object that contains the whole list, if the service has no
+    /// request for the list.
+    #[serde(rename = "in")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"variables")]
+    pub within: Option<&'static str>,
+    /// For a single object in `in`: a field that only containers with such an object have.
+    #[schemars(skip)]
+    pub sign: Option<&'static str>,
+    /// For lists that also show inherited entries: what is true of these. `inherited` is a flag that is
+    /// on, `kind=group` a field with this value, and `kind!=project` one that must have the other value
+    /// in entries of the project or group itself.
+    #[serde(default)]
+    pub inherited: Vec<Condition>,
+    /// The message of the 404 with which the service answers if the list is empty.
+    pub empty_as: Option<&'static str>,
+    /// How the service shows that a single object is absent.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub absent_as: Absence,
+    /// The lowest role to which the service shows every entry (default: `maintainer`).
+    #[serde(default, deserialize_with = "level")]
+    #[schemars(with = "Level")]
+    pub seen_from: Option<u8>,
+    /// Sets of settings of the project. While all of one set are `disabled`, the service refuses the
+    /// list or shows an empty one, and changes nothing.
+    #[serde(default)]
+    pub closed_by: Vec<Vec<&'static str>>,
+    /// Where the service has it.
+    #[serde(default)]
+    pub available: Available,
+    /// The ids of its operations, if they are in the table of operations; else they follow from the
+    /// path.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub operations: Operations,
+    /// The query of the list request.
+    #[serde(skip)]
+    pub query: Vec<(&'static str, &'static str)>,
+    /// The scope, which follows from `path`.
+    #[serde(skip, default = "of_projects")]
+    pub scope: Scope,
+    /// Where live entries are.
+    #[serde(skip)]
+    pub place: Place,
+    /// The parent of each entry, an entry of another section; `place` is then read below each parent.
+    #[serde(skip)]
+    pub parent: Option<&'static Parent>,
+    /// The fields that address an entry in requests. The first is its handle.
+    #[serde(skip)]
+    pub handle: Vec<Handle>,
+    /// The keys that identify a live entry, and the other keys that each must have because matching
+    /// needs them. All are names in responses.
+    #[serde(skip)]
+    pub rows: Rows,
+    /// Whether the users and groups that its entries name need access.
+    #[serde(skip)]
+    pub names_people: bool,
+    /// The fields of an entry here, made when they are first needed.
+    #[serde(skip)]
+    pub table: OnceLock<&'static Table>,
+}
+
+/// A test of a field of a response.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub struct Condition {
+    /// The name of the field in responses.
+    pub field: &'static str,
+    /// The value that it is compared with.
+    pub value: Json,
+    /// Whether it must have another value.
+    pub is_not: bool,
+}
+
+impl From<String> for Condition {
+    fn from(text: String) -> Self {
+        let text: &'static str = text.leak();
+        let (field, value) = text.split_once('=').unwrap_or((text, "true"));
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        let (field, is_not) = field.strip_suffix('!').map_or((field, false), |field| (field, true));
+        Self { field, value, is_not }
+    }
+}
+
+impl JsonSchema for Condition {
+    fn schema_name() -> Cow<'static, str> {
+        "Condition".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = r"^[a-z][a-z0-9_]*(!?=\S+)?$";
+        json_schema!({"type": "string", "pattern": pattern, "examples": ["kind!=project"]})
+    }
+}
+
+impl Condition {
+    /// Whether it holds of `raw`. A field that is missing has no value.
+    pub fn holds(&self, raw: &Object) -> bool {
+        (raw.get(self.field) == Some(&self.value)) != self.is_not
+    }
+}
+
+/// The operations of a collection.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Vec<AnyOp>")]
+pub struct Operations {
+    /// Reads all entries.
+    pub list: Option<Op<Read>>,
+    /// Reads one entry.
+    pub get: Option<Op<Read>>,
+    /// Creates an entry.
+    pub create: Option<Op<Write>>,
+    /// Edits an entry.
+    pub edit: Option<Op<Write>>,
+    /// Removes an entry; missing if undrift never removes one.
+    pub delete: Option<Op<Write>>,
+    /// Further operations, which the rules send.
+    pub others: Vec<Op<Write>>,
+}
+
+impl From<Vec<AnyOp>> for Operations {
+    /// The first operation with a method is the one for it; further ones are others.
+    fn from(operations: Vec<AnyOp>) -> Self {
+        let mut of = Self::default();
+        for op in operations {
+            match op {
+                AnyOp::Read(op) if op.row().answer == Answer::List => of.list = Some(op),
+                AnyOp::Read(op) => of.get = Some(op),
+                AnyOp::Write(op) => {
+                    let place = match op.row().method {
+                        Method::Post => &mut of.create,
+                        Method::Delete => &mut of.delete,
+                        _ => &mut of.edit,
+                    };
+                    match place {
+                        None => *place = Some(op),
+                        Some(_) => of.others.push(op),
+                    }
+                }
+            }
+        }
+        of
+    }
+}
+
+fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
+    let written = Json::deserialize(level)?;
+    let known = Level::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
+    known.map(|level| Some(level.number))
+}
+
+const fn of_projects() -> Scope {
+    Scope::Project
+}

@@ -1,0 +1,808 @@
+//! What undrift can manage: each kind is data and a few behaviours.
+//!
+//! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
+//! [`Home`] describes the kind in one scope: where the live entries are, which operations write
+//! them, and which fields they have (a [`Table`], read from YAML). [`Rules`] hold what data cannot
+//! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
+//! apply, renderers, the published schema, the convergence tests.
+//!
+//! A value has three forms. *Declared* is what manifests contain. *Comparable* is the form in which
+//! both sides are compared: words for levels, and ids where the service only shows ids. *Sent* is
+//! what requests contain. Only [`forms`] converts between them.
+//!
+//! Kinds are pure: they read values and return values.
+
+pub mod calls;
+mod checks;
+pub mod description;
+mod effect;
+pub mod forms;
+pub mod limits;
+mod live;
+mod names;
+pub mod needs;
+mod property;
+pub mod refs;
+pub mod stakes;
+mod table;
+#[cfg(debug_assertions)]
+pub mod testing;
+mod variant;
+
+use std::{borrow::Cow, collections::BTreeSet, ops::Deref};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    diagnostic::Severity,
+    field::{Accepted, Compare, Field, Named, Readback, Route, Scope, Tier},
+    level::MAINTAINER,
+    operation::{Again, Op, Read, Request},
+    page::{Rows, tells_apart},
+    value::{Fields, Json, Object, Value},
+};
+
+pub use calls::{Call, Job, Unable};
+pub use checks::{CRON, TIME_ZONE};
+pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
+pub use effect::{Capability, Effect, Risk, VISIBILITIES, visibility_rank};
+pub use forms::{plain_text, same};
+pub use live::{
+    Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,
+    marked_above, unmarked_path, withheld_field,
+};
+pub use names::{Created, Entries, Id, Names};
+pub use property::property;
+pub use refs::{RefRule, Weaker, weaker};
+pub use table::{Spec, Table, Unsupported, is_list, several};
+pub use variant::Variant;
+
+/// What guards check when an entry is removed, in addition to the number of removals. Descriptions
+/// may use the variants that are in the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// Nothing.
+    Nothing,
+    /// Removing it weakens a protection.
+    Weakens,
+    /// Removing it takes access away.
+    Access,
+    /// [`Rules::effects`] decides.
+    #[schemars(skip)]
+    ByKind,
+}
+
+/// How a section is written in a manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// `create`, for the container itself: `true`, or a mapping of fields for the create request.
+    #[schemars(skip)]
+    Container,
+    /// A list of entries.
+    #[default]
+    List,
+    /// A mapping of fields: a single object, which always exists. It has no `identity`, and is only
+    /// read and edited.
+    Mapping,
+    /// A single value; `null` if it may be removed.
+    #[schemars(skip)]
+    Switch,
+}
+
+impl Home {
+    /// The request for the list, with its query.
+    pub fn listing(&self, request: Request<Read>) -> Request<Read> {
+        self.query
+            .iter()
+            .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
+    }
+
+    /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
+    pub fn seen_from(&self) -> u8 {
+        self.seen_from.unwrap_or(MAINTAINER)
+    }
+
+    /// The settings that close the list, if they do ([`Self::closed_by`]).
+    pub fn closing(&self, facts: &Facts) -> Option<&[&'static str]> {
+        let is_off = |set: &&Vec<&str>| set.iter().all(|name| facts.disabled.contains(*name));
+        self.closed_by.iter().find(is_off).map(Vec::as_slice)
+    }
+
+    /// Everything that the container needs before the entries can be changed.
+    pub fn needed(&self) -> impl Iterator<Item = Capability> {
+        let features = self.closed_by.iter().flatten().map(|name| Capability::Feature(name));
+        self.names_people.then_some(Capability::People).into_iter().chain(features)
+    }
+
+    /// `request` for a single entry of the list, as [`Kind::detail`] reads it, unless it is inherited.
+    pub fn one(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
+        let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
+        match self.handle[..] {
+            [Handle { field, place: HandlePlace::Path(argument) }, ..] => {
+                Some(request.arg(argument, plain_text(raw.get(field)?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a raw entry of the list belongs to a group above.
+    pub fn is_inherited(&self, raw: &Object) -> bool {
+        self.inherited.iter().any(|condition| condition.holds(raw))
+    }
+}
+
+/// How the service shows that a single object is absent. Any other answer without the object is a
+/// failed read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Absence {
+    /// It always exists.
+    #[default]
+    Never,
+    /// By a 200 with `null`.
+    #[serde(rename = "nothing")]
+    Null,
+    /// By a 404, which it also answers if it hides the object (because of the caller's access, or
+    /// without a licence). So the object is absent only if the caller would see it and the
+    /// container's object proves the tier ([`Facts::tier`]).
+    NotFound,
+}
+
+impl Parent {
+    /// `raw`, an entry in a response, with the `name` and the `id` of its parent.
+    pub fn complete(&self, mut raw: Object, name: &str, id: u64) -> Object {
+        raw.insert(self.field.to_owned(), name.into());
+        raw.insert(self.argument.to_owned(), id.into());
+        raw
+    }
+}
+
+/// A second list that shows one field of the entries.
+#[derive(Debug)]
+pub struct SideList {
+    /// The field.
+    pub field: &'static str,
+    /// The second list.
+    pub list: Op<Read>,
+    /// The keys that each entry of the second list must have.
+    pub rows: Rows,
+    /// The comparable value of the field for an entry, from the whole second list.
+    pub value: fn(&LiveEntry, &[Object]) -> Json,
+}
+
+/// Where live entries are.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Place {
+    /// The container itself.
+    Container,
+    /// Fields of the container's own object.
+    #[default]
+    Object,
+    /// A list in this field of the container's own object. The service leaves out what the reader
+    /// may not see, so an entry that is missing here need not be absent.
+    In(&'static str),
+    /// The object in the field `field` of the container's own object. The service also leaves it
+    /// out if the reader may not see the thing that it describes; `sign` is a field that only
+    /// containers with such an object have.
+    Part {
+        /// The field.
+        field: &'static str,
+        /// The field that shows whether the object exists.
+        sign: &'static str,
+    },
+    /// A list, read to the last page.
+    List(Op<Read>),
+    /// One object. If undrift can remove it, it may be absent: `null`, or a 404 below a container
+    /// that exists.
+    Optional(Op<Read>),
+}
+
+/// How a container is found and read.
+#[derive(Debug)]
+pub struct Lookup {
+    /// The level of access that the creator of a container gets at least.
+    pub creator: u8,
+    /// The GET request, by path or id.
+    pub get: fn(&str) -> Request<Read>,
+    /// The field of the object that holds the path.
+    pub path: &'static str,
+    /// Reads the facts that the object shows, whatever is declared.
+    pub facts: fn(&Object) -> Facts,
+    /// The fields of the object that [`Self::facts`] reads.
+    pub looked_at: &'static [&'static str],
+    /// Those of them that hold a secret. Only their presence matters.
+    pub signs: &'static [&'static str],
+    /// The fields of a create request that make the service fetch contents from elsewhere, in the
+    /// background. A spread field stands for its keys.
+    pub arrives_with: &'static [&'static str],
+    /// The request for a user's level of access, by the ids of the container and the user. Needed
+    /// where the object does not show the caller's level.
+    pub level: Option<fn(u64, u64) -> Request<Read>>,
+}
+
+/// A field that addresses a live entry in requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Handle {
+    /// Its name in responses.
+    pub field: &'static str,
+    /// Where requests contain it.
+    pub place: HandlePlace,
+}
+
+/// Where requests contain a field that addresses an entry.
+#[derive(Clone, Copy, Debug)]
+pub enum HandlePlace {
+    /// In this argument of the path.
+    Path(&'static str),
+    /// In this query parameter.
+    Query(&'static str),
+    /// In this argument of the path, and only when the entry is added: a container has one of them.
+    Added(&'static str),
+    /// In entries of other sections, which refer to it.
+    Named,
+}
+
+impl Handle {
+    /// `field` as the argument `name` of the path.
+    pub const fn path(field: &'static str, name: &'static str) -> Self {
+        Self { field, place: HandlePlace::Path(name) }
+    }
+
+    /// The id, by which entries of other sections refer to it.
+    pub const NAMED: Self = Self { field: "id", place: HandlePlace::Named };
+
+    /// `field` as the parameter `name` of the query.
+    pub const fn query(field: &'static str, name: &'static str) -> Self {
+        Self { field, place: HandlePlace::Query(name) }
+    }
+}
+
+/// A kind in one scope.
+#[derive(Clone, Copy)]
+pub struct Section {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// Its home.
+    pub home: &'static Home,
+}
+
+impl Deref for Section {
+    type Target = Kind;
+
+    fn deref(&self) -> &Kind {
+        self.kind
+    }
+}
+
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}.{}", self.home.scope, self.kind.section)
+    }
+}
+
+impl Kind {
+    /// The fields of responses that manifests do not have, each with its usual text.
+    pub fn unmanaged(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
+    }
+
+    /// The fields of the identity that every entry has.
+    pub fn always_named(&self) -> impl Iterator<Item = &'static str> {
+        self.identity.iter().copied().filter(|name| !self.either.contains(name))
+    }
+
+    /// The kind in `scope`, if that scope has it.
+    pub fn in_scope(&'static self, scope: Scope) -> Option<Section> {
+        let home = self.homes.iter().find(|home| home.scope == scope)?;
+        Some(Section { kind: self, home })
+    }
+}
+
+impl Section {
+    /// The fields of an entry.
+    pub fn table(self) -> &'static Table {
+        self.home.table.get_or_init(|| Box::leak(Box::new((self.make_table)(self))))
+    }
+
+    /// The treatment of a field.
+    pub fn field(self, name: &str) -> &'static Field {
+        self.table().field(name)
+    }
+
+    /// Whether only top-level groups have the section.
+    pub fn is_of_top(self) -> bool {
+        self.table().specs().first().is_some_and(|spec| spec.field.available.is_of_top())
+    }
+
+    /// Whether the live entries are parts of the container's own object.
+    pub const fn is_in_object(self) -> bool {
+        matches!(self.home.place, Place::Object | Place::In(_) | Place::Part { .. })
+    }
+
+    /// Whether `null` in a manifest removes it.
+    pub const fn is_removable(self) -> bool {
+        matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
+            && self.home.operations.delete.is_some()
+    }
+
+    /// Whether the service accepts duplicates: no field that manifests can declare is unique there.
+    pub fn may_come_twice(self) -> bool {
+        self.home.operations.create.is_some_and(|op| op.row().again == Again::Second)
+    }
+
+    /// Whether only another entry can get the secret in `value`, the declared value of `name`: no
+    /// edit changes it, and the service accepts the new entry beside the old one.
+    pub fn renews(self, name: &str, value: &Value) -> bool {
+        matches!(value, Value::Secret(_))
+            && self.field(name).accepted == Accepted::OnCreate
+            && self.may_come_twice()
+    }
+
+    /// Whether an edit can send the credential in `value`, the declared value of `name`, which answers do
+    /// not contain.
+    pub fn keeps_credential(self, name: &str, value: &Value) -> bool {
+        let field = self.field(name);
+        matches!(value, Value::Secret(_))
+            && matches!(field.compare, Compare::Location | Compare::Rows)
+            && field.accepted.on(Route::Edit)
+    }
+
+    /// Whether the entry is the container's own object and is created with it.
+    pub const fn comes_with_container(self) -> bool {
+        matches!(self.kind.create, Create::WithContainer)
+    }
+
+    /// Whether entries come and go with something else, and are only edited.
+    pub const fn only_edits(self) -> bool {
+        matches!(self.kind.create, Create::Never)
+    }
+
+    /// Whether manifests may say what happens to live entries that they do not list.
+    pub fn has_unlisted(self) -> bool {
+        self.shape == Shape::List && !self.only_edits()
+    }
+
+    /// The id by which entries of other sections refer to `live`.
+    pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
+        let mut handles = self.home.handle.iter().zip(&live.handle);
+        handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
+    }
+
+    /// Whether `raw` shows any field of the section.
+    pub fn shows_any(self, raw: &Object) -> bool {
+        let mut names = self.table().specs().iter().filter_map(|spec| spec.field.live_name());
+        names.any(|name| raw.contains_key(name))
+    }
+
+    /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
+    /// entry counts as not read.
+    pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
+        let rows = self.home.rows;
+        let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
+        // Not every release shows all identifying fields.
+        let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
+        let tells_inherited =
+            |key: &&str| self.home.inherited.iter().any(|of| of.is_not && *of.field == **key);
+        let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
+        keys.find(|key| {
+            if tells_inherited(key) {
+                return false;
+            }
+            let Some(value) = raw.get(*key) else { return false };
+            !tells_apart(key, value) || !self.is_typed(key, value)
+        })
+    }
+
+    /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
+    /// responses; the rows of a list may have any form.
+    fn is_typed(self, key: &str, value: &Json) -> bool {
+        let Some(spec) = self.table().shown_as(key) else {
+            return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
+        };
+        if spec.field.is_level() {
+            return value.is_u64();
+        }
+        if spec.has_rows() {
+            return value.is_array();
+        }
+        // Manifests may have an id in place of it.
+        if spec.field.names == Some(Named::Runner) {
+            return value.is_string();
+        }
+        let is_of = |kind: &Json| match kind.as_str() {
+            Some("string") => value.is_string(),
+            Some("integer") => value.is_i64(),
+            Some("boolean") => value.is_boolean(),
+            Some("array") => value.is_array(),
+            Some("null") => value.is_null(),
+            _ => true,
+        };
+        match &spec.schema["type"] {
+            // Text, or a reference to a secret.
+            Json::Null => value.is_string(),
+            Json::Array(kinds) => kinds.iter().any(is_of),
+            kind => is_of(kind),
+        }
+    }
+
+    /// The identity of the entry with these comparable fields.
+    pub fn identify(self, fields: &Object) -> Identity {
+        self.rules.identify(self, &|name| fields.get(name).map(Cow::Borrowed))
+    }
+
+    /// The name of an entry in addresses. Two entries with equal names are the same entry.
+    pub fn name(self, fields: &Object) -> String {
+        self.identify(fields).name
+    }
+
+    /// The name by which entries of other sections refer to the entry with these fields.
+    pub fn called(self, fields: &Object) -> Option<String> {
+        match self.called_by {
+            Some(name) => fields.get(name).map(plain_text),
+            None => Some(self.name(fields)),
+        }
+    }
+
+    /// The lowest tier of the service that has the kind.
+    pub fn tier(self) -> Tier {
+        let create = self.home.operations.create.map_or(Tier::Free, |op| op.row().tier);
+        match self.home.place {
+            Place::List(op) | Place::Optional(op) => create.max(op.row().tier),
+            _ => create,
+        }
+    }
+
+    /// The release that has the first of its fields, if it is not the oldest.
+    pub fn since(self) -> Option<crate::release::Release> {
+        let specs = self.table().specs().iter().filter(|spec| !spec.field.available.local_before);
+        specs.map(|spec| spec.field.available.since).min().flatten()
+    }
+
+    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
+    /// only that tier can name.
+    pub fn tier_of(self, raw: &Object) -> Tier {
+        let tiers = self.table().telling_tier().map(|spec| {
+            let live = spec.field.live_name();
+            let own =
+                live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
+            own.max(spec.tier_of_rows(raw))
+        });
+        tiers.max().flatten().unwrap_or_default()
+    }
+
+    /// The live entries in a field of the container's own object. `None` if the object does not
+    /// show them, or if an entry lacks a key that every entry has.
+    pub fn read_within(self, object: &Object, wanted: Wanted<'_>) -> Option<Vec<LiveEntry>> {
+        let rows = self.home.rows;
+        let is_whole = |row: &&Object| {
+            rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
+                && self.mistyped(row).is_none()
+        };
+        let reader = self.reader(wanted);
+        let read = |row: &Json| Some(reader.read(row.as_object().filter(is_whole)?));
+        match self.home.place {
+            Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
+            Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
+                Some(part) => Some(vec![read(part)?]),
+                None => (!object.contains_key(sign)).then(Vec::new),
+            },
+            _ => None,
+        }
+    }
+
+    /// `raw` with the fields that are nested in it ([`Detail::nested`]) beside the others.
+    pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
+        let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
+        nested.map_or(Cow::Borrowed(raw), |nested| {
+            let own = nested.iter().chain(raw);
+            Cow::Owned(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+        })
+    }
+
+    /// The live entry in comparable form, from the service's object `raw`; see [`Reader`].
+    pub fn read(self, raw: &Object, wanted: Wanted<'_>) -> LiveEntry {
+        self.reader(wanted).read(raw)
+    }
+
+    /// Reads entries of the section.
+    pub fn reader(self, wanted: Wanted<'_>) -> Reader<'_> {
+        let operations = &self.home.operations;
+        let is_replaced = self.edit == Edit::OrReplace
+            || (operations.edit.is_none() && operations.create.is_some());
+        let is_part = matches!(self.home.place, Place::Part { .. });
+        let table = self.table();
+        let kept = match wanted {
+            Wanted::Only(names) if !is_replaced && !is_part => {
+                let named = self.identity.iter().copied().chain(self.called_by);
+                let named = named.chain(stakes::protecting(self));
+                table.read_with(names, named)
+            }
+            _ => table.specs().iter().collect(),
+        };
+        let is_extra = |name: &&str| table.get(name).is_none();
+        let extra = match wanted {
+            Wanted::All => None,
+            Wanted::Known => Some(Vec::new()),
+            Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
+        };
+        Reader { section: self, kept, extra }
+    }
+}
+
+/// Which fields of an entry are read, besides those that undrift always needs.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'n> {
+    /// All that the service shows.
+    All,
+    /// All that the kind knows.
+    Known,
+    /// Only these.
+    Only(&'n BTreeSet<&'n str>),
+}
+
+/// Reads entries of one section. A reader decides once which fields are kept of each: the wanted
+/// ones, the identity and the fields that every edit repeats. An entry that is changed by
+/// replacement keeps all fields, because it is added again with all of them; so does a part of an
+/// object, which is small.
+pub struct Reader<'n> {
+    section: Section,
+    kept: Vec<&'static Spec>,
+    /// The other keys to keep, which the kind does not know; `None` for all.
+    extra: Option<Vec<&'n str>>,
+}
+
+impl Reader<'_> {
+    /// The live entry in comparable form, from the service's object `raw`.
+    pub fn read(&self, raw: &Object) -> LiveEntry {
+        let section = self.section;
+        let raw = &*section.flat(raw);
+        // A field is decoded from others too: its replacement, for example.
+        let mut known = Cow::Borrowed(raw);
+        if raw.values().any(is_withheld) {
+            known.to_mut().retain(|_, value| !is_withheld(value));
+        }
+        let mut fields = Object::new();
+        let mut withheld = Vec::new();
+        for spec in self.kept.iter().filter(|spec| section.has(raw, spec.name)) {
+            let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
+            if spec.field.live_name().is_some_and(hides) {
+                withheld.push(spec.name.to_owned());
+            } else if let Some(value) = section.rules.decode(spec, &known) {
+                fields.insert(spec.name.to_owned(), value);
+            } else if spec.field.replaced_by().is_some_and(hides) {
+                withheld.push(spec.name.to_owned());
+            }
+        }
+        match &self.extra {
+            Some(names) => {
+                for name in names {
+                    fields
+                        .extend(known.get(*name).map(|value| ((*name).to_owned(), value.clone())));
+                }
+            }
+            None => {
+                let extra = known.iter().filter(|(name, _)| section.table().get(name).is_none());
+                fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
+        LiveEntry {
+            handle: section.home.handle.iter().map(part).collect(),
+            fields: LiveFields::new(fields, withheld),
+            protected: section.rules.protected(raw),
+            tier: section.tier_of(raw),
+            whole: section.may_come_twice().then(|| LiveFields::new(raw.clone(), Vec::new())),
+        }
+    }
+}
+
+/// The field with former values of the last field of the identity.
+pub const FORMER: &str = "previously";
+
+/// What identifies an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The name in addresses, without credentials.
+    pub name: String,
+    /// The name that the service stores, if it stores one. Matching tries it before the keys.
+    pub service_name: Option<String>,
+    /// Keys for matching with the service: equal if the service cannot tell two entries apart. A
+    /// live entry has one. A declared entry may also have former ones; the current one comes first.
+    pub keys: Vec<String>,
+    /// Keys of live entries that are probably, but not certainly, the same entry.
+    pub near: Vec<String>,
+    /// Another name by which patterns find it: the URL of a hook that has a name.
+    pub also_called: Option<String>,
+}
+
+/// A fault of an entry that is found without the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The code of the message, for example `masked-value`.
+    pub code: &'static str,
+    /// The field that has the fault.
+    pub field: &'static str,
+    /// The key within the field, if only that has it.
+    pub within: Option<&'static str>,
+    /// The other field that the fault concerns.
+    pub other: Option<&'static str>,
+    /// What is wrong: a lower-case fragment. It never quotes a value that may be secret.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl Fault {
+    /// A fault that the service would refuse, or handle wrongly.
+    pub fn error(
+        code: &'static str,
+        field: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let (message, help) = (message.into(), help.into());
+        let (severity, within, other) = (Severity::Error, None, None);
+        Self { severity, code, field, within, other, message, help }
+    }
+
+    /// A fault that is only reported.
+    pub fn warning(
+        code: &'static str,
+        field: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, field, message, help) }
+    }
+
+    /// The fault with the other field that it concerns.
+    pub fn with(self, other: &'static str) -> Self {
+        Self { other: Some(other), ..self }
+    }
+}
+
+/// The comparable value of each field of an entry.
+pub type FieldOf<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
+
+/// Behaviour that data cannot express. The defaults fit a plain collection.
+pub trait Rules: Sync {
+    /// The comparable value of one field in a live object; `None` if the object does not show it.
+    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+        forms::decode(spec, raw)
+    }
+
+    /// The identity of the entry with these comparable fields.
+    fn identify(&self, section: Section, field: FieldOf<'_>) -> Identity {
+        forms::identify(section, field)
+    }
+
+    /// Why undrift never changes this live entry, for example `bot user`.
+    fn protected(&self, _raw: &Object) -> Option<&'static str> {
+        None
+    }
+
+    /// Why the secret of this live entry must not be written into a file, for example `masked`.
+    /// Values that only look like secrets are found elsewhere.
+    fn confidential(&self, _live: &Object) -> Option<&'static str> {
+        None
+    }
+
+    /// Why a declared field is neither sent nor compared yet: something has to happen first that
+    /// undrift does not do. `live` is the live entry, `None` if it is still to be created.
+    /// `is_empty` is true if the repository has no branch yet. Returns the end of a sentence that
+    /// starts with "waits".
+    fn waits(
+        &self,
+        _section: Section,
+        _name: &str,
+        _declared: &Fields,
+        _live: Option<&LiveEntry>,
+        _is_empty: bool,
+    ) -> Option<&'static str> {
+        None
+    }
+
+    /// Checks a declared entry without the service. Its schema was checked before. A secret is a
+    /// reference, or its value if that is known. `written` is false once secrets are resolved;
+    /// checks of how a value is written look at [`Value::Plain`] and only if `written` is true.
+    fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(Fault)) {}
+
+    /// The calls that do `job`, in order.
+    ///
+    /// # Errors
+    /// The reason, if there are no calls.
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        job.plain()
+    }
+
+    /// What a change from one comparable form of an entry to another does in addition to the entry
+    /// itself. `who` is the user or group of the entry, if it has one. It is also called with equal
+    /// forms: a capability that neither form grants is one that the container lacks.
+    fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+
+/// Whether the service may return a field.
+pub const fn is_readable(field: &Field) -> bool {
+    !matches!(field.read, Readback::Never)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        testing::{live, object, section},
+        *,
+    };
+
+    #[test]
+    fn a_live_entry_keeps_what_addresses_it() {
+        let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "hidden": false});
+        let entry = live(section("variables"), raw);
+        assert_eq!(entry.handle, [json!("A"), json!("prod/*")]);
+        assert_eq!((entry.tier, entry.protected), (Tier::Free, None));
+        let renamed = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
+        assert_eq!(Json::from(entry.fields.raw().clone()), renamed);
+    }
+
+    #[test]
+    fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
+        let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
+        let kept = section("members").read(&object(raw), Wanted::Only(&["a"].into()));
+        let kept: Vec<_> = kept.fields.raw().keys().map(String::as_str).collect();
+        assert_eq!(kept, ["user", "access_level", "expires_at", "a"]);
+        let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
+        let kept = section("pipeline_schedules").read(&object(raw), Wanted::Only(&["cron"].into()));
+        assert_eq!(kept.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
+        // A replacement adds the whole entry again.
+        let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
+        let kept = section("shares").read(&object(raw), Wanted::Only(&[].into()));
+        assert_eq!(
+            kept.fields.raw().keys().collect::<Vec<_>>(),
+            ["group", "group_access", "expires_at"]
+        );
+    }
+
+    /// An entry whose identity has another type than its schema is not read.
+    #[test]
+    fn a_key_of_another_type_is_found() {
+        let share = |id: Json, path: Json, level: Json| json!({"group_id": id, "group_full_path": path, "group_access_level": level});
+        for (name, raw, expected) in [
+            ("variables", json!({"key": "A", "environment_scope": "*"}), None),
+            ("variables", json!({"key": 5, "environment_scope": "*"}), Some("key")),
+            ("variables", json!({"key": ["A"], "environment_scope": "*"}), Some("key")),
+            (
+                "variables",
+                json!({"key": "A", "environment_scope": true}),
+                Some("environment_scope"),
+            ),
+            ("shares", share(json!(4), json!("acme"), json!(30)), None),
+            ("shares", share(json!("4"), json!("acme"), json!(30)), Some("group_id")),
+            ("shares", share(json!(-4), json!("acme"), json!(30)), Some("group_id")),
+            ("shares", share(json!(4), json!(5), json!(30)), Some("group_full_path")),
+            ("shares", share(json!(4), json!("acme"), json!("30")), Some("group_access_level")),
+        ] {
+            assert_eq!(section(name).mistyped(&object(raw.clone())), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_list_within_an_object_is_read_whole_or_not_at_all() {
+        let read = |raw: Json| {
+            section("shares").read_within(&object(raw), Wanted::All).map(|rows| rows.len())
+        };
+        let row = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
+        assert_eq!(read(json!({"shared_with_groups": [row, row]})), Some(2));
+        assert_eq!(read(json!({"shared_with_groups": []})), Some(0));
+        assert_eq!(read(json!({})), None);
+        assert_eq!(read(json!({"shared_with_groups": [row, {"group_id": 5}]})), None);
+        assert_eq!(read(json!({"shared_with_groups": [row, 5]})), None);
+    }
+}

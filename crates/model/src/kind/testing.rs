@@ -1,0 +1,116 @@
+//! Helpers for the tests of kinds.
+
+use std::sync::Arc;
+
+use super::{
+    Call, Fault, Id, Job, LiveEntry, Names, Namespace, NamespaceOwner, Section, Spec, Target,
+    Wanted, calls::Act,
+};
+use crate::{
+    field::{Scope, Tier},
+    kinds,
+    operation::{Request, Write},
+    release::{self, Known},
+    value::{Fields, Json, Object, Value},
+};
+
+/// The section of projects with this name.
+pub fn section(name: &str) -> Section {
+    kinds::section(Scope::Project, name).unwrap()
+}
+
+/// The fields of a JSON object.
+pub fn fields(json: Json) -> Fields {
+    object(json).into_iter().map(|(name, value)| (name, Value::Plain(value))).collect()
+}
+
+/// A JSON object.
+pub fn object(json: Json) -> Object {
+    serde_json::from_value(json).unwrap()
+}
+
+/// A project that exists, with the id 7.
+pub fn target() -> Target {
+    Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
+}
+
+/// A project that does not exist yet, in the namespace 3.
+pub fn new_target(owner: NamespaceOwner) -> Target {
+    Target {
+        namespace: Some(Namespace { id: Id::Known(3), owner }),
+        ..Target::new(Scope::Project, Arc::from("acme/shop"))
+    }
+}
+
+/// Reads every field of a live object.
+pub fn live(section: Section, raw: Json) -> LiveEntry {
+    section.read(&object(raw), Wanted::Known)
+}
+
+/// `raw` with every flag that an edit repeats; flags that it lacks are off, as in responses.
+pub fn with_flags(section: Section, mut raw: Object) -> Object {
+    let is_flag = |spec: &&Spec| {
+        spec.field.with_every_edit
+            && spec.field.available.tier == Tier::Free
+            && spec.schema["type"] == "boolean"
+    };
+    for spec in section.table().specs().iter().filter(is_flag) {
+        let name = spec.field.live_name().unwrap_or(spec.name);
+        raw.entry(name).or_insert(false.into());
+    }
+    raw
+}
+
+/// The requests of `calls`.
+pub fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
+    calls.into_iter().map(|call| call.request).collect()
+}
+
+/// The requests that do `act` in the project with the id 7; none if no call is needed.
+pub fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
+    let release = Known::Is(release::REFERENCE);
+    let job = Job { section, target: &target(), names, release, is_alone: true, act };
+    requests(section.rules.calls(&job).unwrap_or_default())
+}
+
+/// The requests that create an entry of the project with the id 7.
+pub fn create(section: Section, declared: &Fields) -> Vec<Request<Write>> {
+    act(section, &Names::default(), Act::Create(declared))
+}
+
+/// The requests that change a live entry of the project with the id 7.
+pub fn update(
+    section: Section,
+    declared: &Fields,
+    raw: Json,
+    changed: &[&str],
+) -> Vec<Request<Write>> {
+    act(section, &Names::default(), Act::Change(declared, &live(section, raw), changed))
+}
+
+/// The requests that remove a live entry of the project with the id 7.
+pub fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
+    act(section, &Names::default(), Act::Remove(&live(section, raw)))
+}
+
+/// The operation, the target and the body of each request. The body includes repeated fields.
+pub fn as_sent(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
+    let body = |request: &Request<Write>| {
+        let repeated =
+            request.repeated().map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
+        repeated.chain(request.body_fields().cloned().unwrap_or_default()).collect()
+    };
+    requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
+}
+
+/// The field and code of every fault that a kind finds.
+pub fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'static str)> {
+    collect(|report| section.check(declared, false, report))
+}
+
+/// The field and code of every fault that `check` reports.
+pub fn collect(check: impl FnOnce(&mut dyn FnMut(Fault))) -> Vec<(&'static str, &'static str)> {
+    let mut faults = Vec::new();
+    check(&mut |fault| faults.push((fault.field, fault.code)));
+    faults
+}

@@ -1,0 +1,134 @@
+//! The project that a project is a fork of (reference 2, 4.4).
+//!
+//! A new project is created as a fork: see [`source`](super::source).
+
+use crate::{
+    kind::{forms, plain_text},
+    operation::Request,
+};
+
+use super::prelude::*;
+
+/// The name of the section, of its field, and of the same field in `create`.
+pub const FORK_OF: &str = "fork_of";
+
+const UPSTREAM: &str = "forked_from_id";
+
+pub(super) struct Relation;
+
+impl Rules for Relation {
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        match job.act {
+            Act::Create(declared) => Ok(vec![relate(job, declared)?.into()]),
+            Act::Remove(live) => Ok(vec![job.remove(live)?.into()]),
+            // The service refuses a second relation.
+            Act::Change(declared, live, _) => Ok(vec![
+                job.remove(live)?.once().into(),
+                relate(job, declared)?.into(),
+                Call { restores: true, ..relate_again(job, live).into() },
+            ]),
+            Act::Container(_) => Err(Unable::Needless),
+        }
+    }
+
+    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let upstream =
+            |fields: &Object| fields.get(FORK_OF).and_then(Json::as_str).map(str::to_owned);
+        let lost = upstream(before).filter(|lost| upstream(after).as_ref() != Some(lost));
+        let closes = |lost: String| {
+            format!("closes the open merge requests from here into `{}`", text::escape(&lost))
+        };
+        lost.map(closes).map(Effect::SideEffect).into_iter().collect()
+    }
+}
+
+/// The request that makes the project a fork of the declared parent.
+pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, Unable> {
+    let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
+    let id = forms::named_id(Named::Project, path, job.names, FORK_OF)?;
+    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
+    Ok(request.arg_of(UPSTREAM, path, id.known()))
+}
+
+/// The request that restores the former parent.
+fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
+    let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
+    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
+    request.arg_of(UPSTREAM, &path, live.id())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Names, Wanted,
+            testing::{act, as_sent, fields, live, object, section, target},
+        },
+        operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
+    };
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        names.insert(Named::Project, "acme/up", Some(4));
+        names
+    }
+
+    fn upstream() -> Json {
+        json!({"id": 9, "path_with_namespace": "acme/old", "name": "old"})
+    }
+
+    #[test]
+    fn a_relation_is_added_replaced_and_removed() {
+        let of = section("fork_of");
+        let declared = fields(json!({"fork_of": "acme/up"}));
+        let relate = |path: &str, id| {
+            let request = FORK_RELATION_CREATE.request().arg("id", 7);
+            request.arg_of("forked_from_id", path, Some(id))
+        };
+        let end = || FORK_RELATION_DELETE.request().arg("id", 7);
+        let (target, names) = (target(), names());
+        let made = act(of, &names, Act::Create(&declared));
+        assert_eq!(as_sent(&made), as_sent(&[relate("acme/up", 4)]));
+        let live = live(of, upstream());
+        let release = crate::release::Known::NotAsked;
+        let job =
+            |act| Job { section: of, target: &target, names: &names, release, is_alone: true, act };
+        let replaced = of.rules.calls(&job(Act::Change(&declared, &live, &["fork_of"]))).unwrap();
+        let restores: Vec<_> = replaced.iter().map(|call| call.restores).collect();
+        let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
+        assert_eq!(restores, [false, false, true]);
+        let expected = [end().once(), relate("acme/up", 4), relate("acme/old", 9)];
+        assert_eq!(as_sent(&requests), as_sent(&expected));
+        assert_eq!(as_sent(&act(of, &names, Act::Remove(&live))), as_sent(&[end()]));
+        let unknown =
+            of.rules.calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
+        assert!(matches!(unknown, Err(Unable::Because { code: "unknown-project", .. })));
+    }
+
+    #[test]
+    fn without_the_field_of_forks_a_project_is_not_a_fork() {
+        let read = |raw: Json| section("fork_of").read_within(&object(raw), Wanted::Known);
+        let found =
+            read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
+        assert_eq!(found.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));
+        assert!(read(json!({"name": "x"})).unwrap().is_empty());
+        assert!(read(json!({"forked_from_project": null})).unwrap().is_empty());
+        assert!(read(json!({"mr_default_target_self": false})).is_none());
+        assert!(read(json!({"forked_from_project": {"id": 9}})).is_none());
+    }
+
+    #[test]
+    fn the_effect_of_removing_a_relation_is_shown() {
+        let effects = |before: Json, after: Json| {
+            Relation.effects(None, &object(before), &object(after)).len()
+        };
+        let (one, two) = (json!({"fork_of": "acme/one"}), json!({"fork_of": "acme/two"}));
+        assert_eq!(effects(one.clone(), json!({})), 1);
+        assert_eq!(effects(one.clone(), two), 1);
+        assert_eq!(effects(json!({}), one.clone()), 0);
+        assert_eq!(effects(one.clone(), one), 0);
+    }
+}

@@ -1,0 +1,285 @@
+//! The initial contents of a new project: nothing, a readme, a template, a URL, another project
+//! (reference 2, 4.3 and 4.4) or a repository on another host (reference 1, 4.2).
+
+use crate::{
+    address::group_of,
+    kind::{Id, Namespace, forms},
+    operation::Place,
+};
+
+use super::{creation::Creation, fork::FORK_OF, prelude::*};
+
+/// The field with the project whose members are copied.
+pub const MEMBERS_FROM: &str = "members_from";
+/// The field with the host that the repository is imported from.
+pub(super) const IMPORT: &str = "import";
+
+/// The hosts: the field below [`IMPORT`] and the operation.
+const HOSTS: [(&str, Op<Write>); 2] = [
+    ("import.extgit.", operation::IMPORT_EXTGIT),
+    ("import.extserver.", operation::IMPORT_EXTSERVER),
+];
+
+/// The calls that create the project of `job` in `namespace` with contents from elsewhere and wait
+/// for them; `None` if `declared` names no such contents.
+///
+/// # Errors
+/// If it names something that the service does not have.
+pub(super) fn calls(
+    job: &Job<'_>,
+    namespace: &Namespace,
+    declared: &Fields,
+) -> Option<Result<Vec<Call>, Unable>> {
+    let fork = declared.get(FORK_OF).and_then(Value::text);
+    let host = HOSTS.iter().find(|(prefix, _)| is_from(declared, prefix));
+    let calls = match (fork, host) {
+        (Some(upstream), _) => fork_of(job, namespace, upstream, declared),
+        (None, Some((prefix, op))) => import(job, namespace, prefix, *op, declared),
+        (None, None) => return None,
+    };
+    Some(calls.map(|mut calls| {
+        if let Some(last) = calls.last_mut() {
+            last.awaits = true;
+        }
+        calls
+    }))
+}
+
+/// The request contains the declared visibility, so the fork is never more visible.
+fn fork_of(
+    job: &Job<'_>,
+    namespace: &Namespace,
+    upstream: &str,
+    declared: &Fields,
+) -> Result<Vec<Call>, Unable> {
+    let id = forms::named_id(Named::Project, upstream, job.names, FORK_OF)?;
+    let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
+    let parameters = post.operation.parameters();
+    let body: Vec<_> = parameters.filter(|own| own.place == Place::Body).map(|p| p.name).collect();
+    let takes = |_: &str, field: &Field, sent: &str| {
+        field.accepted != Accepted::Never && body.contains(&sent)
+    };
+    let slug = || Value::from(job.target.slug());
+    let within = [("name", slug()), ("path", slug()), ("namespace_id", namespace.id.sent().into())];
+    let within = within.map(|(name, value)| (name.to_owned(), value)).into();
+    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+}
+
+/// The request has no visibility: an edit sets it right after.
+fn import(
+    job: &Job<'_>,
+    namespace: &Namespace,
+    prefix: &str,
+    op: Op<Write>,
+    declared: &Fields,
+) -> Result<Vec<Call>, Unable> {
+    let parent = group_of(&job.target.path).unwrap_or_default();
+    let post = match &namespace.id {
+        Id::Known(_) => op.request(),
+        Id::OfStep(group) => op.request().after(group),
+    };
+    let takes = |name: &str, _: &Field, _: &str| name.starts_with(prefix);
+    let within = [("new_name", job.target.slug()), ("target_namespace", parent)];
+    let within = within.map(|(name, value)| (name.to_owned(), value.into())).into();
+    Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
+}
+
+/// The call that copies the members of another project, if `declared` names one.
+///
+/// # Errors
+/// If the service does not have it.
+pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, Unable> {
+    let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
+    let id = forms::named_id(Named::Project, from, job.names, MEMBERS_FROM)?;
+    let request = job.target.addressed(operation::IMPORT_MEMBERS.request());
+    Ok(Some(request.arg_of("project_id", from, id.known()).into()))
+}
+
+/// Whether a new project is imported by a request without visibility.
+pub(super) fn is_imported(declared: &Object) -> bool {
+    declared.keys().any(|name| HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
+}
+
+/// Whether a new project contains things that no field declares.
+pub(super) fn fills(declared: &Object) -> bool {
+    let is_there = |name: &str| declared.contains_key(name);
+    is_there(FORK_OF) || is_there(MEMBERS_FROM) || is_imported(declared)
+}
+
+fn is_from(declared: &Fields, prefix: &str) -> bool {
+    declared.keys().any(|name| name.starts_with(prefix))
+}
+
+/// Reports contents that exclude each other. `table` has the fields that only a create request
+/// accepts.
+pub(super) fn check(
+    table: &'static crate::kind::Table,
+    declared: &Fields,
+    report: &mut dyn FnMut(Fault),
+) {
+    let is_on = |name: &&str| declared[*name].flag() == Some(true);
+    let is_there = |name: &&'static str| declared.contains_key(name);
+    let host = |prefix: &str| -> Option<&'static str> {
+        let mut names = table.specs().iter().map(|spec| spec.name);
+        names.find(|name| name.starts_with(prefix) && declared.contains_key(name))
+    };
+    let sources = [
+        (Some("import_url").filter(is_there), "from `import_url`"),
+        (Some("initialize_with_readme").filter(is_there).filter(is_on), "with a readme"),
+        (
+            ["template_name", "template_project_id"].into_iter().find(|name| is_there(name)),
+            "from a template",
+        ),
+        (Some(FORK_OF).filter(is_there), "as a fork"),
+        (host(HOSTS[0].0), "by `import.extgit`"),
+        (host(HOSTS[1].0), "by `import.extserver`"),
+    ];
+    let sources: Vec<_> =
+        sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
+    for pair in sources.windows(2) {
+        let ((other, first), (field, second)) = (pair[0], pair[1]);
+        let message = format!("a project is not created both {second} and {first}");
+        let help = "keep one source of its contents";
+        report(Fault::error("create-conflict", field, message, help).with(other));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        field::Scope,
+        kind::{
+            Created, Names, NamespaceOwner, Target,
+            calls::Act,
+            testing::{as_sent, collect, fields, new_target},
+        },
+        kinds,
+        operation::{
+            IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
+        },
+        value::Json,
+    };
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        names.insert(Named::Project, "acme/up", Some(4));
+        names.insert(Named::Project, "acme/neo", None);
+        names.with(&[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>())
+    }
+
+    fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, Unable> {
+        let declared = fields(declared);
+        let section = kinds::container(Scope::Project).0;
+        let act = Act::Create(&declared);
+        let release = crate::release::Known::NotAsked;
+        let job = Job { section, target, names: &names(), release, is_alone: true, act };
+        section.rules.calls(&job)
+    }
+
+    fn create(declared: Json) -> Vec<Call> {
+        create_in(&new_target(NamespaceOwner::Group), declared).unwrap()
+    }
+
+    fn awaits(calls: &[Call]) -> Vec<bool> {
+        calls.iter().map(|call| call.awaits).collect()
+    }
+
+    fn requests(calls: Vec<Call>) -> Vec<crate::operation::Request<Write>> {
+        calls.into_iter().map(|call| call.request).collect()
+    }
+
+    fn edit(body: Json) -> crate::operation::Request<Write> {
+        PROJECT_UPDATE.request().of_container("acme/shop", None).fields(fields(body))
+    }
+
+    #[test]
+    fn a_fork_is_requested_with_its_visibility_and_waited_for() {
+        let calls = create(json!({
+            "fork_of": "acme/up", "visibility": "private", "description": null, "name": "Shop",
+            "merge_method": "ff", "mr_default_target_self": true, "default_branch": "trunk",
+            "members_from": "acme/neo",
+        }));
+        assert_eq!(awaits(&calls), [false, true, false]);
+        let fork = PROJECT_FORK.request().arg_of("id", "acme/up", Some(4)).fields(fields(json!({
+            "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
+            "description": "", "mr_default_target_self": true,
+        })));
+        let members = IMPORT_MEMBERS.request().of_container("acme/shop", None);
+        let members = members.arg_of("project_id", "acme/neo", None);
+        let expected = [fork, edit(json!({"merge_method": "ff"})), members];
+        let requests = requests(calls);
+        assert_eq!(as_sent(&requests), as_sent(&expected));
+        assert_eq!(requests[2].waits_for().collect::<Vec<_>>(), ["acme/neo"]);
+    }
+
+    #[test]
+    fn an_import_goes_to_its_namespace_and_gets_its_visibility_right_after() {
+        let calls = create(json!({
+            "import.extgit.repo_id": 7, "import.extgit.personal_access_token": "t",
+            "visibility": "private", "name": "Shop",
+        }));
+        assert_eq!(awaits(&calls), [false, true]);
+        let import = IMPORT_EXTGIT.request().fields(fields(json!({
+            "new_name": "shop", "target_namespace": "acme", "repo_id": 7,
+            "personal_access_token": "t",
+        })));
+        let then = edit(json!({"visibility": "private", "name": "Shop"}));
+        assert_eq!(as_sent(&requests(calls)), as_sent(&[import, then]));
+
+        let calls = create(json!({"import.extserver.extserver_repo": "r"}));
+        assert_eq!(awaits(&calls), [true]);
+        let import = IMPORT_EXTSERVER.request().fields(fields(
+            json!({"new_name": "shop", "target_namespace": "acme", "extserver_repo": "r"}),
+        ));
+        assert_eq!(as_sent(&requests(calls)), as_sent(&[import]));
+    }
+
+    #[test]
+    fn an_import_comes_after_its_group() {
+        let owner = NamespaceOwner::Group;
+        let namespace = Some(Namespace { id: Id::OfStep("acme".into()), owner });
+        let target = Target { namespace, ..new_target(owner) };
+        let calls = create_in(&target, json!({"import.extgit.repo_id": 7})).unwrap();
+        assert_eq!(calls[0].request.waits_for().collect::<Vec<_>>(), ["acme"]);
+        let fork = create_in(&target, json!({"fork_of": "acme/neo"})).unwrap();
+        let waits: Vec<_> = fork[0].request.waits_for().collect();
+        assert_eq!(waits, ["acme", "acme/neo"]);
+    }
+
+    #[test]
+    fn an_unknown_parent_is_named() {
+        for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
+            let unable = create_in(&new_target(NamespaceOwner::Group), declared);
+            let unknown = matches!(unable, Err(Unable::Because { code: "unknown-project", .. }));
+            assert!(unknown, "{unable:?}");
+        }
+    }
+
+    #[test]
+    fn contents_have_one_source() {
+        let import = json!({"import.extgit.repo_id": 7});
+        for (declared, expected) in [
+            (json!({"fork_of": "a/b", "initialize_with_readme": false}), vec![]),
+            (json!({"fork_of": "a/b", "members_from": "a/b"}), vec![]),
+            (json!({"fork_of": "a/b", "initialize_with_readme": true}), vec!["fork_of"]),
+            (json!({"fork_of": "a/b", "template_name": "rails"}), vec!["fork_of"]),
+            (json!({"fork_of": "a/b", "import_url": "https://h/x"}), vec!["fork_of"]),
+            (import.clone(), vec![]),
+            (
+                json!({"import.extgit.repo_id": 7, "import.extserver.extserver_repo": "r"}),
+                vec!["import.extserver.extserver_repo"],
+            ),
+            (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
+        ] {
+            let table = kinds::container(Scope::Project).0.table();
+            let found = collect(|report| check(table, &fields(declared.clone()), report));
+            let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
+            assert_eq!(found, expected, "{declared}");
+        }
+    }
+}

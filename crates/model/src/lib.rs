@@ -1,0 +1,27 @@
+//! What undrift manages and how it talks about it: values, secrets, addresses, faults with their places,
+//! the kinds of objects with their fields, and the operations of the service. Nothing here does IO.
+//!
+//! | layer | modules | contents |
+//! |---|---|---|
+//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`], [`steps`] | types that every layer uses |
+//! | kinds | [`schema`], [`kind`], [`kinds`] | what a kind is, and the description of each |
+
+pub mod address;
+pub mod cause;
+pub mod diagnostic;
+pub mod digest;
+pub mod field;
+pub mod kind;
+pub mod kinds;
+pub mod level;
+pub mod operation;
+pub mod origin;
+pub mod page;
+pub mod planted;
+pub mod release;
+pub mod schema;
+pub mod secret;
+pub mod steps;
+pub mod text;
+pub mod value;
+pub mod yaml;

@@ -1,0 +1,468 @@
+//! A request as a value: its operation, its contents, and the things that it waits for.
+
+use std::{borrow::Cow, fmt, marker::PhantomData};
+
+use super::{Again, KeyFilter, Operation, pending};
+use crate::{
+    planted::Bug,
+    text::encode,
+    value::{Fields, Json, Object, Value},
+};
+
+/// The body of a request. Its `Debug` shows names only.
+#[derive(Clone, Default, PartialEq)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    None,
+    /// A JSON object.
+    Json(Fields),
+    /// A form with files: names with values, at least one of them a [`Value::File`].
+    Multipart(Fields),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Json(fields) | Self::Multipart(fields) => {
+                f.debug_set().entries(fields.keys()).finish()
+            }
+        }
+    }
+}
+
+/// Live values. Their `Debug` shows names only.
+#[derive(Clone, PartialEq)]
+struct Sealed(Vec<(String, Json)>);
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// A request not yet sent.
+#[must_use]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request<E> {
+    /// Its row of the table.
+    pub operation: &'static Operation,
+    arguments: Vec<(&'static str, String)>,
+    /// The arguments that name something by path, each with the id to send, once known.
+    named: Vec<(&'static str, Option<u64>)>,
+    /// Whether `:id` is the id of the container that its own step creates.
+    is_pending: bool,
+    /// The paths of things that must be created first.
+    after: Vec<String>,
+    /// Fixed segments of the path that this service calls by another name.
+    renamed: Vec<(&'static str, String)>,
+    query: Vec<(Cow<'static, str>, String)>,
+    /// The body.
+    pub body: Body,
+    /// Live values that the body also contains, because the service would reset fields that an edit
+    /// lacks. They become stale.
+    repeated: Sealed,
+    /// The fields of the body whose values must not be quoted, even plain ones.
+    sensitive: Vec<String>,
+    /// The fields of the body that contain an id which is not known yet.
+    naming: Vec<String>,
+    /// Whether sending it again could undo later requests.
+    once: bool,
+    /// The keys to keep of the objects in the response.
+    wanted: KeyFilter,
+    effect: PhantomData<E>,
+}
+
+impl<E> Request<E> {
+    /// A request without arguments.
+    pub(super) const fn of(operation: &'static Operation) -> Self {
+        Self {
+            operation,
+            arguments: Vec::new(),
+            named: Vec::new(),
+            is_pending: false,
+            after: Vec::new(),
+            renamed: Vec::new(),
+            query: Vec::new(),
+            body: Body::None,
+            repeated: Sealed(Vec::new()),
+            sensitive: Vec::new(),
+            naming: Vec::new(),
+            once: false,
+            wanted: KeyFilter::All,
+            effect: PhantomData,
+        }
+    }
+
+    /// Sets `:name` of the path template; `value` is percent-encoded when the path is built.
+    pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
+        debug_assert!(
+            self.operation.path.split('/').any(|s| s.strip_prefix(':') == Some(name)),
+            "no :{name} in {}",
+            self.operation.path
+        );
+        self.arguments.push((name, value.to_string()));
+        self
+    }
+
+    /// Sets `:name` of the path template to the `id` of the thing at `path`. An unknown id is
+    /// filled in when the request is sent.
+    pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
+        self.named.push((name, id));
+        self.arg(name, path)
+    }
+
+    /// Sets `:id` of the path template to the `id` of the container at `path`. If its own step
+    /// creates the container, the id is filled in when the request is sent.
+    pub fn of_container(mut self, path: &str, id: Option<u64>) -> Self {
+        match id {
+            Some(id) => self.arg("id", id),
+            None => {
+                self.is_pending = true;
+                self.arg("id", path)
+            }
+        }
+    }
+
+    /// Makes it wait for the thing at `path`, which must be created first.
+    pub fn after(mut self, path: &str) -> Self {
+        self.after.push(path.to_owned());
+        self
+    }
+
+    /// Replaces the fixed segment `neutral` of the path, and the same prefix of body fields, by
+    /// `name`: the reference uses neutral words for two hosts that services call by name (reference
+    /// 1, 1).
+    pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
+        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+            let renamed = |field: &String| {
+                field
+                    .strip_prefix(neutral)
+                    .filter(|rest| rest.starts_with('_'))
+                    .map(|rest| format!("{name}{rest}"))
+            };
+            *fields = std::mem::take(fields)
+                .into_iter()
+                .map(|(field, value)| (renamed(&field).unwrap_or(field), value))
+                .collect();
+        }
+        self.renamed.push((neutral, name.to_owned()));
+        self
+    }
+
+    /// Whether the query has a parameter of this name.
+    pub fn has_query(&self, name: &str) -> bool {
+        self.query.iter().any(|(n, _)| n == name)
+    }
+
+    /// Sets a query parameter.
+    pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
+        let (name, value) = (name.into(), value.to_string());
+        match self.query.iter_mut().find(|(n, _)| *n == name) {
+            Some(pair) => pair.1 = value,
+            None => self.query.push((name, value)),
+        }
+        self
+    }
+
+    /// Sets the body: JSON, or a form if one of the fields is a file.
+    pub fn fields(mut self, fields: Fields) -> Self {
+        let files = fields.values().any(|v| matches!(v, Value::File(_)));
+        self.body = if files { Body::Multipart(fields) } else { Body::Json(fields) };
+        self
+    }
+
+    /// Frees the room for more in its lists.
+    pub fn shrink(&mut self) {
+        self.arguments.shrink_to_fit();
+        self.sensitive.shrink_to_fit();
+        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+            fields.shrink();
+        }
+    }
+
+    /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
+    pub fn repeating(mut self, live: Object) -> Self {
+        self.repeated = Sealed(live.into_iter().collect());
+        self
+    }
+
+    /// Keeps only the `wanted` keys of the objects in the response.
+    pub fn keeping(mut self, wanted: KeyFilter) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Also keeps `keys` of the objects in the response.
+    pub fn keeping_also(self, keys: &[&'static str]) -> Self {
+        Self { wanted: self.wanted.and(keys), ..self }
+    }
+
+    /// The keys to keep of the objects in the response.
+    pub const fn wanted(&self) -> &KeyFilter {
+        &self.wanted
+    }
+
+    /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never
+    /// quoted.
+    pub fn sensitive(mut self, fields: impl IntoIterator<Item = String>) -> Self {
+        self.sensitive.extend(fields);
+        self
+    }
+
+    /// Whether the value of this field must not be quoted.
+    pub fn is_sensitive(&self, field: &str) -> bool {
+        self.sensitive.iter().any(|name| name == field)
+    }
+
+    /// Marks the fields of the current body that contain ids of named things. Placeholders of
+    /// [`pending::id_of`] in them are replaced when the request is sent.
+    pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
+        let waits = |name: &String| {
+            let value = self.body_fields().and_then(|body| body.get(name)?.plain());
+            value.is_some_and(|json| !pending::paths(json).is_empty())
+        };
+        self.naming = fields.into_iter().filter(waits).collect();
+        self
+    }
+
+    /// The paths of the things that must be created before it can be sent.
+    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+        let named = self.naming.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
+        let missing = self.named.iter().filter(|(_, id)| id.is_none());
+        let arguments = missing.filter_map(|(name, _)| self.argument(name));
+        let after = self.after.iter().map(String::as_str);
+        named.flat_map(pending::paths).chain(arguments).chain(after)
+    }
+
+    /// The paths that its arguments name, whether their ids are known or not.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().filter_map(|(name, _)| self.argument(name))
+    }
+
+    /// The path that the argument `:name` names.
+    fn argument(&self, name: &str) -> Option<&str> {
+        let found = self.arguments.iter().find(|(own, _)| *own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The id of the only thing that it reads, if it reads by id.
+    pub fn own_id(&self) -> Option<u64> {
+        let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
+        self.argument(name)?.parse().ok()
+    }
+
+    /// A command that sends this request, which has no body.
+    pub fn as_command(&self) -> String {
+        let arguments = self.arguments.iter().map(|(name, value)| format!(" {name}={value}"));
+        format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
+    }
+
+    /// The request with the ids that it waits for; `own` is the id of its container. A write to a
+    /// container uses the id, because another container may have the path by now.
+    ///
+    /// # Errors
+    /// The path of a thing whose id is not known.
+    pub fn with_ids(
+        mut self,
+        own: Option<u64>,
+        id: impl Fn(&str) -> Option<u64>,
+    ) -> Result<Self, String> {
+        if self.is_pending {
+            let path = self.argument("id").unwrap_or_default().to_owned();
+            self.named.push(("id", Some(own.ok_or(path)?)));
+            self.is_pending = false;
+        }
+        for (name, known) in self.named.iter_mut().filter(|(_, known)| known.is_none()) {
+            let path = self.arguments.iter().find(|(own, _)| own == name);
+            let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
+            *known = Some(id(path).ok_or_else(|| path.to_owned())?);
+        }
+        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+            for name in &self.naming {
+                if let Some(Value::Plain(json)) = fields.get_mut(name) {
+                    pending::fill_in(json, &id)?;
+                }
+            }
+        }
+        if self.goes_by_path() { Err(self.path()) } else { Ok(self) }
+    }
+
+    /// Whether it addresses a group or project by path instead of by id.
+    pub fn goes_by_path(&self) -> bool {
+        let path = self.operation.path;
+        let goes = path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
+        let own = || self.path().split('/').nth(2).is_some_and(|id| id.parse::<u64>().is_ok());
+        goes && !own()
+    }
+
+    /// Whether it becomes wrong when live state changes: it repeats live values, or it would create
+    /// a duplicate of something that was created meanwhile.
+    pub fn goes_stale(&self) -> bool {
+        self.again() == Again::Second || self.repeated().next().is_some()
+    }
+
+    /// Prevents a second sending while the first may still arrive: what it removes is added again
+    /// afterwards, and would be removed again.
+    pub fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    /// What happens if it is sent again.
+    pub fn again(&self) -> Again {
+        if self.once && !Bug::RemoveTwice.is_planted() {
+            Again::Second
+        } else {
+            self.operation.again
+        }
+    }
+
+    /// The live values that it repeats, without those that its fields replace.
+    pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
+        let replaced =
+            |name: &str| self.body_fields().is_some_and(|fields| fields.contains_key(name));
+        self.repeated
+            .0
+            .iter()
+            .filter(move |(name, _)| !replaced(name))
+            .map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The names of everything in its body.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let fields = self.body_fields().into_iter().flat_map(Fields::keys);
+        fields.map(String::as_str).chain(self.repeated().map(|(name, _)| name))
+    }
+
+    /// The fields in its body.
+    pub const fn body_fields(&self) -> Option<&Fields> {
+        match &self.body {
+            Body::None => None,
+            Body::Json(fields) | Body::Multipart(fields) => Some(fields),
+        }
+    }
+
+    /// The path below `/api/v4` with every argument, without the query.
+    pub fn path(&self) -> String {
+        self.path_by(|name| {
+            let (_, id) = self.named.iter().find(|(own, _)| *own == name)?;
+            id.map(|id| id.to_string())
+        })
+    }
+
+    /// The path, with what `shown` has for an argument in its place.
+    fn path_by(&self, shown: impl Fn(&str) -> Option<String>) -> String {
+        let segments = self.operation.path.split('/').map(|segment| {
+            let Some(name) = segment.strip_prefix(':') else {
+                let renamed = self.renamed.iter().find(|(neutral, _)| *neutral == segment);
+                return renamed
+                    .map_or_else(|| segment.to_owned(), |(_, name)| encode(name).to_string());
+            };
+            match (shown(name), self.argument(name)) {
+                (Some(shown), _) => shown,
+                (None, Some(value)) => encode(value).to_string(),
+                (None, None) => segment.to_owned(),
+            }
+        });
+        segments.collect::<Vec<_>>().join("/")
+    }
+
+    /// The path and the query, percent-encoded.
+    pub fn target(&self) -> String {
+        self.path() + &self.query_text()
+    }
+
+    /// The target as plans show it, with paths instead of ids that are only needed for sending. It
+    /// is the same before and after the thing is created.
+    pub fn shown_target(&self) -> String {
+        // Entries of the same container are shown by name. Addresses contain it encoded.
+        let entry = |name: &str| {
+            self.named.iter().find(|(own, _)| *own == name)?;
+            let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
+            Some(entry.to_owned())
+        };
+        self.path_by(entry) + &self.query_text()
+    }
+
+    fn query_text(&self) -> String {
+        let mut text = String::new();
+        for (i, (name, value)) in self.query.iter().enumerate() {
+            text.push(if i == 0 { '?' } else { '&' });
+            text += &format!("{}={}", encode(name), encode(value));
+        }
+        text
+    }
+}
+
+/// The method and the path, for errors and plans; never the body.
+impl<E> fmt::Display for Request<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.operation.method, self.target())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{
+        IMPORT_EXTGIT, PROJECT_GET, PROJECT_LIST, VARIABLE_LIST, VARIABLE_UPDATE,
+    };
+
+    #[test]
+    fn a_neutral_word_is_replaced_in_the_path_and_in_fields() {
+        let fields = ["extgit_hostname", "extgitted", "new_name"]
+            .map(|name| (name.to_owned(), Value::from("extgit")));
+        let request = IMPORT_EXTGIT.request().fields(fields.into()).rename("extgit", "git host");
+        assert_eq!(request.path(), "/import/git%20host");
+        let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ["extgitted", "git host_hostname", "new_name"]);
+        assert!(
+            request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit"))
+        );
+        let other = PROJECT_GET.request().arg("id", "extgit").rename("extgit", "x");
+        assert_eq!(other.path(), "/projects/extgit");
+    }
+
+    #[test]
+    fn a_path_argument_is_always_one_segment() {
+        let request = VARIABLE_UPDATE
+            .request()
+            .arg("id", "acme/my.shop")
+            .arg("key", "A/B?c#d é")
+            .query("filter[environment_scope]", "prod/*");
+        assert_eq!(
+            request.target(),
+            "/projects/acme%2Fmy.shop/variables/A%2FB%3Fc%23d%20%C3%A9?filter%5Benvironment_scope%5D=prod%2F%2A"
+        );
+    }
+
+    #[test]
+    fn the_debug_text_of_a_request_shows_names_only() {
+        let live = serde_json::json!({"value": "canary", "key": "canary"});
+        let request =
+            VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
+        let request = request.repeating(live.as_object().unwrap().clone());
+        let shown = format!("{request:?}");
+        assert!(
+            shown.contains(r#"{"key"}"#)
+                && shown.contains(r#"{"value", "key"}"#)
+                && !shown.contains("canary"),
+            "{shown}"
+        );
+        assert_eq!(request.names().collect::<Vec<_>>(), ["key", "value"]);
+        assert_eq!(
+            (request.repeated().count(), VARIABLE_LIST.request().repeated().count()),
+            (1, 0)
+        );
+    }
+
+    #[test]
+    fn a_query_parameter_is_sent_once() {
+        assert_eq!(
+            PROJECT_LIST.request().query("page", 1).query("page", 2).target(),
+            "/projects?page=2"
+        );
+    }
+}

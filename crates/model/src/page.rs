@@ -1,0 +1,570 @@
+//! Reads a paged list to its end, and proves that it is complete.
+//!
+//! [`Complete`] is a list that was read to its end. Only [`Pager::finish`] makes one, so an entry
+//! that it lacks is absent. A [`Pager`] does no IO: it gives the next request and checks the
+//! response.
+//!
+//! ```text
+//! let mut pager = Pager::new(request, rows)?;
+//! while let Some(request) = pager.next() {
+//!     let (headers, objects) = send(request);
+//!     pager.accept(&headers, objects)?;
+//! }
+//! let complete = pager.finish()?;
+//! ```
+//!
+//! A list is complete if nothing in the responses contradicts that:
+//!
+//! - `X-Page` is the requested page, and the page size does not change.
+//! - `Link`, `X-Next-Page` and `X-Total` agree on whether another page follows, and the page that
+//!   they name is the next one.
+//! - Every page except the last is full: it has `X-Per-Page` entries, or 100 without that header.
+//!   An announced page is not empty.
+//! - The number of entries is the last `X-Total`, and no entry is repeated.
+//! - Without `X-Total`, one more page is read after the last one, and is `[]`. The same applies if
+//!   only `X-Total` shows that a full page is the last.
+//! - A list that the service sends in one answer (`Operation::unpaged`) is complete if no paging
+//!   header is present.
+//! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
+//!   that is `[]` and has no link to another.
+//!
+//! Anything else is a [`Contradiction`]. A list that is only searched ([`Pager::passing`]) does not
+//! need this; there, a contradiction is the end.
+
+mod error;
+mod headers;
+
+use std::{cmp::Ordering, collections::BTreeSet, mem, ops::Deref};
+
+use http::HeaderMap;
+
+use crate::{
+    operation::{KeyFilter, Read, Request},
+    planted::Bug,
+    value::{Json, Object},
+};
+
+pub use error::{Contradiction, PageError};
+use headers::Headers;
+
+/// The number of entries to request per page: the maximum of the service.
+pub const PER_PAGE: usize = 100;
+
+/// The maximum number of entries kept of one list, so that an endless list ends.
+const MAX_ENTRIES: usize = 100_000;
+
+/// The approximate maximum size of one list in bytes of JSON: twice the longest response. Keys that
+/// are not kept do not count.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The maximum number of pages of a filtered list.
+const MAX_FILTERED: u64 = 1_000;
+
+/// A list that was read to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complete<T>(Vec<T>);
+
+impl<T> Complete<T> {
+    /// The entries without the proof.
+    pub fn into_vec(self) -> Vec<T> {
+        self.0
+    }
+
+    /// Converts every entry.
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Complete<U> {
+        Complete(self.0.into_iter().map(f).collect())
+    }
+
+    /// The entries for which `f` returns a value.
+    pub fn filter_map<U>(self, f: impl FnMut(T) -> Option<U>) -> Complete<U> {
+        Complete(self.0.into_iter().filter_map(f).collect())
+    }
+}
+
+impl<T> Deref for Complete<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+/// The keys that every entry of a list must have. A list with another entry counts as not read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows {
+    /// The keys that together identify an entry.
+    pub keys: &'static [&'static str],
+    /// Other keys that every entry has.
+    pub also: &'static [&'static str],
+}
+
+impl Rows {
+    /// Entries that are identified by their id and also have the keys `also`.
+    pub const fn with_id(also: &'static [&'static str]) -> Self {
+        Self { keys: &["id"], also }
+    }
+}
+
+/// Reads one list, page by page.
+#[derive(Debug)]
+pub struct Pager {
+    base: Request<Read>,
+    state: State,
+    /// Whether the list is read by keyset instead of by page number.
+    keyset: bool,
+    /// Whether all entries are kept, or only passed on.
+    keeps: bool,
+    /// Whether the service removes entries from pages, so that a short page means nothing.
+    filtered: bool,
+    /// The keys that every entry must have.
+    rows: Rows,
+    /// The number of accepted pages.
+    pages: u64,
+    /// The number of received entries.
+    received: u64,
+    /// The size of the kept entries in bytes of JSON.
+    bytes: usize,
+    /// The kept entries, or those of the last page.
+    objects: Vec<Object>,
+    /// The identities of the kept entries.
+    known: BTreeSet<String>,
+    /// The page size, once known.
+    size: Option<usize>,
+    /// The last total.
+    total: Option<u64>,
+    total_pages: Option<u64>,
+    /// Whether the next page of a list by number may or must have entries.
+    expected: Expected,
+    /// The greatest id in a list by keyset.
+    last_id: Option<u64>,
+}
+
+/// The progress of reading.
+#[derive(Debug)]
+enum State {
+    /// The page at this position is next.
+    Ask(Position),
+    /// The end is proven, or reading was stopped.
+    Ended,
+    /// A page was refused.
+    Refused,
+}
+
+/// The start of a page.
+#[derive(Debug)]
+enum Position {
+    /// The start of a list by keyset.
+    Start,
+    Page(u64),
+    /// After this id.
+    After(u64),
+    Cursor(String),
+}
+
+/// Whether the next page has entries, according to the pages so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// Perhaps.
+    Possible,
+    /// Yes.
+    Announced,
+    /// No.
+    Nothing,
+}
+
+impl Pager {
+    /// Starts before the first page of `request`. Every entry must have the keys of `rows`. Without
+    /// keys, an entry is identified by its id, or by its key and scope, or by its whole content.
+    ///
+    /// The list of all projects is read by keyset, because the service stops at 50,000 records by
+    /// number (reference 1, 8). A keyset has its own order, so a request with an order is read by
+    /// number.
+    ///
+    /// # Errors
+    /// [`PageError::Filtered`].
+    pub fn new(request: Request<Read>, rows: Rows) -> Result<Self, PageError> {
+        if request.operation.filtered_after_paging {
+            return Err(PageError::Filtered);
+        }
+        // Without keys, the whole content of an entry may be its identity.
+        let request = if rows.keys.is_empty() {
+            request.keeping(KeyFilter::All)
+        } else {
+            request.keeping_also(rows.keys).keeping_also(rows.also)
+        };
+        Ok(Self { keeps: true, rows, ..Self::passing(request) })
+    }
+
+    /// As [`new`](Self::new), for a list that the service filters after dividing it into pages: any
+    /// page may be short or empty. It is read to the end that the responses announce, and never
+    /// gives a complete list ([`into_shown`](Self::into_shown)).
+    pub fn shown(request: Request<Read>, rows: Rows) -> Self {
+        let request = request.keeping_also(rows.keys).keeping_also(rows.also);
+        Self { keeps: true, filtered: true, rows, ..Self::passing(request) }
+    }
+
+    /// As [`new`](Self::new), for a list that is only searched: each page is passed on and dropped,
+    /// so a long list needs no more memory than a short one. It requests no more pages to prove the
+    /// end, and never gives a complete list.
+    pub fn passing(request: Request<Read>) -> Self {
+        let keyset = request.operation.by_keyset
+            && !["order_by", "sort"].iter().any(|name| request.has_query(name));
+        let request = request.query("per_page", PER_PAGE).keeping_also(&["id"]);
+        let base = if keyset {
+            request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc")
+        } else {
+            request
+        };
+        Self {
+            base,
+            state: State::Ask(if keyset { Position::Start } else { Position::Page(1) }),
+            keyset,
+            keeps: false,
+            filtered: false,
+            rows: Rows::default(),
+            pages: 0,
+            received: 0,
+            bytes: 0,
+            objects: Vec::new(),
+            known: BTreeSet::new(),
+            size: None,
+            total: None,
+            total_pages: None,
+            expected: Expected::Possible,
+            last_id: None,
+        }
+    }
+
+    /// The next request; `None` at the end.
+    pub fn next(&self) -> Option<Request<Read>> {
+        let State::Ask(position) = &self.state else { return None };
+        let request = self.base.clone();
+        Some(match position {
+            Position::Start => request,
+            Position::Page(number) => request.query("page", number),
+            Position::After(id) => request.query("id_after", id),
+            Position::Cursor(cursor) => request.query("cursor", cursor),
+        })
+    }
+
+    /// Accepts the response to the request of [`next`](Self::next), and returns its entries.
+    ///
+    /// # Errors
+    /// A [`PageError`]; the pager cannot be used afterwards. In a list that is only searched, a
+    /// contradiction is the end and not an error.
+    pub fn accept(
+        &mut self,
+        headers: &HeaderMap,
+        page: Vec<Object>,
+    ) -> Result<&[Object], PageError> {
+        if !matches!(mem::replace(&mut self.state, State::Refused), State::Ask(_)) {
+            return Err(PageError::Unfinished);
+        }
+        self.pages += 1;
+        if self.filtered && self.pages > MAX_FILTERED {
+            return Err(PageError::TooLong("1,000 pages"));
+        }
+        self.received += page.len() as u64;
+        let before = if self.keeps { self.objects.len() } else { 0 };
+        if self.keeps {
+            self.keep(page)?;
+        } else {
+            self.objects = page;
+        }
+        self.state = match self.position_after(headers, before) {
+            Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => State::Ask(position),
+            Ok(_) => State::Ended,
+            Err(_) if !self.keeps || Bug::TrustLists.is_planted() => State::Ended,
+            Err(contradiction) => return Err(contradiction.into()),
+        };
+        Ok(&self.objects[before..])
+    }
+
+    /// The number of pages, if the service gives it. It does not for more than 10,000 records.
+    pub const fn total_pages(&self) -> Option<u64> {
+        self.total_pages
+    }
+
+    /// The complete list, each object once.
+    ///
+    /// # Errors
+    /// [`PageError::Unfinished`] if a request is left, a page was refused, or pages were only
+    /// passed on.
+    pub fn finish(self) -> Result<Complete<Object>, PageError> {
+        let whole = self.keeps && !self.filtered && matches!(self.state, State::Ended);
+        if whole { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
+    }
+
+    /// All entries that the service shows of a filtered list. Other entries may exist.
+    ///
+    /// # Errors
+    /// [`PageError::Unfinished`] as in [`finish`](Self::finish).
+    pub fn into_shown(self) -> Result<Vec<Object>, PageError> {
+        let read = self.keeps && matches!(self.state, State::Ended);
+        if read { Ok(self.objects) } else { Err(PageError::Unfinished) }
+    }
+
+    /// Keeps the entries of a page.
+    fn keep(&mut self, page: Vec<Object>) -> Result<(), PageError> {
+        self.bytes += page.iter().map(length).sum::<usize>();
+        if self.bytes > MAX_BYTES {
+            return Err(PageError::TooLong("64 MiB of JSON"));
+        }
+        if self.objects.len() + page.len() > MAX_ENTRIES {
+            return Err(PageError::TooLong("100,000 entries"));
+        }
+        for object in page {
+            if !self.known.insert(self.identity(&object)?) {
+                return Err(Contradiction::Repeated(self.pages).into());
+            }
+            self.objects.push(object);
+        }
+        Ok(())
+    }
+
+    /// The identity of an entry.
+    fn identity(&self, object: &Object) -> Result<String, PageError> {
+        let needed = |key: &'static str| {
+            field(object, key).ok_or(PageError::Unidentified { page: self.pages, key })
+        };
+        for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
+            // The value may be a mapping, such as an author.
+            if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
+                needed(key)?;
+            }
+        }
+        if self.rows.keys.is_empty() {
+            return Ok(usual_identity(object));
+        }
+        let mut identity = String::new();
+        for key in self.rows.keys {
+            identity += &format!("{} ", needed(key)?);
+        }
+        Ok(identity)
+    }
+
+    /// The start of the page after the one with the entries `self.objects[from..]`; `None` at the
+    /// end.
+    fn position_after(
+        &mut self,
+        headers: &HeaderMap,
+        from: usize,
+    ) -> Result<Option<Position>, Contradiction> {
+        let headers = Headers::read(headers, self.pages)?;
+        self.total_pages = headers.total_pages.or(self.total_pages);
+        if self.base.operation.unpaged && headers == Headers::default() {
+            Ok(None)
+        } else if self.keyset {
+            self.position_by_id(&headers, from)
+        } else {
+            self.position_by_number(&headers, self.objects.len() - from)
+        }
+    }
+
+    /// The same for a list by keyset. Links only show whether another page follows. The request
+    /// continues after the last received id, so no link can skip an entry.
+    fn position_by_id(
+        &mut self,
+        headers: &Headers,
+        from: usize,
+    ) -> Result<Option<Position>, Contradiction> {
+        for object in &self.objects[from..] {
+            let id = object
+                .get("id")
+                .and_then(Json::as_u64)
+                .filter(|id| self.last_id.is_none_or(|last| last < *id));
+            self.last_id = Some(id.ok_or(Contradiction::Unordered(self.pages))?);
+        }
+        let entries = self.objects.len() - from;
+        let size = headers.size.unwrap_or(PER_PAGE);
+        let next = headers.link.as_ref().and_then(Option::as_ref);
+        if entries == 0 {
+            return if next.is_some() {
+                Err(Contradiction::Short { page: self.pages, entries, size })
+            } else {
+                Ok(None)
+            };
+        }
+        let Some(last) = self.last_id else { return Ok(None) };
+        if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
+            return Err(Contradiction::Backwards(self.pages));
+        }
+        let more = next.is_some() || self.keeps || (headers.link.is_none() && entries >= size);
+        let cursor =
+            next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
+        Ok(more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
+    }
+
+    /// The same for a list by number, after a page of `entries` entries.
+    fn position_by_number(
+        &mut self,
+        headers: &Headers,
+        entries: usize,
+    ) -> Result<Option<Position>, Contradiction> {
+        let page = self.pages;
+        if let Some(received) = headers.page.filter(|received| *received != page) {
+            return Err(Contradiction::OtherPage { page, received });
+        }
+        let size = self.page_size(headers)?;
+        if entries > size {
+            return Err(Contradiction::Overfull { page, entries, size });
+        }
+        if self.filtered {
+            return self.position_in_filtered(headers, entries);
+        }
+        match self.expected {
+            Expected::Announced if entries == 0 => return Err(Contradiction::Empty(page)),
+            Expected::Nothing if entries > 0 => return Err(Contradiction::Beyond(page)),
+            _ => {}
+        }
+        let announced = self.announced(headers)?;
+        let more = self.more(headers, announced)?;
+        let full = entries == size;
+        self.expected = match more {
+            Some(true) if !full => return Err(Contradiction::Short { page, entries, size }),
+            Some(true) => Expected::Announced,
+            _ if entries == 0 => return Ok(None),
+            None if full => Expected::Possible,
+            _ if !self.keeps => return Ok(None),
+            // A single wrong total would end the list too early here.
+            Some(false) if self.total.is_some() && (announced.is_some() || !full) => {
+                return Ok(None);
+            }
+            _ => Expected::Nothing,
+        };
+        Ok(Some(Position::Page(page + 1)))
+    }
+
+    /// The same for a list that the service filters. Totals include filtered entries. If the
+    /// headers do not show whether another page follows, it may follow any page with entries.
+    fn position_in_filtered(
+        &mut self,
+        headers: &Headers,
+        entries: usize,
+    ) -> Result<Option<Position>, Contradiction> {
+        let announced = self.announced(headers)?;
+        self.keep_total(headers)?;
+        let size = self.size.unwrap_or(PER_PAGE) as u64;
+        let by_total = self.total.map(|total| self.pages.saturating_mul(size) < total);
+        let more = announced.or(by_total).unwrap_or(entries > 0);
+        Ok(more.then_some(Position::Page(self.pages + 1)))
+    }
+
+    /// The number of entries in a full page.
+    fn page_size(&mut self, headers: &Headers) -> Result<usize, Contradiction> {
+        let size = *self.size.get_or_insert(headers.size.unwrap_or(PER_PAGE));
+        match headers.size {
+            Some(other) if other != size => {
+                Err(Contradiction::PageSize { page: self.pages, before: size, size: other })
+            }
+            _ => Ok(size),
+        }
+    }
+
+    /// Whether `Link` and `X-Next-Page` announce another page; `None` if neither is present.
+    fn announced(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
+        let page = self.pages;
+        let by_link = match &headers.link {
+            Some(Some(link)) => {
+                Some(Some(link.page.ok_or(Contradiction::Header { page, header: "Link" })?))
+            }
+            Some(None) => Some(None),
+            None => None,
+        };
+        let named = [by_link, headers.next]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find(|named| *named != page + 1);
+        if let Some(next) = named {
+            return Err(Contradiction::OtherNext { page, next });
+        }
+        match (by_link, headers.next) {
+            (Some(one), Some(other)) if one != other => Err(Contradiction::Announcements(page)),
+            (one, other) => Ok(one.or(other).map(|next| next.is_some())),
+        }
+    }
+
+    /// Stores the total. A lower total than before shows that an entry may have moved to a page
+    /// that was read already.
+    fn keep_total(&mut self, headers: &Headers) -> Result<(), Contradiction> {
+        if let (Some(before), Some(total)) = (self.total, headers.total)
+            && total < before
+        {
+            return Err(Contradiction::Fewer { page: self.pages, before, total });
+        }
+        self.total = headers.total.or(self.total);
+        Ok(())
+    }
+
+    /// Whether another page follows, by `announced` and the last total; `None` if unknown.
+    fn more(
+        &mut self,
+        headers: &Headers,
+        announced: Option<bool>,
+    ) -> Result<Option<bool>, Contradiction> {
+        self.keep_total(headers)?;
+        let (sent, Some(total)) = (self.received, self.total) else { return Ok(announced) };
+        match (sent.cmp(&total), announced) {
+            (Ordering::Less, Some(false)) | (Ordering::Greater, _) => {
+                Err(Contradiction::Total { total, sent })
+            }
+            (Ordering::Equal, Some(true)) => {
+                Err(Contradiction::Surplus { page: self.pages, total })
+            }
+            (Ordering::Less, _) => Ok(Some(true)),
+            (Ordering::Equal, _) => Ok(Some(false)),
+        }
+    }
+}
+
+/// The identity of an entry without keys: its id, or key and scope for a variable, which has no id.
+fn usual_identity(object: &Object) -> String {
+    match (field(object, "id"), field(object, "key"), field(object, "environment_scope")) {
+        (Some(id), _, _) => format!("id {id}"),
+        (None, Some(key), scope) => format!("key {key} of scope {}", scope.unwrap_or(&Json::Null)),
+        (None, None, _) => Json::Object(object.clone()).to_string(),
+    }
+}
+
+/// A field that is present and not null.
+fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
+    object.get(name).filter(|value| tells_apart(name, value))
+}
+
+fn is_path(name: &str) -> bool {
+    name.split('_').any(|word| word == "path")
+}
+
+/// Whether `value` can identify something under this name: an id must be a number, a path must be
+/// text, and a mapping identifies nothing.
+pub fn tells_apart(name: &str, value: &Json) -> bool {
+    match value {
+        Json::Null | Json::Object(_) => false,
+        _ if name == "id" || name.ends_with("_id") => value.is_u64(),
+        _ if is_path(name) => value.is_string(),
+        _ => true,
+    }
+}
+
+/// `objects` as a complete list, for tests: no release contains it.
+#[cfg(debug_assertions)]
+pub const fn whole(objects: Vec<Object>) -> Complete<Object> {
+    Complete(objects)
+}
+
+/// The approximate size of an object as JSON.
+fn length(object: &Object) -> usize {
+    fn of(value: &Json) -> usize {
+        match value {
+            Json::Null | Json::Bool(_) | Json::Number(_) => 5,
+            Json::String(text) => text.len() + 3,
+            Json::Array(items) => items.iter().map(of).sum::<usize>() + 2,
+            Json::Object(object) => length(object),
+        }
+    }
+    object.iter().map(|(key, value)| key.len() + 3 + of(value)).sum::<usize>() + 2
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! Counts steps of work that could grow faster than its input. Tests use them instead of a clock.
+
+#[cfg(debug_assertions)]
+mod testing;
+#[cfg(debug_assertions)]
+pub use testing::grow_in_proportion;
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a step.
+#[inline]
+pub fn step() {
+    #[cfg(debug_assertions)]
+    TAKEN.set(TAKEN.get() + 1);
+}
+
+/// The number of steps of this thread.
+pub fn so_far() -> u64 {
+    #[cfg(debug_assertions)]
+    return TAKEN.get();
+    #[cfg(not(debug_assertions))]
+    0
+}
+
+/// Adds the steps of other threads that worked for this one.
+pub fn add(_steps: u64) {
+    #[cfg(debug_assertions)]
+    TAKEN.set(TAKEN.get() + _steps);
+}

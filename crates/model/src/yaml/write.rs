@@ -1,0 +1,542 @@
+//! Writes YAML as a person would: short values on one line, long ones on several, and quotes only
+//! where a reader of YAML 1.1 or 1.2 would otherwise misread a text. Comments are above a value or,
+//! aligned, after it.
+
+use crate::{text::is_unsafe, value::Json};
+
+/// The maximum width of a line.
+const WIDTH: usize = 100;
+/// The maximum number of fields of a mapping that is written on one line with its key.
+const SHORT: usize = 3;
+/// Comments after values are aligned up to this column. A longer line moves its own comment to the
+/// right.
+const COLUMN: usize = 60;
+
+/// Something to write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// A value, on one line unless it is a text with several.
+    Value(Json),
+    /// A mapping.
+    Map(Vec<Item>),
+    /// A list of mappings, each with a comment.
+    List(Vec<(Vec<Item>, Option<String>)>),
+}
+
+/// A key of a mapping with its value and its comments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The key.
+    pub key: String,
+    /// The value.
+    pub node: Node,
+    /// Comment lines above it.
+    pub above: Vec<String>,
+    /// A comment after it.
+    pub beside: Option<String>,
+}
+
+impl Item {
+    /// A key with a value.
+    pub fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
+        Self::new(key, Node::Value(value.into()))
+    }
+
+    /// A key with its value.
+    pub fn new(key: impl Into<String>, node: Node) -> Self {
+        Self { key: key.into(), node, above: Vec::new(), beside: None }
+    }
+
+    /// Adds a comment after it.
+    #[must_use]
+    pub fn beside(self, comment: impl Into<String>) -> Self {
+        Self { beside: Some(comment.into()), ..self }
+    }
+}
+
+/// A line and the comment after it.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    beside: Option<String>,
+}
+
+impl Line {
+    /// Whether its comment fits after `column`.
+    fn has_room(&self, column: usize) -> bool {
+        self.beside.as_ref().is_none_or(|beside| column + width(beside) + 4 <= WIDTH)
+    }
+}
+
+/// The lines of a document.
+pub fn document(items: &[Item]) -> String {
+    let mut lines = Vec::new();
+    items.iter().for_each(|item| write_item(&mut lines, item, 0));
+    text(&lines)
+}
+
+/// The lines of a key with its value, indented by `indent`.
+pub fn item(item: &Item, indent: usize) -> String {
+    let mut lines = Vec::new();
+    write_item(&mut lines, item, indent);
+    text(&lines)
+}
+
+/// The lines of a list entry whose dash is at `indent`.
+pub fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
+    let mut lines = Vec::new();
+    write_entry(&mut lines, items, about, indent);
+    text(&lines)
+}
+
+/// The lines with their comments, aligned where possible.
+fn text(lines: &[Line]) -> String {
+    let commented = lines.iter().filter(|line| line.beside.is_some());
+    let widths = commented.map(|line| (line, width(&line.text)));
+    let fitting = widths.filter(|(line, width)| *width <= COLUMN && line.has_room(*width));
+    let column = fitting.map(|(_, width)| width).max().unwrap_or_default();
+    let mut text = String::new();
+    for line in lines {
+        write_line(&mut text, line, column);
+    }
+    text
+}
+
+/// A line with its comment at `column` if it fits; otherwise further to the left, or above.
+fn write_line(out: &mut String, line: &Line, column: usize) {
+    let length = width(&line.text);
+    match &line.beside {
+        None => *out += &line.text,
+        Some(beside) if line.has_room(length) => {
+            let pad = if line.has_room(column) { column.saturating_sub(length) } else { 0 };
+            *out += &format!("{}{:pad$}  # {beside}", line.text, "");
+        }
+        Some(beside) => {
+            let indent = line.text.len() - line.text.trim_start().len();
+            *out += &format!("{}# {beside}\n{}", " ".repeat(indent), line.text);
+        }
+    }
+    out.push('\n');
+}
+
+/// Comment lines within the maximum width. `text` cannot end the comment.
+fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
+    let text = crate::text::escape(text);
+    let most = WIDTH.saturating_sub(indent + 2).max(40);
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().filter(|line| {
+            line.is_empty() || line.chars().count() + 1 + word.chars().count() <= most
+        });
+        match line {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    let margin = " ".repeat(indent);
+    lines.iter().map(|line| plain(format!("{margin}# {line}"))).collect()
+}
+
+/// A line without a comment.
+const fn plain(text: String) -> Line {
+    Line { text, beside: None }
+}
+
+fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
+    for line in &item.above {
+        out.extend(comment_lines(line, indent));
+    }
+    let margin = " ".repeat(indent);
+    let key = format!("{margin}{}:", scalar(&item.key, false));
+    if let Some(flow) = flow(&item.node, false).and_then(|flow| flow.with(item)) {
+        let is_short = !matches!(&item.node, Node::Map(items) if items.len() > SHORT);
+        let line = flow.after(&format!("{key} "));
+        let fits = width(&line.text) <= WIDTH && line.has_room(width(&line.text));
+        if (is_short && fits) || is_scalar(&item.node) {
+            out.push(line);
+            return;
+        }
+    }
+    let beside = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+    let mut head = Line { text: key, beside };
+    if let Node::Value(Json::String(text)) = &item.node {
+        head.text += if text.ends_with('\n') { " |" } else { " |-" };
+    }
+    out.push(head);
+    match &item.node {
+        Node::Value(Json::String(text)) => {
+            let margin = " ".repeat(indent + 2);
+            let line =
+                |line: &str| if line.is_empty() { line.into() } else { format!("{margin}{line}") };
+            out.extend(text.lines().map(|text| plain(line(text))));
+        }
+        Node::Value(Json::Array(items)) => {
+            let item = |value| plain(format!("{margin}  - {}", inline(value, false)));
+            out.extend(items.iter().map(item));
+        }
+        Node::Value(Json::Object(object)) => {
+            for (key, value) in object {
+                write_item(out, &Item::value(key, value.clone()), indent + 2);
+            }
+        }
+        Node::Value(_) => {}
+        Node::Map(items) => items.iter().for_each(|item| write_item(out, item, indent + 2)),
+        Node::List(entries) => {
+            for (entry, about) in entries {
+                write_entry(out, entry, about.as_deref(), indent + 2);
+            }
+        }
+    }
+}
+
+/// A list entry, on one line if it fits.
+fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent: usize) {
+    let margin = " ".repeat(indent);
+    let line = flow_map(items).map(|flow| flow.after(&format!("{margin}- ")));
+    let line = line.filter(|l| width(&l.text) <= WIDTH && l.has_room(width(&l.text)));
+    let comment = about.map(|about| format!("  # {}", crate::text::escape(about)));
+    let beside = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
+        line.beside.is_none() && width(&line.text) + width(comment) <= WIDTH
+    });
+    if let (Some(about), None) = (about, &beside) {
+        out.extend(comment_lines(about, indent));
+    }
+    match (&line, &beside) {
+        (_, Some((line, comment))) => out.push(plain(format!("{}{comment}", line.text))),
+        (Some(_), None) => out.extend(line),
+        (None, _) => {
+            let mut block = Vec::new();
+            items.iter().for_each(|item| write_item(&mut block, item, indent + 2));
+            if let Some(first) = block.first_mut() {
+                // The first key is on the line of the dash.
+                first.text.replace_range(indent..=indent, "-");
+            }
+            out.append(&mut block);
+        }
+    }
+}
+
+fn is_scalar(node: &Node) -> bool {
+    matches!(node, Node::Value(value) if !value.is_array() && !value.is_object())
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A value on one line, with the one comment for all of it.
+struct Flow {
+    text: String,
+    beside: Option<String>,
+}
+
+impl Flow {
+    /// The line that starts with `head`.
+    fn after(self, head: &str) -> Line {
+        Line { text: format!("{head}{}", self.text), beside: self.beside }
+    }
+
+    /// Adds the comment of `item`; `None` if there is a different one already.
+    fn with(self, item: &Item) -> Option<Self> {
+        let new = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+        let is_one = new.is_none() || self.beside.is_none() || new == self.beside;
+        is_one.then(|| Self { beside: new.or(self.beside), ..self })
+    }
+}
+
+/// `node` on one line. `None` if it contains a text with several lines, if a part has a comment
+/// above, or if parts have different comments.
+fn flow(node: &Node, within: bool) -> Option<Flow> {
+    let bare = |text: String| Flow { text, beside: None };
+    match node {
+        Node::Value(value) if has_literal(value) => None,
+        Node::Value(value) => Some(bare(inline(value, within))),
+        Node::Map(items) => flow_map(items),
+        Node::List(entries) => entries.is_empty().then(|| bare("[]".to_owned())),
+    }
+}
+
+fn flow_map(items: &[Item]) -> Option<Flow> {
+    let item = |item: &Item| {
+        let value = flow(&item.node, true).filter(|_| item.above.is_empty())?.with(item)?;
+        Some((format!("{}: {}", scalar(&item.key, true), value.text), value.beside))
+    };
+    let (texts, besides): (Vec<_>, Vec<_>) =
+        items.iter().map(item).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let is_one = besides.windows(2).all(|pair| pair[0] == pair[1]);
+    let beside = besides.into_iter().next().flatten();
+    is_one.then(|| Flow { text: format!("{{{}}}", texts.join(", ")), beside })
+}
+
+/// Whether `value` contains a text with several lines.
+fn has_literal(value: &Json) -> bool {
+    match value {
+        Json::String(text) => is_literal(text),
+        Json::Array(items) => items.iter().any(has_literal),
+        Json::Object(object) => object.values().any(has_literal),
+        _ => false,
+    }
+}
+
+/// `value` on one line, within brackets or not.
+pub fn inline(value: &Json, within: bool) -> String {
+    match value {
+        Json::String(text) => scalar(text, within),
+        Json::Array(items) => {
+            let items: Vec<_> = items.iter().map(|value| inline(value, true)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Json::Object(object) => {
+            let item = |(key, value): (&String, &Json)| {
+                format!("{}: {}", scalar(key, true), inline(value, true))
+            };
+            format!("{{{}}}", object.iter().map(item).collect::<Vec<_>>().join(", "))
+        }
+        value => value.to_string(),
+    }
+}
+
+/// Whether `text` should be a literal block: it has several lines that all survive reading, also
+/// after an editor stripped trailing white space.
+fn is_literal(text: &str) -> bool {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    body.contains('\n')
+        && !body.starts_with([' ', '\t', '\n'])
+        && !body.ends_with('\n')
+        && !body.contains(|c: char| is_unsafe(c) && c != '\n')
+        && body.lines().all(|line| !line.ends_with(' '))
+}
+
+/// A text as a one-line scalar, within brackets or not.
+pub fn scalar(text: &str, within: bool) -> String {
+    if is_plain(text, within) {
+        text.to_owned()
+    } else if text.contains(is_unsafe) {
+        double_quoted(text)
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+/// A text in double quotes, on one line.
+pub fn double_quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted += "\\n",
+            '\t' => quoted += "\\t",
+            '\r' => quoted += "\\r",
+            c if is_unsafe(c) => match u32::from(c) {
+                code @ 0..=0xff => quoted += &format!("\\x{code:02x}"),
+                code @ 0..=0xffff => quoted += &format!("\\u{code:04x}"),
+                code => quoted += &format!("\\U{code:08x}"),
+            },
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// Whether `text` needs no quotes because every reader reads it as this text.
+fn is_plain(text: &str, within: bool) -> bool {
+    const INDICATORS: &[char] = &[
+        '-', '?', ':', ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
+        '`',
+    ];
+    let starts_well = !text.starts_with(INDICATORS)
+        || (text.starts_with('-')
+            && text[1..].starts_with(|c: char| c.is_ascii_alphabetic())
+            && !within);
+    let is_edged = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
+    let has_end = text.contains(": ") || text.contains(" #") || text.ends_with(':');
+    // Within brackets, older readers end a key at `:?`.
+    let has_bracket = within && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
+    !text.is_empty()
+        && starts_well
+        && !is_edged
+        && !has_end
+        && !has_bracket
+        && !text.contains(is_unsafe)
+        && !text.starts_with("...")
+        && !is_other(text)
+}
+
+/// Whether some reader reads a plain `text` as something else.
+fn is_other(text: &str) -> bool {
+    const WORDS: [&str; 13] =
+        ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan"];
+    let lower = text.to_ascii_lowercase();
+    WORDS.contains(&&*lower) || is_number(&lower)
+}
+
+/// Whether some reader reads the lower-case `text` as a number, a date or a time: including
+/// underscores, base 60, and hexadecimal, octal and binary numbers.
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned == ".inf" {
+        return true;
+    }
+    let of_base = |prefix: &str, base: u32| {
+        let digits = unsigned.strip_prefix(prefix);
+        digits.is_some_and(|digits| digits.chars().all(|c| c == '_' || c.is_digit(base)))
+    };
+    if of_base("0x", 16) || of_base("0o", 8) || of_base("0b", 2) {
+        return true;
+    }
+    let is_part = |c: char| c.is_ascii_digit() || "_.:e+-tz ".contains(c);
+    let starts = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    starts && unsigned.contains(|c: char| c.is_ascii_digit()) && unsigned.chars().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_only_quoted_where_some_reader_needs_it() {
+        for plain in [
+            "main",
+            "Signs people in",
+            "release/*",
+            "https://ci.example.org/x?a=b",
+            "^(feat|fix): x$x",
+            "v1",
+            "90d",
+            "it's",
+            "a#b",
+            "a:b",
+            "%",
+            "-Xmx",
+            "größe",
+            "acme/shop",
+            "10 people",
+            "1abc",
+        ] {
+            let expected = ["%", "^(feat|fix): x$x"].contains(&plain);
+            assert_eq!(scalar(plain, false).starts_with('\''), expected, "{plain}");
+        }
+        for quoted in [
+            "",
+            "yes",
+            "No",
+            "on",
+            "OFF",
+            "y",
+            "~",
+            "null",
+            "True",
+            "12",
+            "1_000",
+            "12:30:45",
+            "0x1F",
+            "0o17",
+            "017",
+            "1.5",
+            "1e3",
+            ".inf",
+            "-.INF",
+            ".NaN",
+            "2099-01-31",
+            "2001-12-14t21:59:43Z",
+            "=",
+            "<<",
+            "*",
+            "&a",
+            "!t",
+            "@x",
+            "`x",
+            "- a",
+            "a: b",
+            "a #b",
+            "a:",
+            " a",
+            "a ",
+            "#a",
+            "'a",
+            "?",
+            "[a",
+            "{a",
+            "...",
+            "---",
+            "|",
+            ">",
+        ] {
+            assert_eq!(
+                scalar(quoted, false),
+                format!("'{}'", quoted.replace('\'', "''")),
+                "{quoted}"
+            );
+        }
+        assert_eq!(scalar("a:?b", false), "a:?b");
+        assert_eq!(scalar("a:?b", true), "'a:?b'");
+        assert_eq!(scalar("a, b", false), "a, b");
+        assert_eq!(scalar("a, b", true), "'a, b'");
+        assert_eq!(scalar("a\tb\r\u{ad}\u{2028}", true), "\"a\\tb\\r\\xad\\u2028\"");
+    }
+
+    #[test]
+    fn long_values_have_several_lines() {
+        let long = "x".repeat(40);
+        let entry = |fields: &[(&str, Json)]| -> Vec<Item> {
+            fields.iter().map(|(key, value)| Item::value(*key, value.clone())).collect()
+        };
+        let items = [
+            Item::value("path", "acme/shop"),
+            Item::new("settings", Node::Map(entry(&[("visibility", json!("private"))]))),
+            Item::new(
+                "hooks",
+                Node::List(vec![
+                    (
+                        entry(&[
+                            ("url", json!("https://a.example")),
+                            ("token", json!({"env": "A"})),
+                        ]),
+                        Some("said".into()),
+                    ),
+                    (
+                        entry(&[
+                            ("url", json!(long)),
+                            ("b", json!(long)),
+                            ("list", json!(["a", "b, c"])),
+                        ]),
+                        Some("long".into()),
+                    ),
+                ]),
+            ),
+            Item::value("text", "one\n\ntwo\n"),
+            Item::value("odd", "one \ntwo"),
+        ];
+        let expected = format!(
+            "path: acme/shop\nsettings: {{visibility: private}}\nhooks:\n  - {{url: https://a.example, token: {{env: A}}}}  # said\n  # long\n  - url: {long}\n    b: {long}\n    list: [a, 'b, c']\ntext: |\n  one\n\n  two\nodd: \"one \\ntwo\"\n"
+        );
+        assert_eq!(document(&items), expected);
+    }
+
+    /// The results of undrift's reader and another reader, which follows YAML 1.1 in its types.
+    fn read_back(written: &str) -> [Json; 2] {
+        let parsed = crate::yaml::parse(written);
+        assert!(parsed.faults.is_empty(), "{written:?}: {:?}", parsed.faults);
+        [parsed.documents[0].to_json(), serde_yaml::from_str(written).unwrap()]
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_reads_back(text in r"(\PC|[\r\n\t :#'-]|\p{Cf}|[\u{2028}\u{feff}]){0,30}", number in -5..5i32) {
+            let value = json!({"a": text, "b": [text, number], "c": {"d": text}});
+            let items: Vec<_> = value.as_object().unwrap().iter()
+                .map(|(key, value)| Item::value(key, value.clone())).collect();
+            let list = Item::new("l", Node::List(vec![(items.clone(), None)]));
+            for read in read_back(&document(&items)) {
+                prop_assert_eq!(&read, &value);
+            }
+            for read in read_back(&document(&[list])) {
+                prop_assert_eq!(&read["l"][0], &value);
+            }
+        }
+    }
+}
