@@ -251,9 +251,8 @@ impl<'a> Comparing<'a> {
     }
 
     /// Why a field cannot be set yet.
-    fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<&'static str> {
-        let is_empty = self.context.is_empty;
-        self.section.rules.waits(self.section, name, &self.values, live, is_empty)
+    fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
+        self.section.waits(name, &self.values, live, self.context.is_empty)
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
@@ -456,11 +455,6 @@ impl<'a> Comparing<'a> {
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in self.declared() {
             if let Some(why) = self.waits(name, Some(live)) {
-                waiting.entry(why.to_owned()).or_default().push(name.clone());
-                continue;
-            }
-            if let Some(switch) = needs::waits(self.field(name), name, &self.values, Some(live)) {
-                let why = needs::until(switch);
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
@@ -537,7 +531,7 @@ impl<'a> Comparing<'a> {
         }
         let mut needed = self.section.required.iter();
         if let Some((name, why)) = needed.find_map(|name| Some((name, self.waits(name, None)?))) {
-            let note = self.note(Reason::Waits { why: why.into() }, vec![(*name).to_owned()]);
+            let note = self.note(Reason::Waits { why }, vec![(*name).to_owned()]);
             return findings.notes.push(note);
         }
         if let Some(step) = self.creation(findings) {

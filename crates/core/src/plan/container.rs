@@ -199,26 +199,21 @@ fn import_failed(declared: &Container, address: &Address, why: Option<&str>) -> 
     Problem::new(address, "import-failed", message, help, &declared.origin)
 }
 
-/// The effect of a declared switch on a capability of the container.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Switch {
-    /// This run turns it on.
-    Opens,
-    /// It is off, as declared.
-    Closed,
-}
+/// The capabilities that declared switches keep from a container, each with whether this run turns its
+/// switch on.
+type Switches = BTreeMap<Capability, bool>;
 
 /// What the declared switches do to a set of settings that close a section while all are off.
 fn switched(
     set: &[&'static str],
-    switches: &BTreeMap<Capability, Switch>,
+    switches: &Switches,
     is_off: impl Fn(&str) -> bool,
-) -> Option<(Capability, Switch)> {
+) -> Option<(Capability, bool)> {
     let of = |name: &&'static str| {
         let feature = Capability::Feature(name);
         Some((feature, *switches.get(&feature)?))
     };
-    let opens = set.iter().filter_map(of).find(|(_, switch)| *switch == Switch::Opens);
+    let opens = set.iter().filter_map(of).find(|(_, opens)| *opens);
     // The others may be off without a declaration.
     let closed =
         || set.iter().find_map(of).filter(|_| set.iter().all(|n| of(n).is_some() || is_off(n)));
@@ -281,7 +276,7 @@ impl Planning<'_> {
         let switches = self.switches();
         let writable = switches.get(&Capability::Writable).copied();
         // An undeclared container is never unarchived.
-        let is_closed = facts.archived && writable != Some(Switch::Closed);
+        let is_closed = facts.archived && writable != Some(false);
         if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
             return plan.vanished(self.declared);
         }
@@ -290,15 +285,15 @@ impl Planning<'_> {
         }
         self.unlisted_projects(plan);
         // Restoring also unarchives, if the deletion mark had archived it.
-        let restored = facts.deleting.is_some().then_some(Switch::Opens);
+        let restored = facts.deleting.is_some().then_some(true);
         let writable = writable.or(restored);
         let former = self.context.target.former.as_ref();
-        if facts.archived && writable != Some(Switch::Opens) {
+        if facts.archived && writable != Some(true) {
             return match former {
                 Some(former) => {
                     plan.close(closed_to_moves(self.declared, self.address, &former.path));
                 }
-                None => self.archived(writable == Some(Switch::Closed), plan),
+                None => self.archived(writable == Some(false), plan),
             };
         }
         match former.map(|former| self.relocation(former, facts)).transpose() {
@@ -327,7 +322,7 @@ impl Planning<'_> {
         &self,
         name: &'static str,
         section: &DeclaredSection,
-        closed: (&BTreeMap<Capability, Switch>, bool),
+        closed: (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
         let unread = Collection::Unreadable(Cause::new("not read"));
@@ -357,7 +352,7 @@ impl Planning<'_> {
         name: &'static str,
         section: &DeclaredSection,
         reason: Cause,
-        (switches, is_archived): (&BTreeMap<Capability, Switch>, bool),
+        (switches, is_archived): (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
         let address = self.address.section(name);
@@ -367,17 +362,15 @@ impl Planning<'_> {
             _ => false,
         };
         let mut lacked: Vec<_> = sets.filter_map(|set| switched(set, switches, is_off)).collect();
-        lacked.extend(is_archived.then_some((Capability::Writable, Switch::Opens)));
+        lacked.extend(is_archived.then_some((Capability::Writable, true)));
         // A switch that stays off cannot be compensated by one that is turned on.
-        let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);
+        let closed = lacked.iter().find(|(_, opens)| !opens);
         match closed.or(lacked.first()) {
-            Some((_, Switch::Opens)) => {
+            Some((_, true)) => {
                 let condition = "unless it turns out to be so already";
                 plan.findings.extend(self.possible(section, condition));
             }
-            Some((needed, Switch::Closed)) => {
-                self.close(name, section, *needed, plan);
-            }
+            Some((needed, false)) => self.close(name, section, *needed, plan),
             None if self.has_copied_parents(section, &plan.findings.steps) => {
                 let why =
                     format!("until the copies of its parents are removed: {}", reason.message);
@@ -560,14 +553,11 @@ impl Planning<'_> {
         }
     }
 
-    fn switches(&self) -> BTreeMap<Capability, Switch> {
-        self.effects()
-            .filter_map(|(_, effect)| match effect {
-                Effect::Capability { what, before: false, after } => {
-                    Some((what, if after { Switch::Opens } else { Switch::Closed }))
-                }
-                _ => None,
-            })
-            .collect()
+    fn switches(&self) -> Switches {
+        let switch = |(_, effect)| match effect {
+            Effect::Capability { what, before: false, after } => Some((what, after)),
+            _ => None,
+        };
+        self.effects().filter_map(switch).collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
     diff::{self, Action, Context, Incomplete, Limit, Note, Problem, Reason, Step, Support},
     field::Scope,
-    kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms, needs},
+    kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms},
     kinds::{self, constraints},
     live::{Collection, Question},
     origin::Sourced,
@@ -117,9 +117,7 @@ impl Planning<'_> {
         let values: Fields = fields.iter().map(value).collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
-            let by_rule = section.rules.waits(*section, name, &values, None, true);
-            let switch = || needs::waits(section.field(name), name, &values, None);
-            match by_rule.map(str::to_owned).or_else(|| switch().map(needs::until)) {
+            match section.waits(name, &values, None, true) {
                 Some(why) => {
                     let note = self.waits(*section, name, field, why);
                     plan.findings.notes.push(note);

@@ -165,20 +165,14 @@ impl Planning<'_> {
         let mut asks = false;
         let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
         for effect in steps.flat_map(|step| &mut step.effects) {
-            match (effect, &self.live.people) {
-                (Effect::NeedsAccess { of: Named::User, id, outsider }, people)
-                    if !inside.contains(id) =>
-                {
-                    match people {
-                        None => asks = true,
-                        Some(Ok(_)) => {
-                            let name = self.context.names.name(Named::User, *id);
-                            *outsider = name.map(str::to_owned);
-                        }
-                        Some(Err(_)) => {}
-                    }
+            let Effect::NeedsAccess { of: Named::User, id, outsider } = effect else { continue };
+            match &self.live.people {
+                _ if inside.contains(id) => {}
+                None => asks = true,
+                Some(Ok(_)) => {
+                    *outsider = self.context.names.name(Named::User, *id).map(str::to_owned);
                 }
-                _ => {}
+                Some(Err(_)) => {}
             }
         }
         if asks {

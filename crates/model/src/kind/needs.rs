@@ -37,8 +37,24 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
     }
 }
 
+impl Section {
+    /// Why the declared field `name` is neither sent nor compared yet: by the [rules](super::Rules::waits),
+    /// or because a field that it needs is off. The end of a sentence that starts with "waits".
+    pub fn waits(
+        self,
+        name: &str,
+        declared: &Fields,
+        live: Option<&LiveEntry>,
+        is_empty: bool,
+    ) -> Option<String> {
+        let why = self.rules.waits(self, name, declared, live, is_empty).map(str::to_owned);
+        let switch = || waits(self.field(name), name, declared, live);
+        why.or_else(|| switch().map(|switch| format!("until `{switch}` is set")))
+    }
+}
+
 /// The field that a declared field waits for, if that one is off.
-pub fn waits(
+fn waits(
     field: &Field,
     name: &str,
     declared: &Fields,
@@ -47,11 +63,6 @@ pub fn waits(
     let is_on = declared.get(name).and_then(Value::plain).is_some_and(|value| !is_off(value));
     let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
     field.relations.switch().filter(|_| waits)
-}
-
-/// For what a field waits that waits for `switch`.
-pub fn until(switch: &str) -> String {
-    format!("until `{switch}` is set")
 }
 
 /// The field that every request with `field` must also contain.

@@ -2,7 +2,7 @@
 //! accepts, a PUT with those that only an edit accepts, and a request for each file.
 
 use crate::{
-    kind::{Former, Spec, calls::split_files, forms, limits, needs},
+    kind::{Former, Spec, calls::split_files, forms, limits},
     operation::Request,
 };
 
@@ -35,10 +35,8 @@ impl Creation<'_> {
         for (name, value) in declared {
             let own = job.section.table().get(name).map(|_| job.section);
             let Some(section) = own.or(settings) else { continue };
-            let waits = section.rules.waits(section, name, declared, None, true);
-            let needs = needs::waits(section.field(name), name, declared, None);
-            if says_nothing(job.section, section, name, value) || waits.is_some() || needs.is_some()
-            {
+            let waits = section.waits(name, declared, None, true).is_some();
+            if waits || says_nothing(job.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);

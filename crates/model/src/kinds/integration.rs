@@ -35,6 +35,8 @@ static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
 const SLUG: &str = "slug";
 /// The most addresses that the service writes to.
 const MOST_RECIPIENTS: usize = 750;
+/// The field of the addresses that it writes to.
+const RECIPIENTS: &str = "recipients";
 /// The field of a secret URL to call.
 const WEBHOOK: &str = "webhook";
 /// The release that added group integrations.
@@ -184,14 +186,14 @@ fn beside(table: &Table, name: &str) -> Option<Object> {
     let is_secret = |name: &str| table.field(name).secrecy() == Secrecy::Reference;
     let secrets = |(_, of): &(&str, &Variant)| of.needed.iter().filter(|it| is_secret(it)).count();
     // Its recipients are channels, and the examples are email addresses.
-    let takes_example = |(slug, _): &(&str, _)| (*slug, wanted) != ("irker", "recipients");
+    let takes_example = |(slug, _): &(&str, _)| (*slug, wanted) != ("irker", RECIPIENTS);
     let fitting = slugs(&table.variants, wanted).filter(takes_example);
     let (slug, variant) = fitting.min_by_key(secrets)?;
     let password = (slug == "jenkins" && wanted == "username").then_some(&"password");
     let needed = variant.needed.iter().chain(user(slug)).chain(password).map(|name| {
         let value = match &table.get(name)?.schema["examples"][0] {
             _ if is_secret(name) => json!({"env": name.to_uppercase()}),
-            _ if (slug, *name) == ("irker", "recipients") => "irc://a.example/b".into(),
+            _ if (slug, *name) == ("irker", RECIPIENTS) => "irc://a.example/b".into(),
             example => example.clone(),
         };
         Some(((*name).to_owned(), value))
@@ -273,24 +275,20 @@ impl Rules for Integrations {
             let help = format!("take it away: it is a field of {}", text::listed(&of));
             report(Fault::error("unknown-field", spec.name, message, help));
         }
-        let recipients = declared.get("recipients").and_then(Value::text).unwrap_or_default();
+        let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
+        let recipients = recipients.and_then(Value::text).unwrap_or_default();
         let refused = match slug {
             "irker" if recipients.contains('@') => Some((
-                "recipients",
                 "has an email address, and irker only writes to channels",
                 "write channels, as in `#ops` or `irc://irc.example.org/ops`",
             )),
             _ if recipients.split_whitespace().count() > MOST_RECIPIENTS => {
-                let message = "has more than 750 addresses";
-                Some(("recipients", message, "write the address of a mailing list"))
+                Some(("has more than 750 addresses", "write the address of a mailing list"))
             }
             _ => None,
         };
-        if let Some((name, what, help)) =
-            refused.filter(|(name, ..)| variant.fields.contains(*name))
-        {
-            let name = OF_PROJECT.get(name).map_or(SLUG, |spec| spec.name);
-            report(Fault::error("value", name, format!("`{name}` {what}"), help));
+        if let Some((what, help)) = refused {
+            report(Fault::error("value", RECIPIENTS, format!("`{RECIPIENTS}` {what}"), help));
         }
         // Its value is known in a plan, if the environment has it.
         if let Some(url) = declared.get(WEBHOOK).and_then(Value::text) {
@@ -298,30 +296,22 @@ impl Rules for Integrations {
         }
         // In place of an empty channel for what is confidential, the service shows the other one.
         let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
-        let empty = declared
-            .iter()
-            .filter(|(name, value)| !is_set(value) && variant.fields.contains(*name));
-        for (name, _) in empty {
-            let other =
-                name.strip_prefix("confidential_").filter(|name| name.ends_with("_channel"));
-            if let Some(spec) = OF_PROJECT.get(name)
-                && let Some(other) = other.and_then(|other| OF_PROJECT.get(other))
-            {
-                let other = other.name;
-                match declared.get(other) {
-                    Some(value) if is_set(value) => {
-                        let message = format!("`{name}` cannot be empty beside `{other}`");
-                        let help =
-                            format!("write the channel of `{other}`: the service takes that one");
-                        let fault = Fault::error("exclusive", spec.name, message, help);
-                        report(fault.with(other));
-                    }
-                    Some(_) => {}
-                    None => {
-                        let message = format!("`{name}` stays empty only if `{other}` is, too");
-                        let help = format!("add `{other}`: the service takes its channel");
-                        report(Fault::warning("no-effect", spec.name, message, help));
-                    }
+        for name in &variant.fields {
+            let other = name.strip_prefix("confidential_").filter(|it| it.ends_with("_channel"));
+            let is_empty = declared.get(name).is_some_and(|value| !is_set(value));
+            let Some(other) = other.filter(|_| is_empty) else { continue };
+            match declared.get(other) {
+                Some(value) if is_set(value) => {
+                    let message = format!("`{name}` cannot be empty beside `{other}`");
+                    let help =
+                        format!("write the channel of `{other}`: the service takes that one");
+                    report(Fault::error("exclusive", name, message, help).with(other));
+                }
+                Some(_) => {}
+                None => {
+                    let message = format!("`{name}` stays empty only if `{other}` is, too");
+                    let help = format!("add `{other}`: the service takes its channel");
+                    report(Fault::warning("no-effect", name, message, help));
                 }
             }
         }
