@@ -274,7 +274,7 @@ fn the_corpus_is_large_and_every_code_in_it_is_explained_with_an_example() {
                 .unwrap_or_else(|| panic!("{name}: `{}` has no explanation", diagnostic.code));
             assert!(
                 code.example().is_some() || WITHOUT_EXAMPLE.contains(&code.name),
-                "{name}: src/diagnostic/codes/{}.md has no example",
+                "{name}: crates/model/src/diagnostic/codes/{}.md has no example",
                 code.name
             );
         }

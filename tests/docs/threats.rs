@@ -32,7 +32,7 @@ fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
 #[test]
 fn each_threat_has_tests_that_exist() {
     let mut tests = BTreeSet::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         tests_in(&root().join(folder), &mut tests);
     }
     let page = file("docs/threat-model.md");

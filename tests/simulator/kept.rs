@@ -54,7 +54,7 @@
 //! | a fork names a path to which another project moves | the service finds none, or the wrong one (found by the simulator) | the project that is declared there | `a_fork_has_the_upstream_that_is_declared_at_the_path` |
 //!
 //! Attacks on the plan itself, and the tests that show that they no longer succeed, in
-//! `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.
+//! `crates/core/src/plan/tests`, `crates/core/src/diff/tests.rs`, `tests/reconcile` and here.
 //!
 //! | attack | now | shown by |
 //! |---|---|---|
