@@ -98,6 +98,11 @@ impl<'d> Located<'d> {
         }
     }
 
+    /// The name of its key; empty at the top.
+    pub(super) fn key_name(&self) -> &'d str {
+        self.key.map_or("", |key| &key.name)
+    }
+
     /// The properties of its schema.
     pub(super) fn property_names(&self) -> Vec<&str> {
         let properties = self.schema["properties"].as_object();

@@ -180,19 +180,14 @@ impl Located<'_> {
 
     fn secret(&self) -> Finding {
         let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
-        let message = match &self.node.data {
-            Data::Null => "is empty",
+        let (code, message) = match &self.node.data {
+            Data::Null => ("null", "is empty"),
             Data::Map(_) if self.is_reference_tried() => {
-                "is not a well-formed reference to a secret"
+                ("reference", "is not a well-formed reference to a secret")
             }
-            _ if is_reference => "must be a reference to a secret",
-            Data::Bool(_) | Data::Number(_) => "must be text",
-            _ => "must be text or a reference to a secret",
-        };
-        let code = match &self.node.data {
-            Data::Null => "null",
-            Data::Bool(_) | Data::Number(_) if !is_reference => "quote",
-            _ => "reference",
+            _ if is_reference => ("reference", "must be a reference to a secret"),
+            Data::Bool(_) | Data::Number(_) => ("quote", "must be text"),
+            _ => ("reference", "must be text or a reference to a secret"),
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let help = Mistake::of_value(self, &[]).help("secret");
@@ -202,8 +197,7 @@ impl Located<'_> {
     fn unknown(&self, name: &str) -> Finding {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
-        let alias = self.alias(name);
-        let (code, message) = match alias {
+        let (code, message) = match self.alias(name) {
             Some(Meaning::NotYet) => ("not-supported", format!("`{name}` is not supported yet")),
             Some(Meaning::Foreign(tool)) => {
                 ("unknown-field", format!("`{name}` is a key of {tool}, not of undrift"))
@@ -212,10 +206,7 @@ impl Located<'_> {
             _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
             _ => ("unknown-field", format!("unknown {what} `{name}`")),
         };
-        let mistake = Mistake::of_key(self, name);
-        let help = mistake.help("group").or_else(|| Some(self.as_written(name, alias?)));
-        let help = help.or_else(|| self.of_other_scope(name));
-        let help = help.or_else(|| mistake.help("field"));
+        let help = Mistake::of_key(self, name).help("field");
         Finding::error(code, message, span).with_help(help)
     }
 
@@ -234,7 +225,8 @@ impl Located<'_> {
             let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
             let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
             let expected = if is_list { "array" } else { "object" };
-            let shape = || spot.instead(&[expected]).1.map(|shape| format!("{help}, and {shape}"));
+            let shape =
+                || spot.instead(&[expected]).map(|shape| format!("{help}, and {}", shape.help));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
             let is_open = Field::of(schema).secrecy() == Secrecy::Open;
             let whole = if is_list || is_mapping { shape() } else { option() };

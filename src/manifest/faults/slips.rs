@@ -70,7 +70,7 @@ impl Pattern {
     }
 
     /// What it finds in `text`, or its part that is called `at` or is the first in parentheses.
-    fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+    pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.text.is_none() {
             return Some(&text[..0]);
         }
