@@ -17,7 +17,7 @@ use crate::{
     manifest::{
         config::{NO_EXPRESSION, is_expression},
         faults::{Faults, Spot},
-        read::document::{Body, Container, Holds, Rule, Uses},
+        read::document::{Body, Container, Rule, Uses},
     },
     origin::{Origin, Sourced},
     text::{alternatives, count, nearest},
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Rules {
     /// Ordered by origin.
-    rules: Vec<Known>,
+    rules: Vec<Counted>,
     /// The positions of profiles in `rules`.
     profiles: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
@@ -44,7 +44,7 @@ pub(super) const FEW: usize = 10;
 
 /// A rule and its use.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Counted {
     pub(super) rule: Rule,
     is_used: AtomicBool,
     /// The sections of its `unlisted`: where it applies, how many declare them, and how many do not.
@@ -76,11 +76,8 @@ impl Layers<'_> {
 
     /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let is_needed = |rule: &Rule| match &rule.holds {
-            Holds::Whoever { needs, .. } => needs.iter().any(|need| need.value == *name),
-            Holds::Where { .. } => false,
-        };
-        body.params.contains_key(name) || self.rules.iter().any(|(_, rule)| is_needed(rule))
+        let mut needs = self.rules.iter().flat_map(|(_, rule)| &rule.needs);
+        body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
 
@@ -90,7 +87,7 @@ impl Rules {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
         let mut profiles = BTreeMap::new();
         for (at, rule) in rules.iter().enumerate() {
-            let Holds::Whoever { name, .. } = &rule.holds else { continue };
+            let Some(name) = &rule.profile else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
                 let message = format!("there are two profiles `{name}`");
                 faults
@@ -107,16 +104,14 @@ impl Rules {
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
             let (declared, params) = (declared.collect(), params.collect());
-            Known { declared, params, is_used: AtomicBool::new(false), rule }
+            Counted { declared, params, is_used: AtomicBool::new(false), rule }
         };
         let mut by_path = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
-            if let Holds::Where { paths, .. } = &rule.holds {
-                paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
-            }
+            rule.paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
         }
         let all = Self { rules: rules.into_iter().map(known).collect(), profiles, by_path };
-        for Known { rule, .. } in &all.rules {
+        for Counted { rule, .. } in &all.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
                 all.profile(rule.scope, name, faults);
             }
@@ -201,10 +196,7 @@ impl Rules {
     }
 
     fn circle(&self, circle: &[usize], faults: &mut Faults) {
-        let name = |at: &usize| match &self.rules[*at].rule.holds {
-            Holds::Whoever { name, .. } => &**name,
-            Holds::Where { .. } => "",
-        };
+        let name = |at: &usize| self.rules[*at].rule.profile.as_deref().unwrap_or_default();
         let first = circle.iter().min_by_key(|at| name(at)).copied().unwrap_or_default();
         let turn = circle.iter().position(|at| *at == first).unwrap_or_default();
         let names = circle.iter().cycle().skip(turn).take(circle.len() + 1).map(name);
@@ -233,15 +225,10 @@ impl Rules {
         faults: &mut Faults,
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
-        let rank = |rule: &Rule| match &rule.holds {
-            Holds::Where { paths, except } if rule.scope == scope => {
-                rank(&lower, paths, except.as_ref())
-            }
-            Holds::Where { .. } | Holds::Whoever { .. } => None,
-        };
         let candidates = self.by_path.of(&lower).into_iter();
+        let candidates = candidates.filter(|at| self.rules[*at].rule.scope == scope);
         let mut matched: Vec<(Rank, usize)> =
-            candidates.filter_map(|at| Some((rank(&self.rules[at].rule)?, at))).collect();
+            candidates.filter_map(|at| Some((self.rules[at].rule.best(&lower)?.0, at))).collect();
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
@@ -264,8 +251,8 @@ impl Rules {
         }
         layers.params = params(&layers.rules, own, &path.value, faults);
         for (at, name) in profiles {
-            let Holds::Whoever { needs, .. } = &self.rules[at].rule.holds else { continue };
-            for need in needs.iter().filter(|need| !layers.params.contains_key(&need.value)) {
+            let needs = self.rules[at].rule.needs.iter();
+            for need in needs.filter(|need| !layers.params.contains_key(&need.value)) {
                 let message = format!(
                     "`{}` uses the profile `{}`, which needs the parameter `{}`",
                     path.value, name.value, need.value
@@ -323,17 +310,9 @@ impl Rules {
         let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
         let including = candidates
             .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
-        let matched = including.filter_map(|rule| match &rule.holds {
-            Holds::Where { paths, except } => Some((best(path, paths, except.as_ref())?, rule)),
-            Holds::Whoever { .. } => None,
-        });
+        let matched = including.filter_map(|rule| Some((rule.best(path)?, rule)));
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
         Some((rule, glob))
-    }
-
-    /// Whether `rule` applies to the lower-case `path`.
-    pub(super) fn holds(&self, rule: &Rule, path: &str) -> bool {
-        matches!(&rule.holds, Holds::Where { paths, except } if rank(path, paths, except.as_ref()).is_some())
     }
 
     /// Marks the rules that apply to the merged `body` as used.
@@ -352,13 +331,9 @@ impl Rules {
 
     /// Whether `rule` may match what another rule includes.
     fn may_hold_for_included(&self, rule: &Rule) -> bool {
-        let Holds::Where { paths, .. } = &rule.holds else { return false };
-        let including = self.rules.iter().map(|known| &known.rule);
-        let mut including = including.filter(|known| known.includes && known.scope == rule.scope);
-        including.any(|known| {
-            let Holds::Where { paths: included, .. } = &known.holds else { return false };
-            paths.iter().any(|one| included.iter().any(|other| may_meet(one, other)))
-        })
+        let including = self.all().filter(|other| other.includes && other.scope == rule.scope);
+        let mut included = including.flat_map(|other| other.paths.iter());
+        included.any(|other| rule.paths.iter().any(|one| may_meet(one, other)))
     }
 
     /// Reports rules that include what exists and match neither a `declared` path nor one that
@@ -372,8 +347,8 @@ impl Rules {
     ) {
         for rule in self.all().filter(|rule| rule.includes && rule.is_named) {
             let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
-            let is_idle = !declared.iter().any(|path| self.holds(rule, path))
-                && !exists.any(|(_, path)| self.holds(rule, path));
+            let is_idle = !declared.iter().any(|path| rule.best(path).is_some())
+                && !exists.any(|(_, path)| rule.best(path).is_some());
             // Those of one part were reported before.
             if is_idle && !is_of_one_part(rule) && !is_for_one_of(rule, nowhere) {
                 idle_rule(rule, "declared or existing", &[], faults);
@@ -384,15 +359,13 @@ impl Rules {
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
         let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
-        for (at, Known { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
+        for (at, Counted { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
             // Only the service knows what it, or another rule, includes; and of two profiles with one
             // name, it is unknown which one is used.
-            let is_second = match &rule.holds {
-                Holds::Whoever { name, .. } => {
-                    self.profiles.get(&(rule.scope, name.clone())) != Some(&at)
-                }
-                Holds::Where { .. } => false,
-            };
+            let is_second = rule
+                .profile
+                .as_ref()
+                .is_some_and(|name| self.profiles.get(&(rule.scope, name.clone())) != Some(&at));
             if !is_used.load(Ordering::Relaxed) {
                 let includes = || rule.includes || self.may_hold_for_included(rule);
                 if !(is_second || !is_of_one_part(rule) && includes()) {
@@ -467,8 +440,7 @@ fn may_meet(one: &Glob, other: &Glob) -> bool {
 /// Whether a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
 /// is about no group.
 fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
-    let Holds::Where { paths, .. } = &rule.holds else { return false };
-    paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
+    rule.paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
         let glob = format!("{}/", glob.to_lowercase());
         groups.iter().any(|group| {
             glob.strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'))
@@ -478,23 +450,21 @@ fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
 
 /// Whether all globs of a rule for projects have one part, which the path of no project has.
 fn is_of_one_part(rule: &Rule) -> bool {
-    let Holds::Where { paths, .. } = &rule.holds else { return false };
     let is_short = |glob: &str| !glob.contains('/') && !glob.contains("**");
-    rule.scope == Scope::Project && paths.iter().all(|glob| is_short(glob.written()))
+    let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
+    is_for_projects && rule.paths.iter().all(|glob| is_short(glob.written()))
 }
 
 /// Reports a rule without effect on `containers`, which are all of this `sort`.
 fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mut Faults) {
+    let Rule { paths, except, .. } = rule;
     let noun = rule.scope.noun();
-    let (paths, except) = match &rule.holds {
-        Holds::Where { paths, except } => (paths, except),
-        Holds::Whoever { name, .. } => {
-            let message = format!("no declared {noun} uses the profile `{name}`");
-            let idle = faults.warning("idle-rule", message, Spot::key(&rule.origin));
-            idle.help("name it in `uses`, or take the document away");
-            return;
-        }
-    };
+    if let Some(name) = &rule.profile {
+        let message = format!("no declared {noun} uses the profile `{name}`");
+        let idle = faults.warning("idle-rule", message, Spot::key(&rule.origin));
+        idle.help("name it in `uses`, or take the document away");
+        return;
+    }
     let matches =
         |of: &Container| of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase());
     if let Some(except) = except.as_ref().filter(|_| containers.iter().any(|own| matches(own))) {
@@ -537,7 +507,7 @@ fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mu
 
 /// Reports paths in `except` that are not declared. Globs there may be for what comes later.
 fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
-    let Holds::Where { except: Some(except), .. } = &rule.holds else { return };
+    let Some(except) = &rule.except else { return };
     let paths = except.value.iter().map(Glob::written);
     for path in paths.filter(|path| is_literal(path)) {
         let is_it =
@@ -556,12 +526,13 @@ fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faul
     }
 }
 
-/// The precision of the best match for the lower-case `path` in `paths`, unless `except` matches.
-fn rank(path: &str, paths: &Globs, except: Option<&Sourced<Globs>>) -> Option<Rank> {
-    best(path, paths, except).map(|(rank, _)| rank)
+impl Rule {
+    /// The glob that matches the lower-case `path` best, with its precision.
+    pub(super) fn best(&self, path: &str) -> Option<(Rank, &Glob)> {
+        best(path, &self.paths, self.except.as_ref())
+    }
 }
 
-/// The same, with the glob.
 fn best<'g>(
     path: &str,
     paths: &'g Globs,
@@ -720,7 +691,7 @@ mod tests {
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
         let except = Sourced { value: globs(&["acme/old/*"]), origin };
-        let of = |path: &str| rank(path, &paths, Some(&except));
+        let of = |path: &str| best(path, &paths, Some(&except)).map(|(rank, _)| rank);
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");
