@@ -1,8 +1,10 @@
 //! Messages for schema errors, with help.
 
 mod example;
+mod keys;
 mod suggest;
 mod value;
+mod values;
 
 use std::collections::BTreeSet;
 
@@ -22,7 +24,7 @@ use crate::{
         words::{self, Meaning},
     },
     level::Level,
-    text::{is_name, likely, listed, plural},
+    text::{is_name, listed, plural},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -66,27 +68,7 @@ pub(super) fn explain(
     }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            let is_foreign = |name: &&String| matches!(spot.alias(name), Some(Meaning::Foreign(_)));
-            if let Some(name) = unexpected.iter().find(is_foreign) {
-                findings.push(spot.unknown(name));
-                return;
-            }
-            let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
-            if spot.is_only_elsewhere() {
-                unknown.retain(|name| spot.of_other_scope(name).is_none());
-            }
-            for (key, _) in spot.node.entries() {
-                let strays = strays(spot.node, spot.schema, key);
-                if !strays.is_empty() {
-                    unknown.retain(|name| !strays.contains(name));
-                    findings.push(emptied(key, &strays));
-                }
-            }
-            let shown = unknown.len().min(findings.room());
-            for name in &unknown[..shown] {
-                findings.push(spot.unknown(name));
-            }
-            findings.skip(unknown.len() - shown);
+            spot.report_unknown(unexpected, findings);
         }
         Kind::Required { property } => {
             let property = property.as_str().unwrap_or_default();
@@ -178,6 +160,31 @@ impl Located<'_> {
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
+    /// Reports the keys that the mapping does not have.
+    fn report_unknown(&self, unexpected: &[String], findings: &mut Findings) {
+        let is_foreign = |name: &&String| matches!(self.alias(name), Some(Meaning::Foreign(_)));
+        if let Some(name) = unexpected.iter().find(is_foreign) {
+            findings.push(self.unknown(name));
+            return;
+        }
+        let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
+        if self.is_only_elsewhere() {
+            unknown.retain(|name| self.of_other_scope(name).is_none());
+        }
+        for (key, _) in self.node.entries() {
+            let strays = strays(self.node, self.schema, key);
+            if !strays.is_empty() {
+                unknown.retain(|name| !strays.contains(name));
+                findings.push(emptied(key, &strays));
+            }
+        }
+        let shown = unknown.len().min(findings.room());
+        for name in &unknown[..shown] {
+            findings.push(self.unknown(name));
+        }
+        findings.skip(unknown.len() - shown);
+    }
+
     fn secret(&self) -> Finding {
         let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
         let (code, message) = match &self.node.data {
@@ -257,15 +264,13 @@ impl Located<'_> {
             return true;
         }
         let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
-        names.take(MOST_COMPARED).any(|name| {
-            !known.contains(&name)
-                && match self.alias(name) {
-                    Some(Meaning::Foreign(_)) => true,
-                    // What tells the entry from others belongs elsewhere, or to several entries.
-                    Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
-                    Some(alias) => alias.field() == Some(property),
-                    None => likely(name, &known) == [property],
-                }
+        names.take(MOST_COMPARED).filter(|name| !known.contains(name)).any(|name| {
+            match self.alias(name) {
+                Some(Meaning::Foreign(_)) => true,
+                // What tells the entry from others belongs elsewhere, or to several entries.
+                Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
+                _ => self.guess(name, &known) == Some(property),
+            }
         })
     }
 
