@@ -30,6 +30,8 @@ enum Over {
     Near,
     /// That of the fault together with the one before.
     Two,
+    /// All of the document down to the fault.
+    Document,
     /// Each line from that of the fault upwards, alone and with all down to the fault.
     Above,
 }
@@ -130,6 +132,9 @@ impl Slip {
 /// The code of the faults of a second document without `---` before it.
 const TWICE: &str = "duplicate-key";
 
+/// The codes of faults of which the cause may be another one in the same line.
+const CAUSED: [&str; 5] = ["missing", "null", "reference", "type", "unknown-field"];
+
 /// Parts of a text with this many bytes or more are not searched.
 const LONG: usize = 1_000;
 
@@ -146,31 +151,30 @@ impl Findings {
             return;
         }
         self.second_documents(text);
-        if self.other_files(text) || self.indented_head(text) {
+        if self.other_files(text) {
             return;
         }
         self.texts(text);
-        let mut alone = BTreeMap::new();
+        let line = |at: usize| text[..at].matches('\n').count();
+        let mut alone = Vec::new();
         for finding in &mut self.findings {
             if finding.code == "yaml-tag" {
                 finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
-                alone.insert(finding.at.start, true);
+                alone.push((finding.at.start, finding.code));
             }
             let cause = Around::of(text, &finding.at).and_then(|around| around.cause(finding));
             let Some(Cause { message, at, help, is_alone }) = cause else { continue };
             finding.help = Some(help);
             finding.message = message.unwrap_or_else(|| std::mem::take(&mut finding.message));
             finding.at = at.unwrap_or_else(|| finding.at.clone());
-            alone.extend(is_alone.then_some((finding.at.start, false)));
+            alone.extend(is_alone.then_some((finding.at.start, finding.code)));
         }
-        // What a tag or an expression makes of a value is of no interest.
-        let line = |at: usize| text[..at].matches('\n').count();
-        let lines = alone.iter().map(|(at, is_tag)| (line(*at), *is_tag));
-        let lines: BTreeMap<_, _> = lines.collect();
-        self.findings.retain(|finding| match lines.get(&line(finding.at.start)) {
-            _ if alone.contains_key(&finding.at.start) => true,
-            Some(true) => !["reference", "type"].contains(&finding.code),
-            is_tag => is_tag.is_none(),
+        self.findings.retain(|finding| {
+            let own = (finding.at.start, finding.code);
+            let causes = |(at, code): &(usize, &str)| {
+                line(*at) == line(own.0) && (*code == own.1 || CAUSED.contains(&own.1))
+            };
+            alone.contains(&own) || !alone.iter().any(causes)
         });
         // In braces, each piece of a text with commas looks like a key.
         self.findings.dedup_by(|next, finding| {
@@ -210,27 +214,6 @@ impl Findings {
         };
         self.findings.clear();
         self.error("syntax", message, at).help(help);
-        true
-    }
-
-    /// Makes one fault of what a first line brings that is indented, and the others are not.
-    fn indented_head(&mut self, text: &str) -> bool {
-        let is_code = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
-        let Some(first) = text.lines().find(is_code).filter(|line| width(line) > 0) else {
-            return false;
-        };
-        let start = first.as_ptr().addr() - text.as_ptr().addr() + width(first);
-        let is_left = |finding: &Finding| {
-            let own = text[..finding.at.start].rsplit('\n').next().unwrap_or_default();
-            finding.code == "syntax" && own.is_empty() && finding.at.start > start
-        };
-        let Some(at) = self.findings.iter().find(|finding| is_left(finding)) else { return false };
-        let at = at.at.start;
-        self.findings.retain(|finding| finding.at.start > at);
-        let key = first.trim_start().split(':').next().unwrap_or_default().len();
-        let message = "this line is indented, and those below it are not";
-        self.error("syntax", message, start..start + key)
-            .help("take the blanks in front of it away");
         true
     }
 
@@ -309,6 +292,19 @@ impl<'t> Around<'t> {
         self.text.get(self.start(self.line(first))..self.start(last) + last.len()).unwrap_or(last)
     }
 
+    /// The end of the line of the fault.
+    fn end(&self) -> usize {
+        let own = self.line(self.own);
+        self.start(own) + own.len()
+    }
+
+    /// The document that the fault is in.
+    fn document(&self) -> Range<usize> {
+        let (above, below) = self.text.split_at(self.end());
+        let start = above.rfind("\n---").map_or(0, |line| line + 1);
+        start..below.find("\n---").map_or(self.text.len(), |line| above.len() + line)
+    }
+
     /// The parts of the text that may show a slip, each with the number of its first line.
     fn parts(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
         let own = (self.own, self.line(self.own));
@@ -319,6 +315,7 @@ impl<'t> Around<'t> {
                 numbers.into_iter().flatten().map(|number| (number, self.line(number))).collect()
             }
             (Over::Two, Some(before)) => vec![(self.own, self.between(before, self.own))],
+            (Over::Document, _) => vec![(0, &self.text[self.document().start..self.end()])],
             (Over::Above, before) => {
                 let last = before.unwrap_or(self.own);
                 let numbers = (self.own.saturating_sub(FAR)..=self.own).rev();
@@ -366,10 +363,8 @@ impl<'t> Around<'t> {
 
     /// Whether nothing is wrong up to the end of the line once `part` is written as `mended`.
     fn reads_with(&self, part: &str, mended: &str) -> bool {
-        let own = self.line(self.own);
-        let end = self.start(own) + own.len();
-        let above = self.text[..end].rfind("\n---").map_or(0, |line| line + 1);
-        let below = self.text[end..].find("\n---").map_or(self.text.len(), |line| end + line);
+        let (own, end) = (self.line(self.own), self.end());
+        let Range { start: above, end: below } = self.document();
         let (start, rest) = (self.start(part), self.start(part) + part.len());
         if below - above > MOST_READ || !(above..=below).contains(&start) || rest > below {
             return false;
