@@ -83,8 +83,8 @@ static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
 
 /// The one of `options` that `written` stands for.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
-    let meant: Vec<_> = self::options(written).collect();
-    options.into_iter().find(|option| meant.contains(option))
+    let values: Vec<_> = self::options(written).collect();
+    options.into_iter().find(|option| values.contains(option))
 }
 
 /// All values that `written` may stand for.
@@ -94,17 +94,16 @@ pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     VALUES.iter().filter(means).map(|(option, _)| *option)
 }
 
-/// The one of the fields `known` in `schema`, that of `section`, for which `word`, which is none, most
-/// likely stands.
+/// The one of `fields` in `schema`, that of `section`, that `word` most likely stands for.
 pub fn suggest_field<'k>(
     schema: &Json,
     section: &str,
     word: &str,
-    known: &[&'k str],
+    fields: &[&'k str],
 ) -> Option<&'k str> {
     match alias_in(schema, &[section, ANY], word).map(Meaning::field) {
-        Some(field) => known.iter().copied().find(|known| Some(*known) == field),
-        None => match text::likely(word, known)[..] {
+        Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
+        None => match text::likely(word, fields)[..] {
             [only] => Some(only),
             _ => None,
         },
@@ -117,14 +116,14 @@ pub fn by_place<'k>(
     of: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
-    let (known, unknown): (Vec<_>, Vec<_>) =
+    let (fields, unknown): (Vec<_>, Vec<_>) =
         keys.partition(|key| of.table().get(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
     let required = of.table().schema["required"].as_array()?;
     let is_missing =
-        |field: &&str| required.iter().any(|name| name == field) && !known.contains(field);
+        |field: &&str| required.iter().any(|name| name == field) && !fields.contains(field);
     let mut missing = of.identity.iter().copied().filter(is_missing);
-    let field = missing.next().filter(|_| missing.next().is_none() && !known.is_empty())?;
+    let field = missing.next().filter(|_| missing.next().is_none() && !fields.is_empty())?;
     Some((only, field))
 }
 
@@ -148,7 +147,7 @@ pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
 /// The meaning of `word` in the first of `places`, as an alias of a property of `schema`, which
 /// describes what is there, or in the next of `places`.
 pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
-    let (own, others) = places.split_at(places.len().min(1));
+    let (first, others) = places.split_at(places.len().min(1));
     let of_schema = || {
         let plain = text::snake_case(word);
         let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
@@ -157,7 +156,7 @@ pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Mea
         };
         properties.as_object()?.iter().find(is_it).map(|(name, _)| Field(name))
     };
-    alias(own, word).or_else(of_schema).or_else(|| alias(others, word))
+    alias(first, word).or_else(of_schema).or_else(|| alias(others, word))
 }
 
 impl<'m> Meaning<'m> {

@@ -112,24 +112,24 @@ pub(super) fn repaired(document: &Node, root: &Json) -> Node {
 /// The mapping `value` of mappings as the list that the section `name` is.
 fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *kinds::everywhere().find(|of| of.section == name)?.identity.first()?;
-    let known = &schema["items"]["properties"];
+    let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
-        let is_entry = known.get(&key.name).is_none()
+        let is_entry = properties.get(&key.name).is_none()
             && fields.iter().all(|(key, value)| {
-                known.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
+                properties.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
             });
         if !is_entry {
             return None;
         }
-        let own = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
-        let own = (Key { name: identity.to_owned(), span: key.span.clone() }, own);
-        let own = inner.get(identity).is_none().then_some(own);
-        let fields = own.into_iter().chain(fields.iter().cloned()).collect();
+        let identified = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
+        let identified = (Key { name: identity.to_owned(), span: key.span.clone() }, identified);
+        let identified = inner.get(identity).is_none().then_some(identified);
+        let fields = identified.into_iter().chain(fields.iter().cloned()).collect();
         Some(Node { data: Data::Map(fields), span: inner.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
-    let is_list = known.get(identity).is_some() && !items.is_empty();
+    let is_list = properties.get(identity).is_some() && !items.is_empty();
     is_list.then(|| Node { data: Data::List(items), span: value.span.clone() })
 }
 
@@ -151,10 +151,11 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
 impl Located<'_> {
     /// The section whose fields the entry has, if it has none of its own section.
     fn has_fields_of(&self) -> Option<&str> {
-        let own = |(key, _): &(Key, Node)| {
+        let is_field = |(key, _): &(Key, Node)| {
             self.schema["properties"].get(&key.name).is_some() || self.alias(&key.name).is_some()
         };
-        let is_strange = self.is_item && self.depth == 2 && !self.node.entries().iter().any(own);
+        let is_strange =
+            self.is_item && self.depth == 2 && !self.node.entries().iter().any(is_field);
         let section = self.section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
         let of = kinds::everywhere().find(|of| of.section == section)?;
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
@@ -257,19 +258,19 @@ impl Located<'_> {
 
     /// Whether an unknown name probably means the missing `property`. That is reported once.
     fn has_another_name_for(&self, property: &str) -> bool {
-        let known = self.property_names();
+        let fields = self.property_names();
         let is_in_guard =
             |(key, value): &(Key, Node)| self.at(key, value, &key.name).guarded().is_some();
         if property == "at" && self.node.entries().iter().any(is_in_guard) {
             return true;
         }
         let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
-        names.take(MOST_COMPARED).filter(|name| !known.contains(name)).any(|name| {
+        names.take(MOST_COMPARED).filter(|name| !fields.contains(name)).any(|name| {
             match self.alias(name) {
                 Some(Meaning::Foreign(_)) => true,
                 // What tells the entry from others belongs elsewhere, or to several entries.
                 Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
-                _ => self.guess(name, &known) == Some(property),
+                _ => self.guess(name, &fields) == Some(property),
             }
         })
     }
@@ -321,8 +322,8 @@ impl Located<'_> {
 
     /// Whether a key of the mapping is unknown.
     fn has_unknown(&self) -> bool {
-        let known = &self.schema["properties"];
-        self.node.entries().iter().any(|(key, _)| known.get(&key.name).is_none())
+        let properties = &self.schema["properties"];
+        self.node.entries().iter().any(|(key, _)| properties.get(&key.name).is_none())
     }
 
     /// Whether the position is a section or one of its entries.

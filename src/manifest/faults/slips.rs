@@ -170,11 +170,11 @@ impl Findings {
             alone.extend(is_alone.then_some((finding.at.start, finding.code)));
         }
         self.findings.retain(|finding| {
-            let own = (finding.at.start, finding.code);
+            let this = (finding.at.start, finding.code);
             let causes = |(at, code): &(usize, &str)| {
-                line(*at) == line(own.0) && (*code == own.1 || CAUSED.contains(&own.1))
+                line(*at) == line(this.0) && (*code == this.1 || CAUSED.contains(&this.1))
             };
-            alone.contains(&own) || !alone.iter().any(causes)
+            alone.contains(&this) || !alone.iter().any(causes)
         });
         // In braces, each piece of a text with commas looks like a key.
         self.findings.dedup_by(|next, finding| {
@@ -261,19 +261,20 @@ struct Around<'t> {
     /// Where the fault is.
     at: usize,
     lines: Vec<&'t str>,
-    own: usize,
+    /// The number of its line.
+    number: usize,
     /// The last line above it that is not empty.
     before: Option<usize>,
 }
 
 impl<'t> Around<'t> {
     fn of(text: &'t str, at: &Range<usize>) -> Option<Self> {
-        let own = text.get(..at.start)?.matches('\n').count();
+        let number = text.get(..at.start)?.matches('\n').count();
         let lines: Vec<_> = text.lines().collect();
         let is_written =
             |number: &usize| lines.get(*number).is_some_and(|of| !of.trim().is_empty());
-        let before = (0..own).rev().find(is_written);
-        Some(Self { text, at: at.start, lines, own, before })
+        let before = (0..number).rev().find(is_written);
+        Some(Self { text, at: at.start, lines, number, before })
     }
 
     /// The line with this number, from 0; behind the last one an empty one at the end of the text.
@@ -294,8 +295,8 @@ impl<'t> Around<'t> {
 
     /// The end of the line of the fault.
     fn end(&self) -> usize {
-        let own = self.line(self.own);
-        self.start(own) + own.len()
+        let line = self.line(self.number);
+        self.start(line) + line.len()
     }
 
     /// The document that the fault is in.
@@ -307,18 +308,18 @@ impl<'t> Around<'t> {
 
     /// The parts of the text that may show a slip, each with the number of its first line.
     fn parts(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
-        let own = (self.own, self.line(self.own));
+        let line = (self.number, self.line(self.number));
         match (slip.over, self.before) {
-            (Over::Line, _) | (Over::Two, None) => vec![own],
+            (Over::Line, _) | (Over::Two, None) => vec![line],
             (Over::Near, before) => {
-                let numbers = [Some(self.own), Some(self.own + 1), before];
+                let numbers = [Some(self.number), Some(self.number + 1), before];
                 numbers.into_iter().flatten().map(|number| (number, self.line(number))).collect()
             }
-            (Over::Two, Some(before)) => vec![(self.own, self.between(before, self.own))],
+            (Over::Two, Some(before)) => vec![(self.number, self.between(before, self.number))],
             (Over::Document, _) => vec![(0, &self.text[self.document().start..self.end()])],
             (Over::Above, before) => {
-                let last = before.unwrap_or(self.own);
-                let numbers = (self.own.saturating_sub(FAR)..=self.own).rev();
+                let last = before.unwrap_or(self.number);
+                let numbers = (self.number.saturating_sub(FAR)..=self.number).rev();
                 let parts = numbers.flat_map(|number| {
                     [(number, self.line(number)), (number, self.between(number, last))]
                 });
@@ -363,14 +364,14 @@ impl<'t> Around<'t> {
 
     /// Whether nothing is wrong up to the end of the line once `part` is written as `mended`.
     fn reads_with(&self, part: &str, mended: &str) -> bool {
-        let (own, end) = (self.line(self.own), self.end());
+        let (line, end) = (self.line(self.number), self.end());
         let Range { start: above, end: below } = self.document();
         let (start, rest) = (self.start(part), self.start(part) + part.len());
         if below - above > MOST_READ || !(above..=below).contains(&start) || rest > below {
             return false;
         }
         // Beside what is mended itself, more may be wrong behind the fault.
-        let wrong = if rest <= self.start(own) { self.at } else { end };
+        let wrong = if rest <= self.start(line) { self.at } else { end };
         let mended = [&self.text[above..start], mended, &self.text[rest..below]].concat();
         let is_below = |fault: &yaml::Fault| mended.len() - fault.span.start < below - wrong;
         yaml::parse(&mended).faults.iter().all(is_below)
@@ -391,8 +392,8 @@ impl<'t> Around<'t> {
 
     /// A text behind `|` or `>` that is not indented.
     fn unindented(&self) -> Option<Cause> {
-        let head = (0..self.own).rev().find(|number| is_block_head(self.line(*number)))?;
-        let first = (head + 1..=self.own)
+        let head = (0..self.number).rev().find(|number| is_block_head(self.line(*number)))?;
+        let first = (head + 1..=self.number)
             .map(|number| self.line(number))
             .find(|line| !line.trim().is_empty())?;
         let key = self.line(head).trim_start_matches([' ', '-']);
@@ -408,19 +409,19 @@ impl<'t> Around<'t> {
 
     /// A line that is a little less or more indented than one above that it belongs beside.
     fn indentation(&self) -> Option<Cause> {
-        let own = self.line(self.own);
-        let written = width(own);
-        let is_key = !own
+        let line = self.line(self.number);
+        let written = width(line);
+        let is_key = !line
             .trim_start_matches([' ', '-'])
             .split(": ")
             .next()
             .unwrap_or_default()
             .contains(' ');
-        let lines = (self.own.saturating_sub(FAR)..self.own).map(|number| self.line(number));
+        let lines = (self.number.saturating_sub(FAR)..self.number).map(|number| self.line(number));
         let columns = lines
             .flat_map(|line| [width(line), line.len() - line.trim_start_matches([' ', '-']).len()]);
         let is_right = |column: &usize| {
-            let blanks = &own[..written];
+            let blanks = &line[..written];
             (1..=2).contains(&column.abs_diff(written))
                 && self.reads_with(blanks, &" ".repeat(*column))
         };
@@ -428,7 +429,7 @@ impl<'t> Around<'t> {
         let near = columns.into_iter().rev().filter(is_right);
         let near = near.min_by_key(|column| column.abs_diff(written)).filter(|_| is_key)?;
         let blanks = count(near, "space");
-        let help = format!("indent line {} by {blanks}, as what is beside it", self.own + 1);
+        let help = format!("indent line {} by {blanks}, as what is beside it", self.number + 1);
         let message = Some("the indentation does not fit the lines above".to_owned());
         Some(Cause { message, ..Cause::help(help) })
     }
