@@ -78,10 +78,7 @@ impl<'l, 'd: 'l> Mistake<'l, 'd> {
                 let [only] = self.likely()[..] else { return None };
                 self.shape_of(only)
             }
-            "homes" => {
-                let homes = self.homes();
-                (!homes.is_empty()).then(|| homes.join(" or "))
-            }
+            "homes" => Some(self.homes().join(" or ")).filter(|homes| !homes.is_empty()),
             "setting" => {
                 let settings = at.root["properties"]["settings"]["properties"].as_object();
                 let settings = settings.filter(|_| at.key.is_none())?;
