@@ -74,7 +74,10 @@ fn sources(folder: &Path) -> String {
 fn names_in_pages_exist() {
     let help: String = commands().iter().map(|name| printed(&["help", name])).collect();
     let options = named(&help, "--").into_iter().map(str::to_owned).collect();
-    let variables = sources(&root().join("src")) + &sources(&root().join("crates")) + &file(PIPELINE) + &file(PARTS);
+    let variables = sources(&root().join("src"))
+        + &sources(&root().join("crates"))
+        + &file(PIPELINE)
+        + &file(PARTS);
     let pages = pages().into_iter().filter(|page| !page.starts_with("docs/reference/"));
     let found: BTreeSet<_> = pages
         .chain(["README.md".to_owned()])

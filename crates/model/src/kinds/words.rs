@@ -10,6 +10,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{field::ALIASES, kind::Section, text, value::Json, yaml};
 
@@ -17,7 +18,8 @@ use crate::{field::ALIASES, kind::Section, text, value::Json, yaml};
 pub const OF_ENTRIES: [&str; 2] = ["extra", "state"];
 
 /// The meaning of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", bound(deserialize = "'de: 'm"))]
 pub enum Meaning<'m> {
     /// A field, with the same value.
     Field(&'m str),
@@ -42,52 +44,32 @@ pub enum Meaning<'m> {
 
 use Meaning::{Answer, Field, Foreign, Leave, Level, NotYet, Opposite, Since, Write};
 
-/// Makes a meaning of its text.
-type Maker = fn(&'static str) -> Meaning<'static>;
-
-/// Words by the text of their meaning.
-type Texts = BTreeMap<&'static str, Vec<&'static str>>;
-
-/// The words of one place in `words.yaml`, by their meaning.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, bound(deserialize = "'de: 'static"))]
-struct Place {
-    field: Texts,
-    opposite: Texts,
-    level: Texts,
-    write: Texts,
-    leave: Texts,
-    since: Texts,
-    foreign: Texts,
-    answer: Vec<&'static str>,
-    not_yet: Vec<&'static str>,
-}
-
-impl Place {
-    /// The words, each with its meaning.
-    fn words(self) -> impl Iterator<Item = (&'static str, Meaning<'static>)> {
-        let with_texts: [(Maker, Texts); 7] = [
-            (Field, self.field),
-            (Opposite, self.opposite),
-            (Level, self.level),
-            (Write, self.write),
-            (Leave, self.leave),
-            (Since, self.since),
-            (Foreign, self.foreign),
-        ];
-        let with_texts = with_texts.into_iter().flat_map(|(meaning, texts)| {
-            texts.into_iter().map(move |(text, words)| (meaning(text), words))
-        });
-        let all = with_texts.chain([(Answer, self.answer), (NotYet, self.not_yet)]);
-        all.flat_map(|(meaning, words)| words.into_iter().map(move |word| (word, meaning)))
-    }
-}
+/// The words of one place in `words.yaml`: by the sort of their meaning, and by its text if it has one.
+type Place = BTreeMap<&'static str, Json>;
 
 /// Meanings of words by place: of those that are no alias of a field.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
-    let places: BTreeMap<_, Place> = yaml::built_in!("kinds/words");
-    places.into_iter().map(|(place, of)| (place, of.words().collect())).collect()
+    let places: BTreeMap<&str, Place> = yaml::built_in!("kinds/words");
+    let words =
+        |of: Place| of.into_iter().flat_map(|(sort, words)| words_of(sort, words)).collect();
+    places.into_iter().map(|(place, of)| (place, words(of))).collect()
 });
+
+/// The words of one sort, each with its meaning.
+fn words_of(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
+    let by_meaning: Vec<_> = match words {
+        Json::Object(texts) => {
+            texts.into_iter().map(|(text, words)| (json!({sort: text}), words)).collect()
+        }
+        words => vec![(json!(sort), words)],
+    };
+    let read = |(meaning, words): (Json, Json)| {
+        let meaning = yaml::read_for_good(meaning).ok()?;
+        let words: Vec<&'static str> = yaml::read_for_good(words).ok()?;
+        Some(words.into_iter().map(move |word| (word, meaning)))
+    };
+    by_meaning.into_iter().filter_map(read).flatten().collect()
+}
 
 /// The place of words that are meant at the top of any document.
 pub const TOP: &str = "";
@@ -101,8 +83,8 @@ static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
 
 /// The one of `options` that `written` stands for.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
-    let meant: Vec<_> = self::options(written).collect();
-    options.into_iter().find(|option| meant.contains(option))
+    let values: Vec<_> = self::options(written).collect();
+    options.into_iter().find(|option| values.contains(option))
 }
 
 /// All values that `written` may stand for.
@@ -112,17 +94,16 @@ pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     VALUES.iter().filter(means).map(|(option, _)| *option)
 }
 
-/// The one of the fields `known` in `schema`, that of `section`, for which `word`, which is none, most
-/// likely stands.
+/// The one of `fields` in `schema`, that of `section`, that `word` most likely stands for.
 pub fn suggest_field<'k>(
     schema: &Json,
     section: &str,
     word: &str,
-    known: &[&'k str],
+    fields: &[&'k str],
 ) -> Option<&'k str> {
     match alias_in(schema, &[section, ANY], word).map(Meaning::field) {
-        Some(field) => known.iter().copied().find(|known| Some(*known) == field),
-        None => match text::likely(word, known)[..] {
+        Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
+        None => match text::likely(word, fields)[..] {
             [only] => Some(only),
             _ => None,
         },
@@ -135,20 +116,15 @@ pub fn by_place<'k>(
     of: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
-    let (known, unknown): (Vec<_>, Vec<_>) =
+    let (fields, unknown): (Vec<_>, Vec<_>) =
         keys.partition(|key| of.table().get(key).is_some() || OF_ENTRIES.contains(key));
     let [only] = unknown[..] else { return None };
     let required = of.table().schema["required"].as_array()?;
     let is_missing =
-        |field: &&str| required.iter().any(|name| name == field) && !known.contains(field);
+        |field: &&str| required.iter().any(|name| name == field) && !fields.contains(field);
     let mut missing = of.identity.iter().copied().filter(is_missing);
-    let field = missing.next().filter(|_| missing.next().is_none() && !known.is_empty())?;
+    let field = missing.next().filter(|_| missing.next().is_none() && !fields.is_empty())?;
     Some((only, field))
-}
-
-/// Whether what `word` is for in `section` is written in another form or elsewhere.
-pub fn is_elsewhere(section: &str, word: &str) -> bool {
-    matches!(alias(&[section], word), Some(Write(_)))
 }
 
 /// The meaning of `word` in the first of `places` that has one: the key of a section, mapping, entry or
@@ -171,7 +147,7 @@ pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
 /// The meaning of `word` in the first of `places`, as an alias of a property of `schema`, which
 /// describes what is there, or in the next of `places`.
 pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
-    let (own, others) = places.split_at(places.len().min(1));
+    let (first, others) = places.split_at(places.len().min(1));
     let of_schema = || {
         let plain = text::snake_case(word);
         let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
@@ -180,7 +156,7 @@ pub fn alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Mea
         };
         properties.as_object()?.iter().find(is_it).map(|(name, _)| Field(name))
     };
-    alias(own, word).or_else(of_schema).or_else(|| alias(others, word))
+    alias(first, word).or_else(of_schema).or_else(|| alias(others, word))
 }
 
 impl<'m> Meaning<'m> {
@@ -239,8 +215,13 @@ mod tests {
     #[test]
     fn a_word_has_one_meaning_in_its_place() {
         let places: BTreeMap<&str, Place> = yaml::built_in!("kinds/words");
+        let count = |words: &Json| words.as_array().map_or(0, Vec::len);
         for (place, of) in places {
-            assert_eq!(of.words().count(), WORDS[place].len(), "{place}");
+            let written = of.values().map(|words| match words.as_object() {
+                Some(texts) => texts.values().map(count).sum(),
+                None => count(words),
+            });
+            assert_eq!(written.sum::<usize>(), WORDS[place].len(), "{place}");
         }
     }
 

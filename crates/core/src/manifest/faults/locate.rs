@@ -61,8 +61,8 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
 impl<'d> Located<'d> {
     /// The value `node` of `key`, as if the key was called `name`.
     pub(super) fn at(&self, key: &'d Key, node: &'d Node, name: &str) -> Self {
-        let known = self.schema["properties"].get(name);
-        let known = known.or_else(|| self.schema.get("additionalProperties"));
+        let property = self.schema["properties"].get(name);
+        let property = property.or_else(|| self.schema.get("additionalProperties"));
         let section = if self.depth == 0 { name } else { &self.section };
         Self {
             node,
@@ -71,7 +71,7 @@ impl<'d> Located<'d> {
             is_item: false,
             depth: self.depth + 1,
             section: section.to_owned(),
-            schema: known.unwrap_or(&Json::Null),
+            schema: property.unwrap_or(&Json::Null),
             root: self.root,
         }
     }
@@ -96,6 +96,11 @@ impl<'d> Located<'d> {
             (Some(key), true) => format!("an entry of `{}`", key.name),
             (None, _) => "the document".into(),
         }
+    }
+
+    /// The name of its key; empty at the top.
+    pub(super) fn key_name(&self) -> &'d str {
+        self.key.map_or("", |key| &key.name)
     }
 
     /// The properties of its schema.

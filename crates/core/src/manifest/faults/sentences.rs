@@ -1,8 +1,10 @@
 //! Messages for schema errors, with help.
 
 mod example;
+mod keys;
 mod suggest;
 mod value;
+mod values;
 
 use std::collections::BTreeSet;
 
@@ -22,7 +24,7 @@ use crate::{
         words::{self, Meaning},
     },
     level::Level,
-    text::{is_name, likely, listed, plural},
+    text::{is_name, listed, plural},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -66,27 +68,7 @@ pub(super) fn explain(
     }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            let is_foreign = |name: &&String| matches!(spot.alias(name), Some(Meaning::Foreign(_)));
-            if let Some(name) = unexpected.iter().find(is_foreign) {
-                findings.push(spot.unknown(name));
-                return;
-            }
-            let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
-            if spot.is_only_elsewhere() {
-                unknown.retain(|name| spot.of_other_scope(name).is_none());
-            }
-            for (key, _) in spot.node.entries() {
-                let strays = strays(spot.node, spot.schema, key);
-                if !strays.is_empty() {
-                    unknown.retain(|name| !strays.contains(name));
-                    findings.push(emptied(key, &strays));
-                }
-            }
-            let shown = unknown.len().min(findings.room());
-            for name in &unknown[..shown] {
-                findings.push(spot.unknown(name));
-            }
-            findings.skip(unknown.len() - shown);
+            spot.report_unknown(unexpected, findings);
         }
         Kind::Required { property } => {
             let property = property.as_str().unwrap_or_default();
@@ -130,24 +112,24 @@ pub(super) fn repaired(document: &Node, root: &Json) -> Node {
 /// The mapping `value` of mappings as the list that the section `name` is.
 fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *kinds::everywhere().find(|of| of.section == name)?.identity.first()?;
-    let known = &schema["items"]["properties"];
+    let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
-        let is_entry = known.get(&key.name).is_none()
+        let is_entry = properties.get(&key.name).is_none()
             && fields.iter().all(|(key, value)| {
-                known.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
+                properties.get(&key.name).is_some() || !matches!(value.data, Data::Map(_))
             });
         if !is_entry {
             return None;
         }
-        let own = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
-        let own = (Key { name: identity.to_owned(), span: key.span.clone() }, own);
-        let own = inner.get(identity).is_none().then_some(own);
-        let fields = own.into_iter().chain(fields.iter().cloned()).collect();
+        let identified = Node { data: Data::Text(key.name.clone()), span: key.span.clone() };
+        let identified = (Key { name: identity.to_owned(), span: key.span.clone() }, identified);
+        let identified = inner.get(identity).is_none().then_some(identified);
+        let fields = identified.into_iter().chain(fields.iter().cloned()).collect();
         Some(Node { data: Data::Map(fields), span: inner.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
-    let is_list = known.get(identity).is_some() && !items.is_empty();
+    let is_list = properties.get(identity).is_some() && !items.is_empty();
     is_list.then(|| Node { data: Data::List(items), span: value.span.clone() })
 }
 
@@ -169,30 +151,51 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
 impl Located<'_> {
     /// The section whose fields the entry has, if it has none of its own section.
     fn has_fields_of(&self) -> Option<&str> {
-        let own = |(key, _): &(Key, Node)| {
+        let is_field = |(key, _): &(Key, Node)| {
             self.schema["properties"].get(&key.name).is_some() || self.alias(&key.name).is_some()
         };
-        let is_strange = self.is_item && self.depth == 2 && !self.node.entries().iter().any(own);
+        let is_strange =
+            self.is_item && self.depth == 2 && !self.node.entries().iter().any(is_field);
         let section = self.section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
         let of = kinds::everywhere().find(|of| of.section == section)?;
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
+    /// Reports the keys that the mapping does not have.
+    fn report_unknown(&self, unexpected: &[String], findings: &mut Findings) {
+        let is_foreign = |name: &&String| matches!(self.alias(name), Some(Meaning::Foreign(_)));
+        if let Some(name) = unexpected.iter().find(is_foreign) {
+            findings.push(self.unknown(name));
+            return;
+        }
+        let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
+        if self.is_only_elsewhere() {
+            unknown.retain(|name| self.of_other_scope(name).is_none());
+        }
+        for (key, _) in self.node.entries() {
+            let strays = strays(self.node, self.schema, key);
+            if !strays.is_empty() {
+                unknown.retain(|name| !strays.contains(name));
+                findings.push(emptied(key, &strays));
+            }
+        }
+        let shown = unknown.len().min(findings.room());
+        for name in &unknown[..shown] {
+            findings.push(self.unknown(name));
+        }
+        findings.skip(unknown.len() - shown);
+    }
+
     fn secret(&self) -> Finding {
         let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
-        let message = match &self.node.data {
-            Data::Null => "is empty",
+        let (code, message) = match &self.node.data {
+            Data::Null => ("null", "is empty"),
             Data::Map(_) if self.is_reference_tried() => {
-                "is not a well-formed reference to a secret"
+                ("reference", "is not a well-formed reference to a secret")
             }
-            _ if is_reference => "must be a reference to a secret",
-            Data::Bool(_) | Data::Number(_) => "must be text",
-            _ => "must be text or a reference to a secret",
-        };
-        let code = match &self.node.data {
-            Data::Null => "null",
-            Data::Bool(_) | Data::Number(_) if !is_reference => "quote",
-            _ => "reference",
+            _ if is_reference => ("reference", "must be a reference to a secret"),
+            Data::Bool(_) | Data::Number(_) => ("quote", "must be text"),
+            _ => ("reference", "must be text or a reference to a secret"),
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let help = Mistake::of_value(self, &[]).help("secret");
@@ -202,8 +205,7 @@ impl Located<'_> {
     fn unknown(&self, name: &str) -> Finding {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
-        let alias = self.alias(name);
-        let (code, message) = match alias {
+        let (code, message) = match self.alias(name) {
             Some(Meaning::NotYet) => ("not-supported", format!("`{name}` is not supported yet")),
             Some(Meaning::Foreign(tool)) => {
                 ("unknown-field", format!("`{name}` is a key of {tool}, not of undrift"))
@@ -212,10 +214,7 @@ impl Located<'_> {
             _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
             _ => ("unknown-field", format!("unknown {what} `{name}`")),
         };
-        let mistake = Mistake::of_key(self, name);
-        let help = mistake.help("group").or_else(|| Some(self.as_written(name, alias?)));
-        let help = help.or_else(|| self.of_other_scope(name));
-        let help = help.or_else(|| mistake.help("field"));
+        let help = Mistake::of_key(self, name).help("field");
         Finding::error(code, message, span).with_help(help)
     }
 
@@ -234,7 +233,8 @@ impl Located<'_> {
             let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
             let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
             let expected = if is_list { "array" } else { "object" };
-            let shape = || spot.instead(&[expected]).1.map(|shape| format!("{help}, and {shape}"));
+            let shape =
+                || spot.instead(&[expected]).map(|shape| format!("{help}, and {}", shape.help));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
             let is_open = Field::of(schema).secrecy() == Secrecy::Open;
             let whole = if is_list || is_mapping { shape() } else { option() };
@@ -258,22 +258,20 @@ impl Located<'_> {
 
     /// Whether an unknown name probably means the missing `property`. That is reported once.
     fn has_another_name_for(&self, property: &str) -> bool {
-        let known = self.property_names();
+        let fields = self.property_names();
         let is_in_guard =
             |(key, value): &(Key, Node)| self.at(key, value, &key.name).guarded().is_some();
         if property == "at" && self.node.entries().iter().any(is_in_guard) {
             return true;
         }
         let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
-        names.take(MOST_COMPARED).any(|name| {
-            !known.contains(&name)
-                && match self.alias(name) {
-                    Some(Meaning::Foreign(_)) => true,
-                    // What tells the entry from others belongs elsewhere, or to several entries.
-                    Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
-                    Some(alias) => alias.field() == Some(property),
-                    None => likely(name, &known) == [property],
-                }
+        names.take(MOST_COMPARED).filter(|name| !fields.contains(name)).any(|name| {
+            match self.alias(name) {
+                Some(Meaning::Foreign(_)) => true,
+                // What tells the entry from others belongs elsewhere, or to several entries.
+                Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
+                _ => self.guess(name, &fields) == Some(property),
+            }
         })
     }
 
@@ -324,8 +322,8 @@ impl Located<'_> {
 
     /// Whether a key of the mapping is unknown.
     fn has_unknown(&self) -> bool {
-        let known = &self.schema["properties"];
-        self.node.entries().iter().any(|(key, _)| known.get(&key.name).is_none())
+        let properties = &self.schema["properties"];
+        self.node.entries().iter().any(|(key, _)| properties.get(&key.name).is_none())
     }
 
     /// Whether the position is a section or one of its entries.

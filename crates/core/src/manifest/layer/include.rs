@@ -15,7 +15,7 @@ use crate::{
     kinds,
     manifest::{
         faults::Faults,
-        read::document::{Body, Container, Holds, Rule},
+        read::document::{Body, Container, Rule},
     },
     origin::Sourced,
 };
@@ -48,13 +48,8 @@ impl Rules {
 
     /// The globs of named rules that include existing containers.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
-        self.all().filter(|rule| rule.includes && rule.is_named).flat_map(|rule| {
-            let paths = match &rule.holds {
-                Holds::Where { paths, .. } => Some(paths.iter()),
-                Holds::Whoever { .. } => None,
-            };
-            paths.into_iter().flatten().map(|glob| (rule.scope, glob))
-        })
+        let including = self.all().filter(|rule| rule.includes && rule.is_named);
+        including.flat_map(|rule| rule.paths.iter().map(|glob| (rule.scope, glob)))
     }
 
     /// The body of each rule, with its scope.
@@ -85,10 +80,10 @@ pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
         layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
     let mut tried = BTreeSet::new();
     for rule in rules.all() {
-        let Holds::Where { paths, .. } = &rule.holds else { continue };
-        let brought = paths.iter().flat_map(|glob| invent(rule.scope, glob)).find_map(|path| {
+        let mut paths = rule.paths.iter().flat_map(|glob| invent(rule.scope, glob));
+        let brought = paths.find_map(|path| {
             let (by, _) = rules.including(rule.scope, &path, false)?;
-            let is_of_it = rules.holds(rule, &path) && !declared.contains(&path);
+            let is_of_it = rule.best(&path).is_some() && !declared.contains(&path);
             is_of_it.then_some((path, by))
         });
         let Some((path, by)) = brought.filter(|(path, _)| tried.insert(path.clone())) else {

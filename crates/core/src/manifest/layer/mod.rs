@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{address::Glob, secret::Reference};
 
+mod idle;
 mod include;
 mod merge;
 mod rules;
@@ -110,7 +111,7 @@ fn one(
     // A fault may be about what is meant.
     if faults.0.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {
-            rules::idle_param(name, &value.origin, body.params.keys(), &mut faults);
+            idle::idle_param(name, &value.origin, body.params.keys(), &mut faults);
         }
     }
     let trace = own.map(|own| Trace::new(&layers, &own, container.clone()));

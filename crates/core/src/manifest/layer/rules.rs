@@ -11,16 +11,13 @@ use std::{
 use crate::{
     address::{Glob, GlobIndex, Globs, is_literal},
     desired::PROJECTS,
-    diagnostic::Severity,
     field::Scope,
-    kind::refs::overlap,
     manifest::{
-        config::{NO_EXPRESSION, is_expression},
         faults::{Faults, Spot},
-        read::document::{Body, Container, Holds, Rule, Uses},
+        read::document::{Body, Rule, Uses},
     },
     origin::{Origin, Sourced},
-    text::{alternatives, count, nearest},
+    text::{alternatives, nearest},
     value::Value,
 };
 
@@ -28,9 +25,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Rules {
     /// Ordered by origin.
-    rules: Vec<Known>,
+    pub(super) rules: Vec<Counted>,
     /// The positions of profiles in `rules`.
-    profiles: BTreeMap<(Scope, Arc<str>), usize>,
+    pub(super) profiles: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
     by_path: GlobIndex,
 }
@@ -44,13 +41,13 @@ pub(super) const FEW: usize = 10;
 
 /// A rule and its use.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Counted {
     pub(super) rule: Rule,
-    is_used: AtomicBool,
+    pub(super) is_used: AtomicBool,
     /// The sections of its `unlisted`: where it applies, how many declare them, and how many do not.
-    declared: BTreeMap<&'static str, [AtomicUsize; 2]>,
+    pub(super) declared: BTreeMap<&'static str, [AtomicUsize; 2]>,
     /// Its parameters that are used where it applies.
-    params: BTreeMap<Arc<str>, AtomicBool>,
+    pub(super) params: BTreeMap<Arc<str>, AtomicBool>,
 }
 
 /// The precision of a glob: its numbers of literal parts, partly literal parts, and `*`.
@@ -76,11 +73,8 @@ impl Layers<'_> {
 
     /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let is_needed = |rule: &Rule| match &rule.holds {
-            Holds::Whoever { needs, .. } => needs.iter().any(|need| need.value == *name),
-            Holds::Where { .. } => false,
-        };
-        body.params.contains_key(name) || self.rules.iter().any(|(_, rule)| is_needed(rule))
+        let mut needs = self.rules.iter().flat_map(|(_, rule)| &rule.needs);
+        body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
 
@@ -90,7 +84,7 @@ impl Rules {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
         let mut profiles = BTreeMap::new();
         for (at, rule) in rules.iter().enumerate() {
-            let Holds::Whoever { name, .. } = &rule.holds else { continue };
+            let Some(name) = &rule.profile else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
                 let message = format!("there are two profiles `{name}`");
                 faults
@@ -107,16 +101,14 @@ impl Rules {
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
             let (declared, params) = (declared.collect(), params.collect());
-            Known { declared, params, is_used: AtomicBool::new(false), rule }
+            Counted { declared, params, is_used: AtomicBool::new(false), rule }
         };
         let mut by_path = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
-            if let Holds::Where { paths, .. } = &rule.holds {
-                paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
-            }
+            rule.paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
         }
         let all = Self { rules: rules.into_iter().map(known).collect(), profiles, by_path };
-        for Known { rule, .. } in &all.rules {
+        for Counted { rule, .. } in &all.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
                 all.profile(rule.scope, name, faults);
             }
@@ -201,10 +193,7 @@ impl Rules {
     }
 
     fn circle(&self, circle: &[usize], faults: &mut Faults) {
-        let name = |at: &usize| match &self.rules[*at].rule.holds {
-            Holds::Whoever { name, .. } => &**name,
-            Holds::Where { .. } => "",
-        };
+        let name = |at: &usize| self.rules[*at].rule.profile.as_deref().unwrap_or_default();
         let first = circle.iter().min_by_key(|at| name(at)).copied().unwrap_or_default();
         let turn = circle.iter().position(|at| *at == first).unwrap_or_default();
         let names = circle.iter().cycle().skip(turn).take(circle.len() + 1).map(name);
@@ -233,15 +222,10 @@ impl Rules {
         faults: &mut Faults,
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
-        let rank = |rule: &Rule| match &rule.holds {
-            Holds::Where { paths, except } if rule.scope == scope => {
-                rank(&lower, paths, except.as_ref())
-            }
-            Holds::Where { .. } | Holds::Whoever { .. } => None,
-        };
         let candidates = self.by_path.of(&lower).into_iter();
+        let candidates = candidates.filter(|at| self.rules[*at].rule.scope == scope);
         let mut matched: Vec<(Rank, usize)> =
-            candidates.filter_map(|at| Some((rank(&self.rules[at].rule)?, at))).collect();
+            candidates.filter_map(|at| Some((self.rules[at].rule.best(&lower)?.0, at))).collect();
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
@@ -264,8 +248,8 @@ impl Rules {
         }
         layers.params = params(&layers.rules, own, &path.value, faults);
         for (at, name) in profiles {
-            let Holds::Whoever { needs, .. } = &self.rules[at].rule.holds else { continue };
-            for need in needs.iter().filter(|need| !layers.params.contains_key(&need.value)) {
+            let needs = self.rules[at].rule.needs.iter();
+            for need in needs.filter(|need| !layers.params.contains_key(&need.value)) {
                 let message = format!(
                     "`{}` uses the profile `{}`, which needs the parameter `{}`",
                     path.value, name.value, need.value
@@ -323,17 +307,9 @@ impl Rules {
         let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
         let including = candidates
             .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
-        let matched = including.filter_map(|rule| match &rule.holds {
-            Holds::Where { paths, except } => Some((best(path, paths, except.as_ref())?, rule)),
-            Holds::Whoever { .. } => None,
-        });
+        let matched = including.filter_map(|rule| Some((rule.best(path)?, rule)));
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
         Some((rule, glob))
-    }
-
-    /// Whether `rule` applies to the lower-case `path`.
-    pub(super) fn holds(&self, rule: &Rule, path: &str) -> bool {
-        matches!(&rule.holds, Holds::Where { paths, except } if rank(path, paths, except.as_ref()).is_some())
     }
 
     /// Marks the rules that apply to the merged `body` as used.
@@ -349,219 +325,15 @@ impl Rules {
             }
         }
     }
+}
 
-    /// Whether `rule` may match what another rule includes.
-    fn may_hold_for_included(&self, rule: &Rule) -> bool {
-        let Holds::Where { paths, .. } = &rule.holds else { return false };
-        let including = self.rules.iter().map(|known| &known.rule);
-        let mut including = including.filter(|known| known.includes && known.scope == rule.scope);
-        including.any(|known| {
-            let Holds::Where { paths: included, .. } = &known.holds else { return false };
-            paths.iter().any(|one| included.iter().any(|other| may_meet(one, other)))
-        })
-    }
-
-    /// Reports rules that include what exists and match neither a `declared` path nor one that
-    /// `exists`. All paths are in lower case. That a group is in `nowhere` is reported elsewhere.
-    pub(in crate::manifest) fn idle_live(
-        &self,
-        declared: &BTreeSet<String>,
-        exists: &[(Scope, String)],
-        nowhere: &[String],
-        faults: &mut Faults,
-    ) {
-        for rule in self.all().filter(|rule| rule.includes && rule.is_named) {
-            let mut exists = exists.iter().filter(|(scope, _)| *scope == rule.scope);
-            let is_idle = !declared.iter().any(|path| self.holds(rule, path))
-                && !exists.any(|(_, path)| self.holds(rule, path));
-            // Those of one part were reported before.
-            if is_idle && !is_of_one_part(rule) && !is_for_one_of(rule, nowhere) {
-                idle_rule(rule, "declared or existing", &[], faults);
-            }
-        }
-    }
-
-    /// Reports rules without effect on `containers`, which are in order of their paths.
-    pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
-        let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
-        for (at, Known { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
-            // Only the service knows what it, or another rule, includes; and of two profiles with one
-            // name, it is unknown which one is used.
-            let is_second = match &rule.holds {
-                Holds::Whoever { name, .. } => {
-                    self.profiles.get(&(rule.scope, name.clone())) != Some(&at)
-                }
-                Holds::Where { .. } => false,
-            };
-            if !is_used.load(Ordering::Relaxed) {
-                let includes = || rule.includes || self.may_hold_for_included(rule);
-                if !(is_second || !is_of_one_part(rule) && includes()) {
-                    idle_rule(rule, "declared", containers, faults);
-                }
-                continue;
-            }
-            if !rule.includes {
-                idle_exceptions(rule, containers, faults);
-            }
-            let unused = params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
-            for (name, _) in unused.filter(|_| is_clean && !rule.includes) {
-                idle_param(name, &rule.body.params[name].origin, &[], faults);
-            }
-            for (name, numbers) in declared {
-                let [with, without] = numbers.each_ref().map(|all| all.load(Ordering::Relaxed));
-                let at = Spot::key(&rule.body.unlisted[name].origin);
-                if with == 0 {
-                    let message = format!(
-                        "`unlisted` names `{name}`, which nothing declares where this holds"
-                    );
-                    let idle = faults.error("unlisted", message, at);
-                    idle.help(format!("write `{name}: []` if there are to be none"));
-                } else if without > 0 {
-                    let all = count(with + without, rule.scope.noun());
-                    let message =
-                        format!("`unlisted` does nothing in {without} of {all}: no `{name}` there");
-                    let idle = faults.warning("unlisted", message, at);
-                    idle.help(format!("write `{name}: []` beside it to compare all of them"));
-                }
-            }
-        }
+impl Rule {
+    /// The glob that matches the lower-case `path` best, with its precision.
+    pub(super) fn best(&self, path: &str) -> Option<(Rank, &Glob)> {
+        best(path, &self.paths, self.except.as_ref())
     }
 }
 
-/// Reports a parameter that no text uses. Those that are `used` may be meant.
-pub(super) fn idle_param<'u>(
-    name: &str,
-    at: &Origin,
-    used: impl IntoIterator<Item = &'u Arc<str>>,
-    faults: &mut Faults,
-) {
-    let message = format!("no text uses the parameter `{name}` here");
-    let near = nearest(name, used.into_iter().map(|name| &**name));
-    faults.warning("idle-rule", message, Spot::key(at)).help(match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("take it out, or write `{{{name}}}` in a `{{text: ...}}`"),
-    });
-}
-
-/// The first of `containers`, in order of their paths, of which the path starts with `prefix`.
-fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c Container> {
-    let (prefix, path) =
-        (prefix.to_lowercase(), |container: &Container| container.path.value.to_lowercase());
-    let at = containers.partition_point(|container| path(container) < prefix);
-    containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
-}
-
-/// Whether a path may match both globs: what is special in them but `*` counts as any text.
-fn may_meet(one: &Glob, other: &Glob) -> bool {
-    let [one, other] = [one, other].map(|glob| {
-        // `**/` also matches nothing.
-        let text = glob.written().to_lowercase().replace("**/", "*");
-        match text.find(['?', '[', '{', '\\']) {
-            Some(at) => format!("{}*", &text[..at]),
-            None => text,
-        }
-    });
-    overlap(&one, &other)
-}
-
-/// Whether a glob of `rule` starts with one of the lower-case paths of `groups`. A regular expression
-/// is about no group.
-fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
-    let Holds::Where { paths, .. } = &rule.holds else { return false };
-    paths.iter().map(Glob::written).filter(|glob| !is_expression(glob)).any(|glob| {
-        let glob = format!("{}/", glob.to_lowercase());
-        groups.iter().any(|group| {
-            glob.strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        })
-    })
-}
-
-/// Whether all globs of a rule for projects have one part, which the path of no project has.
-fn is_of_one_part(rule: &Rule) -> bool {
-    let Holds::Where { paths, .. } = &rule.holds else { return false };
-    let is_short = |glob: &str| !glob.contains('/') && !glob.contains("**");
-    rule.scope == Scope::Project && paths.iter().all(|glob| is_short(glob.written()))
-}
-
-/// Reports a rule without effect on `containers`, which are all of this `sort`.
-fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mut Faults) {
-    let noun = rule.scope.noun();
-    let (paths, except) = match &rule.holds {
-        Holds::Where { paths, except } => (paths, except),
-        Holds::Whoever { name, .. } => {
-            let message = format!("no declared {noun} uses the profile `{name}`");
-            let idle = faults.warning("idle-rule", message, Spot::key(&rule.origin));
-            idle.help("name it in `uses`, or take the document away");
-            return;
-        }
-    };
-    let matches =
-        |of: &Container| of.scope == rule.scope && paths.matches(&of.path.value.to_lowercase());
-    if let Some(except) = except.as_ref().filter(|_| containers.iter().any(|own| matches(own))) {
-        let message = format!("`except` leaves out each {noun} that `path` matches");
-        let idle = faults.warning("idle-rule", message, Spot::key(&except.origin));
-        idle.help("take it out, write less in it, or take the document away");
-        return;
-    }
-    let is_above = |glob: &Glob| {
-        let prefix = glob.written().strip_suffix('*').unwrap_or_default();
-        prefix.ends_with('/') && first_from(containers, prefix).is_some()
-    };
-    let is_below = |glob: &Glob| {
-        let outer = glob.written().strip_suffix("/**").unwrap_or_default();
-        let is_it =
-            |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(outer);
-        first_from(containers, outer).is_some_and(is_it)
-    };
-    let is_plain = |glob: &Glob| is_literal(glob.written());
-    let help = match paths {
-        _ if paths.iter().any(|glob| is_expression(glob.written())) => NO_EXPRESSION,
-        _ if paths.iter().any(is_above) => {
-            "`*` stays within one part of a path, and `**` matches all below: write `/**`, or take the document away"
-        }
-        _ if paths.iter().any(is_below) => {
-            "`/**` matches what is below a path, and not the path itself: write both, as in `[acme, acme/**]`"
-        }
-        _ if paths.iter().all(is_plain) => {
-            "a path without `*` matches only itself: write `/**` behind it for all below, or take the document away"
-        }
-        _ if is_of_one_part(rule) => {
-            "`*` stays within one part of a path, and a project has two or more: write `**` for all, or the group in front"
-        }
-        _ => "correct `match`, or take the document away",
-    };
-    let first = paths.iter().next().map(Glob::written).unwrap_or_default();
-    let message = format!("this matches no {sort} {noun}");
-    faults.warning("idle-rule", message, Spot::item(&rule.origin, first)).help(help);
-}
-
-/// Reports paths in `except` that are not declared. Globs there may be for what comes later.
-fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
-    let Holds::Where { except: Some(except), .. } = &rule.holds else { return };
-    let paths = except.value.iter().map(Glob::written);
-    for path in paths.filter(|path| is_literal(path)) {
-        let is_it =
-            |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
-        if first_from(containers, path).is_some_and(is_it) {
-            continue;
-        }
-        let message = format!("`except` names no declared {}", rule.scope.noun());
-        let idle = faults.warning("idle-rule", message, Spot::item(&except.origin, path));
-        idle.help(match first_from(containers, &format!("{path}/")) {
-            Some(_) => {
-                format!("a path without `*` is only itself: write `{path}/**` for all below")
-            }
-            None => "correct it, or take it out".to_owned(),
-        });
-    }
-}
-
-/// The precision of the best match for the lower-case `path` in `paths`, unless `except` matches.
-fn rank(path: &str, paths: &Globs, except: Option<&Sourced<Globs>>) -> Option<Rank> {
-    best(path, paths, except).map(|(rank, _)| rank)
-}
-
-/// The same, with the glob.
 fn best<'g>(
     path: &str,
     paths: &'g Globs,
@@ -720,7 +492,7 @@ mod tests {
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
         let except = Sourced { value: globs(&["acme/old/*"]), origin };
-        let of = |path: &str| rank(path, &paths, Some(&except));
+        let of = |path: &str| best(path, &paths, Some(&except)).map(|(rank, _)| rank);
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");

@@ -18,7 +18,7 @@ use crate::{
     kind::Section,
     manifest::{
         faults::Faults,
-        read::document::{Body, Container, Holds, Rule, State},
+        read::document::{Body, Container, Rule, State},
     },
     origin::{Origin, Sourced},
     value::Value,
@@ -291,11 +291,9 @@ impl Setting {
 
 /// The name of a rule.
 fn name(rule: &Rule) -> String {
-    match &rule.holds {
-        Holds::Where { paths, .. } => {
-            let globs: Vec<_> = paths.iter().map(Glob::written).collect();
-            format!("Defaults {}", globs.join(", "))
-        }
-        Holds::Whoever { name, .. } => format!("Profile {name}"),
+    let globs: Vec<_> = rule.paths.iter().map(Glob::written).collect();
+    match &rule.profile {
+        Some(name) => format!("Profile {name}"),
+        None => format!("Defaults {}", globs.join(", ")),
     }
 }

@@ -185,19 +185,15 @@ impl Reader<'_, '_> {
         let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let must: Vec<_> = must.chain(of.identity.iter().copied()).collect();
         let entries = node.entries();
-        let by_place = words::by_place(of, entries.iter().map(|(key, _)| &*key.name));
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
-            // As in `- LOG_LEVEL: debug`, or `group` for a member.
-            let is_elsewhere = words::is_elsewhere(of.section, &key.name);
-            let by_place = by_place.filter(|_| !is_elsewhere).map(|(_, field)| field);
-            let field = words::suggest_field(schema, of.section, &key.name, &known).or(by_place);
-            let is_alone = (entries.len() == 1 || is_elsewhere) && field.is_none();
             let is_written = |name: &str| fields.iter().any(|(other, _)| *other == name);
-            let alone = of.identity.iter().find(|name| is_alone && !is_written(name));
-            let name = field.filter(|field| must.contains(field)).or(alone.copied());
+            let field = words::suggest_field(schema, of.section, &key.name, &known);
+            let unnamed = || of.identity.iter().copied().find(|name| !is_written(name));
+            let name = field.or_else(unnamed).filter(|name| must.contains(name));
             let Some(name) = name.filter(|name| !is_written(name)) else { continue };
-            let is_value = field.is_some() || (is_elsewhere && value.text().is_some());
-            let value = if is_value { value.to_json() } else { key.name.as_str().into() };
+            // As in `- LOG_LEVEL: debug`.
+            let is_pair = field.is_none() && entries.len() == 1;
+            let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
             let value = Sourced { value: value.into(), origin: self.origin(key, layer) };
             fields.push((name, value));
         }

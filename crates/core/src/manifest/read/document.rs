@@ -45,11 +45,18 @@ pub(in crate::manifest) struct Container {
     pub(in crate::manifest) body: Body,
 }
 
-/// A document about many groups, or about many projects.
+/// A document about many groups, or about many projects: of kind `Defaults` with `match`, or of kind
+/// `Profile` with a name, which applies to those that use it.
 #[derive(Debug)]
 pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) scope: Scope,
-    pub(in crate::manifest) holds: Holds,
+    /// It applies to those whose path matches one of these and not `except`; none for a profile.
+    pub(in crate::manifest) paths: Globs,
+    pub(in crate::manifest) except: Option<Sourced<Globs>>,
+    /// The name of a profile.
+    pub(in crate::manifest) profile: Option<Arc<str>>,
+    /// The parameters that each user of the profile must set.
+    pub(in crate::manifest) needs: Vec<Sourced<Arc<str>>>,
     /// The position of its `match` or name.
     pub(in crate::manifest) origin: Origin,
     /// Whether the file was named or is in the named folder.
@@ -57,15 +64,6 @@ pub(in crate::manifest) struct Rule {
     /// Whether it includes existing containers that are not declared.
     pub(in crate::manifest) includes: bool,
     pub(in crate::manifest) body: Body,
-}
-
-/// The groups or projects that a rule applies to.
-#[derive(Debug)]
-pub(in crate::manifest) enum Holds {
-    /// `Defaults`: those whose path matches one of the first globs and none of the others.
-    Where { paths: Globs, except: Option<Sourced<Globs>> },
-    /// `Profile`: those that use it. Each must set the parameters that it needs.
-    Whoever { name: Arc<str>, needs: Vec<Sourced<Arc<str>>> },
 }
 
 /// The content of a layer: sections, policies for unlisted entries, and how it combines with other

@@ -7,7 +7,7 @@ use super::{
     super::faults::Finding,
     Document, Reader, Refused,
     container::reference,
-    document::{Body, Holds, Rule, Uses},
+    document::{Body, Rule, Uses},
 };
 use crate::{
     address::{Glob, Globs},
@@ -32,18 +32,23 @@ impl Reader<'_, '_> {
         refused: &Refused,
     ) -> Option<Document> {
         let (key, matches) = document.get("match")?;
-        let paths = self.globs(matches.get("path")?.1);
         let except = matches.get("except");
         let except = except.map(|(key, node)| Sourced {
             value: self.globs(node),
             origin: self.origin(key, Layer::Defaults),
         });
-        let origin = self.origin(key, Layer::Defaults);
-        let body = self.body(scope, Layer::Defaults, document, refused);
-        let includes =
-            document.get("undeclared").is_some_and(|(_, word)| word.text() == Some(INCLUDE));
-        let (holds, is_named) = (Holds::Where { paths, except }, self.is_named);
-        Some(Document::Rule(Box::new(Rule { scope, holds, origin, is_named, includes, body })))
+        let undeclared = document.get("undeclared").and_then(|(_, word)| word.text());
+        Some(Document::Rule(Box::new(Rule {
+            scope,
+            paths: self.globs(matches.get("path")?.1),
+            except,
+            profile: None,
+            needs: Vec::new(),
+            origin: self.origin(key, Layer::Defaults),
+            is_named: self.is_named,
+            includes: undeclared == Some(INCLUDE),
+            body: self.body(scope, Layer::Defaults, document, refused),
+        })))
     }
 
     /// The content of a `Profile` document.
@@ -54,13 +59,18 @@ impl Reader<'_, '_> {
         refused: &Refused,
     ) -> Option<Document> {
         let (key, name) = document.get("name")?;
-        let name = name.text()?.into();
         let needs = document.get("needs").map(|(_, needs)| self.names(needs, Layer::Profile));
-        let origin = self.origin(key, Layer::Profile);
-        let body = self.body(scope, Layer::Profile, document, refused);
-        let holds = Holds::Whoever { name, needs: needs.unwrap_or_default() };
-        let (is_named, includes) = (self.is_named, false);
-        Some(Document::Rule(Box::new(Rule { scope, holds, origin, is_named, includes, body })))
+        Some(Document::Rule(Box::new(Rule {
+            scope,
+            paths: Globs::default(),
+            except: None,
+            profile: Some(name.text()?.into()),
+            needs: needs.unwrap_or_default(),
+            origin: self.origin(key, Layer::Profile),
+            is_named: self.is_named,
+            includes: false,
+            body: self.body(scope, Layer::Profile, document, refused),
+        })))
     }
 
     /// The keys of `document` that concern other layers.

@@ -1,17 +1,17 @@
 //! What should be written instead, with as much of what is written as may be shown.
 
 use crate::{
-    kind::is_list,
+    kind::{Section, is_list},
     kinds::{self, words},
     level::{LEVELS, Level},
     manifest::mask::may_be_secret,
     secret::judge,
     text::is_name,
-    value::Json,
+    value::{Json, Object},
     yaml::{Data, Key, Node, write::scalar as quoted},
 };
 
-use super::Located;
+use super::{Located, suggest::strings};
 
 /// The longest text that is quoted in an example.
 const LONGEST: usize = 40;
@@ -21,6 +21,9 @@ const FEW: usize = 6;
 
 /// What a name may be the value of where only the name should be.
 pub(super) const NAMES: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
+
+/// What a switch is.
+const SWITCH: [&str; 2] = ["true", "false"];
 
 /// What a field holds that names a user.
 pub(super) const USERNAME: &str = "the username";
@@ -51,68 +54,80 @@ pub(super) fn scalar(node: &Node) -> Option<String> {
     }
 }
 
-impl Located<'_> {
-    /// An entry of the list `written`, which is of another shape, or of which this is an entry of another
+impl<'d> Located<'d> {
+    /// An entry of the list that is written in another shape, or of which this is an entry of another
     /// shape: with what tells entries apart and what each of them needs.
     pub(super) fn entry_example(&self) -> Option<String> {
         let item = if self.is_item { self.schema } else { self.schema.get("items")? };
         let properties = item.get("properties")?.as_object()?;
-        let has = |name: &&str| properties.contains_key(*name);
-        // A seed has lists with the names of sections, and entries of their own.
-        let is_own = |of: &crate::kind::Section| {
-            of.section == self.section && of.identity.iter().chain(of.required).all(&has)
-        };
-        let of_kind = || kinds::everywhere().find(is_own);
-        let kind = (self.depth == 1 + usize::from(self.is_item)).then(of_kind).flatten();
-        let names = match &kind {
-            Some(of) => {
-                let known = of.table().schema["required"].as_array();
-                let known = known.into_iter().flatten().filter_map(Json::as_str);
-                let mut names: Vec<&str> = known.chain(of.required.iter().copied()).collect();
-                names.retain(has);
-                if names.is_empty() {
-                    names.extend(of.identity.first());
-                }
-                names
-            }
-            None => {
-                let required = item["required"].as_array().into_iter().flatten();
-                required.filter_map(Json::as_str).collect()
-            }
-        };
-        let (name, level) = written(self.node);
-        let name = name.filter(|_| self.is_marked());
-        let name = name.filter(|_| !may_be_secret(item) || matches!(self.node.data, Data::Map(_)));
+        let of = self.section_with(properties);
+        let mut names = strings(&of.map_or(item, |of| &of.table().schema)["required"]);
+        names.extend(of.iter().flat_map(|of| of.required).map(|name| (*name).to_owned()));
+        names.retain(|name| properties.contains_key(name));
+        let identity = of.and_then(|of| of.identity.first().copied());
+        names.extend(identity.filter(|_| names.is_empty()).map(str::to_owned));
+        let (key, text) = pieces(self.node);
         // A key is what tells entries apart, which need not be the first of what they need.
-        let is_key = matches!(self.node.data, Data::Map(_));
-        let fits = |of: &crate::kind::Section| of.identity.first() == names.first();
-        let name = name.filter(|_| !is_key || kind.as_ref().is_none_or(fits));
-        let everybody = ["enabled", "no_access"];
-        let name = name.filter(|name| words::option(name, everybody).is_none());
-        let first = match (names.first(), level, name.as_deref()) {
-            (Some(first), ..) => *first,
-            (None, Some(_), _) if has(&"access_level") => "access_level",
-            (None, None, Some(path)) if path.contains('/') && has(&"group") => "group",
-            (None, None, Some(_)) if has(&"user") => "user",
-            (None, ..) => properties.keys().next()?,
+        let key =
+            key.filter(|_| identity.is_none_or(|name| names.first().is_some_and(|of| of == name)));
+        let text =
+            text.filter(|text| key.is_some() || level(text).is_some() || !may_be_secret(item));
+        let field = |name: &str, piece: &Option<String>| {
+            self.fitting(name, &properties[name], piece.as_deref()?)
         };
-        let rest = names.iter().copied().filter(|name| *name != first);
-        let fields = std::iter::once(first).chain(rest).map(|field| {
-            let schema = &properties[field];
-            let inner = || self.node.entries().first()?.1.get(field)?.1.text().map(str::to_owned);
-            let inner = || inner().filter(|text| is_name(text) && self.is_marked());
-            let named = (field == first && !may_be_secret(schema)).then(inner).flatten();
-            let own = match (level, &named.or_else(|| name.clone())) {
-                (Some(level), _) if field.contains("access") => Some(level.to_owned()),
-                (_, Some(name)) if field == first && (is_key || level.is_none()) => {
-                    Some(quoted(name, true))
-                }
-                _ => None,
-            };
-            format!("{field}: {}", own.unwrap_or_else(|| value_example(schema)))
+        if names.is_empty() {
+            let fits = |name: &&String| [&key, &text].iter().any(|of| field(name, of).is_some());
+            names.push(properties.keys().find(fits).or(properties.keys().next())?.clone());
+        }
+        let is_short = of.is_none() && names.len() == 1 && field(&names[0], &text).is_none();
+        let (inner, is_pair) = (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
+        let fields = names.iter().map(|name| {
+            let written = inner.and_then(|inner| plain(inner.get(name)?.1));
+            let key = key.as_ref().filter(|_| *name == names[0]).cloned();
+            // One text is not the value of two fields.
+            let is_for_text = is_pair || *name == names[0] || name.contains("access");
+            let pieces = [written, key, text.clone().filter(|_| is_for_text)];
+            let value = pieces.iter().find_map(|piece| field(name, piece));
+            format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
         });
-        let more = if kind.is_none() && names.len() == 1 && level.is_none() { ", ..." } else { "" };
+        let more = if is_short { ", ..." } else { "" };
         Some(format!("{{{}{more}}}", fields.collect::<Vec<_>>().join(", ")))
+    }
+
+    /// The section whose entries have these properties. A seed has lists with the names of sections, and
+    /// entries of their own.
+    fn section_with(&self, properties: &Object) -> Option<Section> {
+        let is_own = |of: &Section| {
+            let mut needed = of.identity.iter().chain(of.required);
+            of.section == self.section && needed.all(|name| properties.contains_key(*name))
+        };
+        let depth = 1 + usize::from(self.is_item);
+        kinds::everywhere().find(is_own).filter(|_| self.depth == depth)
+    }
+
+    /// How `piece`, which is written elsewhere, is written as the value of the field `name`.
+    fn fitting(&self, name: &str, schema: &Json, piece: &str) -> Option<String> {
+        let (options, level) = (strings(&schema["enum"]), level(piece));
+        if name.contains("access") {
+            return level.map(str::to_owned);
+        }
+        if !self.is_marked() || may_be_secret(schema) {
+            return None;
+        }
+        if !options.is_empty() {
+            return options.into_iter().find(|option| option == piece);
+        }
+        if schema["type"] == "boolean" {
+            return words::option(piece, SWITCH)
+                .or(SWITCH.into_iter().find(|of| *of == piece))
+                .map(str::to_owned);
+        }
+        if schema["type"] == "integer" {
+            return piece.parse::<u64>().ok().map(|number| number.to_string());
+        }
+        let is_everybody = words::option(piece, ["enabled", "no_access"]).is_some();
+        let is_text = level.is_none() && !is_everybody;
+        (is_text && jsonschema::is_valid(schema, &piece.into())).then(|| quoted(piece, true))
     }
 
     /// The mapping that a scalar, or a list, should be.
@@ -121,41 +136,19 @@ impl Located<'_> {
             let first = self.schema["examples"][0].as_object()?;
             return Some(Json::from(first.clone()).to_string().replace('"', "").replace(':', ": "));
         };
-        let node = self.node.items().first().unwrap_or(self.node);
-        let text = scalar(node).unwrap_or_default();
-        let switches = ["true", "false"];
-        let is_switch = switches.into_iter().find(|switch| *switch == text);
-        if let Some(value) = is_switch.or_else(|| words::option(&text, switches))
-            && properties.contains_key("enabled")
-        {
-            return Some(format!("{{enabled: {value}}}"));
-        }
-        let has_option = |schema: &&Json| {
-            let options = schema["enum"].as_array();
-            node.text().is_some_and(|text| options.is_some_and(|all| all.contains(&text.into())))
-        };
-        let of_option = properties.iter().find(|(_, schema)| has_option(schema));
-        let required = self.schema["required"][0].as_str();
-        let is_clear = required.or(of_option.map(|(name, _)| &**name));
-        let few = properties.keys().next().filter(|_| properties.len() <= FEW);
-        let Some(first) = is_clear.or(few.map(String::as_str)) else {
-            let first = properties.iter().find(|(_, schema)| schema.get("enum").is_some());
-            return first.map(|(name, schema)| format!("{{{name}: {}}}", value_example(schema)));
-        };
-        let schema = &properties[first];
-        let text = plain(node).filter(|_| self.is_marked() && !may_be_secret(schema));
-        let kinds = schema["type"].to_string();
-        let is_option = |text: &String| {
-            schema["enum"].as_array().is_none_or(|all| all.contains(&text.as_str().into()))
-        };
-        let value = text.filter(is_option).and_then(|text| match &node.data {
-            Data::Text(_) if kinds.contains("string") || schema.get("type").is_none() => {
-                Some(quoted(&text, true))
-            }
-            Data::Number(_) => kinds.contains("integer").then_some(text),
-            _ => None,
-        });
-        Some(format!("{{{first}: {}}}", value.unwrap_or_else(|| value_example(schema))))
+        let piece =
+            scalar(self.node.items().first().unwrap_or(self.node)).filter(|text| is_shown(text));
+        let piece = piece.unwrap_or_default();
+        let fits = |name: &str| self.fitting(name, properties.get(name)?, &piece);
+        let mut names = properties.keys().map(String::as_str);
+        let has_options = |name: &&str| properties[*name].get("enum").is_some();
+        let switch = Some("enabled").filter(|name| fits(name).is_some());
+        let name = (switch.or_else(|| self.schema["required"][0].as_str()))
+            .or_else(|| names.clone().find(|name| has_options(name) && fits(name).is_some()))
+            .or_else(|| names.clone().next().filter(|_| properties.len() <= FEW))
+            .or_else(|| names.find(has_options))?;
+        let value = fits(name).unwrap_or_else(|| value_example(&properties[name]));
+        Some(format!("{{{name}: {value}}}"))
     }
 
     /// Whether the schema marks what is secret, as those of manifests and of `undrift.yaml` do.
@@ -166,65 +159,51 @@ impl Located<'_> {
     /// The list of texts that something else should be.
     pub(super) fn list_example(&self) -> Option<String> {
         let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
-        let texts: Vec<String> = match &self.node.data {
+        let is_shown = self.is_marked() && !may_be_secret(items);
+        let texts: Vec<&str> = match &self.node.data {
             Data::Text(text) => {
                 let inner = text.trim_matches(['(', ')', '<', '>']);
-                inner.split([',', ';']).map(|part| part.trim().to_owned()).collect()
+                inner.split([',', ';']).map(str::trim).collect()
             }
-            Data::Map(entries) if entries.iter().any(|(_, value)| !value.items().is_empty()) => {
-                return None;
-            }
-            Data::Map(entries) => {
-                let own = |(key, value): &(Key, Node)| match value.text() {
-                    Some(text) if NAMES.contains(&key.name.as_str()) => text.to_owned(),
-                    _ => key.name.clone(),
+            Data::Map(entries) if entries.iter().all(|(_, value)| value.items().is_empty()) => {
+                let text = |(key, value): &'d (Key, Node)| {
+                    let named = value.text().filter(|_| NAMES.contains(&key.name.as_str()));
+                    named.unwrap_or(&key.name)
                 };
-                entries.iter().map(own).collect()
+                entries.iter().map(text).collect()
             }
-            _ => Vec::new(),
+            _ => return None,
         };
-        let is_shown =
-            |text: &String| (1..LONGEST).contains(&text.len()) && judge::credential(text).is_none();
-        let fits = self.is_marked()
-            && !texts.is_empty()
-            && texts.iter().all(is_shown)
-            && !may_be_secret(items);
-        let texts = texts.iter().map(|text| quoted(text, true));
+        let is_safe =
+            |text: &&str| (1..LONGEST).contains(&text.len()) && judge::credential(text).is_none();
+        let fits = is_shown && !texts.is_empty() && texts.iter().all(is_safe);
+        let texts = texts.into_iter().map(|text| quoted(text, true));
         fits.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
     }
 }
 
-/// The name and the level that are written where an entry should be.
-fn written(node: &Node) -> (Option<String>, Option<&'static str>) {
-    let first = |node: &Node| match &node.data {
-        Data::Map(entries) => entries.first().cloned(),
-        _ => None,
+/// The key and the text that are written where an entry should be: as in `alice: maintainer`, but not
+/// `users: {alice: {...}}`.
+fn pieces(node: &Node) -> (Option<String>, Option<String>) {
+    let Data::Map(entries) = &node.data else {
+        return (None, plain(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
-    match first(node) {
-        None => {
-            let text = plain(node);
-            let level = text.as_deref().and_then(level);
-            (text.map(|text| text.trim_start_matches('@').to_owned()), level)
-        }
-        // As in `alice: maintainer`, but not `users: {alice: {...}}`.
-        Some((key, value)) => {
-            let is_group =
-                value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
-            let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
-            let name =
-                is_name(&key.name.replace('/', ".")) && !is_odd && level(&key.name).is_none();
-            let level = plain(&value).as_deref().and_then(level);
-            (name.then_some(key.name), level)
-        }
-    }
+    let Some((key, value)) = entries.first() else { return (None, None) };
+    let is_group = value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
+    let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
+    let is_key = !is_odd && is_name(&key.name.replace('/', "."));
+    (is_key.then(|| key.name.clone()), plain(value))
 }
 
 /// A scalar as it may be quoted.
 fn plain(node: &Node) -> Option<String> {
-    let text = scalar(node).filter(|_| !matches!(node.data, Data::Bool(_)))?;
+    scalar(node).filter(|text| !matches!(node.data, Data::Bool(_)) && is_shown(text))
+}
+
+/// Whether a text may be quoted.
+fn is_shown(text: &str) -> bool {
     let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
-    let is_shown = (1..LONGEST).contains(&text.len()) && !is_odd;
-    (is_shown && judge::credential(&text).is_none()).then_some(text)
+    (1..LONGEST).contains(&text.len()) && !is_odd && judge::credential(text).is_none()
 }
 
 /// What a field may hold.

@@ -8,16 +8,12 @@ use jsonschema::{
 use super::{
     Finding, Located,
     example::{USERNAME, has_all},
-    suggest::{Mistake, strings},
+    suggest::{Mistake, Suggestion, strings},
 };
 use crate::{
     field::{Field, Named, Scope},
-    kind::{Section, forms::CONDITION},
-    kinds::{
-        self,
-        words::{self, Meaning},
-    },
-    manifest::read::templates::CHANGE,
+    kind::Section,
+    kinds::{self, words::Meaning},
     text::alternatives,
     value::Json,
     yaml::{Data, Node},
@@ -66,9 +62,6 @@ impl Located<'_> {
             let message = format!("{name} is empty");
             return Finding::error("null", message, self.span()).with_help(help);
         }
-        if let Some(finding) = self.empty_change() {
-            return finding;
-        }
         let options = strings(&self.schema["enum"]);
         let is_scalar = matches!(self.node.data, Data::Bool(_) | Data::Number(_));
         if is_scalar && types == ["string"] && !options.is_empty() {
@@ -77,8 +70,12 @@ impl Located<'_> {
         let words: Vec<_> =
             types.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
         let message = format!("{name} must be {}", words.join(" or "));
-        let (code, help) = self.instead(types);
-        Finding::error(code, message, self.span()).with_help(help)
+        let Some(Suggestion { code, message: better, help }) = self.instead(types) else {
+            return Finding::error("type", message, self.span());
+        };
+        let (message, key) = better.unwrap_or((message, String::new()));
+        let at = self.node.get(&key).map_or_else(|| self.span(), |(key, _)| key.span.clone());
+        Finding::error(code, message, at).with_help(Some(help))
     }
 
     /// Whether a document requires it.
@@ -112,42 +109,6 @@ impl Located<'_> {
         let mut sections = self.root["properties"].as_object()?.iter();
         let found = sections.find(|(_, section)| has_all(first, &section["items"]));
         found.map(|(name, _)| &**name)
-    }
-
-    /// What is wrong with something that would change a list and does not.
-    fn empty_change(&self) -> Option<Finding> {
-        let entries = self.node.entries();
-        let is_change = |name: &str| CHANGE.contains(&name) || CONDITION.contains(&name);
-        let is_for_list = crate::kind::is_list(self.schema) && !entries.is_empty();
-        let other = entries.iter().find(|(key, _)| is_for_list && !is_change(&key.name));
-        if let Some((key, _)) = other {
-            let change = words::alias(&["change"], &key.name)?.field()?;
-            let message = format!("unknown key `{}` in place of a list", key.name);
-            let finding = Finding::error("unknown-field", message, key.span.clone());
-            return Some(finding.with_help(Some(format!("write `{{{change}: [...]}}`"))));
-        }
-        if !is_for_list {
-            return None;
-        }
-        let odd = entries.iter().find(|(_, list)| list.items().is_empty());
-        let name = odd.map_or_else(|| self.name(), |(key, _)| format!("`{}`", key.name));
-        let at = odd.map_or_else(|| self.span(), |(key, _)| key.span.clone());
-        let (what, help) = match odd.map(|(_, list)| &list.data) {
-            Some(Data::List(_)) => {
-                ("must list something", "leave it out if there is nothing to list")
-            }
-            Some(_) => ("must be a list", "put what it lists in brackets, as in `[...]`"),
-            None if self.name() == "`uses`" => ("takes only `add`", "write `{add: [...]}`"),
-            None if self.depth == 1 => (
-                "is a list of entries, which is not changed like this",
-                "write the entries directly below it: those of all layers count together, and others stay unless `unlisted` says otherwise",
-            ),
-            None => (
-                "mixes what changes a list with conditions on it",
-                "write `add` and `remove`, or `at_least` and `none_of`",
-            ),
-        };
-        Some(Finding::error("type", format!("{name} {what}"), at).with_help(Some(help)))
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
