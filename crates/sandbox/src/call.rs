@@ -53,6 +53,35 @@ pub(crate) struct Call<'a> {
     pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
 }
 
+impl<'a> Call<'a> {
+    /// A POST of a caller at a time, without parameters.
+    pub(crate) fn of(
+        service: &'a Service,
+        db: &'a Connection,
+        caller: Option<User>,
+        time: Timestamp,
+    ) -> Self {
+        Self {
+            db,
+            service,
+            caller,
+            token: None,
+            method: Method::POST,
+            writes: true,
+            closed: None,
+            params: Params::default(),
+            segments: Vec::new(),
+            base: String::new(),
+            target: String::new(),
+            time,
+            unmodified_since: None,
+            now: OnceCell::new(),
+            standing: OnceCell::new(),
+            direct: OnceCell::new(),
+        }
+    }
+}
+
 impl Call<'_> {
     /// The first column of the one row of a result.
     pub(crate) fn one<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<T> {

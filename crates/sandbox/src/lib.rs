@@ -241,10 +241,7 @@ impl Service {
     /// Changes the state to that after a start.
     fn restart(&mut self, tier: Tier, conditions: Conditions) {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
-        self.tier = tier;
-        self.profile = profile;
-        self.clock = clock;
-        self.chance = chance;
+        (self.tier, self.profile, self.clock, self.chance) = (tier, profile, clock, chance);
         self.limiter = Limiter::new(rate_limits);
         self.swept = Mutex::new(None);
     }

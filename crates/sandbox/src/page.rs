@@ -1,7 +1,5 @@
 //! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects.
 
-use std::borrow::Cow;
-
 use http::StatusCode;
 use serde_json::Value;
 
@@ -101,18 +99,11 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    /// Adds an item that `write` writes as JSON.
-    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
-        self.text.push(if self.count == 0 { b'[' } else { b',' });
-        self.count += 1;
-        write(&mut self.text)
-    }
-
     /// Adds an item.
     pub(crate) fn push(&mut self, item: &Value) -> Result<()> {
-        self.add(|text| {
-            serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error))
-        })
+        self.text.push(if self.count == 0 { b'[' } else { b',' });
+        self.count += 1;
+        serde_json::to_writer(&mut self.text, item).map_err(|error| Failure::internal(&error))
     }
 
     fn answer(mut self) -> Answer {
@@ -122,20 +113,20 @@ impl Items {
 }
 
 /// Answers one page of a list that is completely in memory.
-pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
-    list_of(call, all, |item| Ok(Cow::Borrowed(item)))
+pub(crate) fn list(call: &Call<'_>, all: impl IntoIterator<Item = Value>) -> Result<Answer> {
+    each(call, all.into_iter().map(Ok))
 }
 
 /// The same for items that may fail.
 pub(crate) fn each(call: &Call<'_>, all: impl Iterator<Item = Result<Value>>) -> Result<Answer> {
-    list(call, &all.collect::<Result<Vec<_>>>()?)
+    list_of(call, &all.collect::<Result<Vec<_>>>()?, |item| Ok(item.clone()))
 }
 
 /// The same for objects that `json` converts: only those on the page.
-pub(crate) fn list_of<'a, T>(
+pub(crate) fn list_of<T>(
     call: &Call<'_>,
-    all: &'a [T],
-    json: impl Fn(&'a T) -> Result<Cow<'a, Value>>,
+    all: &[T],
+    json: impl Fn(&T) -> Result<Value>,
 ) -> Result<Answer> {
     let page = Page::of(call)?;
     let own = all
@@ -144,7 +135,7 @@ pub(crate) fn list_of<'a, T>(
         .take(usize::try_from(page.size).unwrap_or(0));
     let mut items = Items::default();
     for item in own {
-        items.push(&*json(item)?)?;
+        items.push(&json(item)?)?;
     }
     let total = all.len() as i64;
     Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))

@@ -26,10 +26,7 @@ impl Scope {
 
     /// The project or group of the call, for callers with a level in it: one for each.
     pub(crate) fn of(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
-        match call.is_of_group() {
-            true => Self::group(call, group),
-            false => Self::project(call, project),
-        }
+        if call.is_of_group() { Self::group(call, group) } else { Self::project(call, project) }
     }
 
     /// The same, except that callers with the level can read archived projects.

@@ -4,11 +4,11 @@
 use super::members::{self, Member};
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/access_requests", |call| list(call, &scope(call)?)),
-    post("/access_requests", |call| ask(call, &scope(call)?)),
-    put("/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?)),
-    delete("/access_requests/{user_id}", |call| deny(call, &scope(call)?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/access_requests", |call| list(call, &scope(call)?)),
+    post("/{holder}/access_requests", |call| ask(call, &scope(call)?)),
+    put("/{holder}/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?)),
+    delete("/{holder}/access_requests/{user_id}", |call| deny(call, &scope(call)?)),
 ];
 
 /// The project or group, for every user who sees it.
@@ -50,7 +50,7 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     for (id, requested_at) in call.rows::<(i64, String)>(&sql, [scope.id()])? {
         all.extend(User::by_id(call.db, id)?.map(|user| json(call, &user, &requested_at)));
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

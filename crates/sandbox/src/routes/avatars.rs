@@ -7,7 +7,7 @@ use super::prelude::*;
 /// Not below `/api/v4`.
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
-pub(super) const OF_BOTH: &[Route] = &[get("/avatar", |call| {
+pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
     let holder = match call.is_of_group() {
         true => Holder::Group(call.group()?.id),
         false => Holder::Project(call.project()?.id),

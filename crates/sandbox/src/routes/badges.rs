@@ -3,9 +3,8 @@
 //!
 //! A project shows the badges of all groups above it with its own, but changes only its own.
 
-use super::super::urls::{self, Reach};
 use super::prelude::*;
-use super::rows::{Collection, Field, Form, INHERITED};
+use super::rows::INHERITED;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[BADGES, Collection { path: "/groups/{id}/badges", writes: OWNER, ..BADGES }];
@@ -21,12 +20,12 @@ const BADGES: Collection = Collection {
     scope,
     filters: &["name"],
     inherited,
-    settle: |_, _, badge, _| check(badge),
+    settle: |_, _, _, badge| check(badge),
     json: |_, call, scope, badge| json(call, scope, badge),
     ..Collection::new("/projects/{id}/badges")
 };
 
-pub(super) const OF_BOTH: &[Route] = &[get("/badges/render", preview)];
+pub(super) const ROUTES: &[Route] = &[get("/{holder}/badges/render", preview)];
 
 const URLS: [&str; 2] = ["link_url", "image_url"];
 

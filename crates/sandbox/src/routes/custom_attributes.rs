@@ -9,17 +9,14 @@ use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/custom_attributes", |call| list(call, holder(call)?)),
+    get("/{holder}/custom_attributes/{key}", |call| show(call, holder(call)?)),
+    put("/{holder}/custom_attributes/{key}", |call| set(call, holder(call)?)),
+    delete("/{holder}/custom_attributes/{key}", |call| remove(call, holder(call)?)),
     get("/users/{user_id}/custom_attributes", |call| list(call, user(call)?)),
     get("/users/{user_id}/custom_attributes/{key}", |call| show(call, user(call)?)),
     put("/users/{user_id}/custom_attributes/{key}", |call| set(call, user(call)?)),
     delete("/users/{user_id}/custom_attributes/{key}", |call| remove(call, user(call)?)),
-];
-
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/custom_attributes", |call| list(call, holder(call)?)),
-    get("/custom_attributes/{key}", |call| show(call, holder(call)?)),
-    put("/custom_attributes/{key}", |call| set(call, holder(call)?)),
-    delete("/custom_attributes/{key}", |call| remove(call, holder(call)?)),
 ];
 
 /// All attributes of a holder, as an array of keys and values.

@@ -3,9 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::super::attributes::{Attribute, Shown, TABLE};
-use super::super::params::{flag, integer};
-use super::super::store::repository::is_ref_name;
+use super::super::attributes::Shown;
 use super::super::stored_settings::Edit;
 use super::prelude::*;
 use super::{avatars, instance};
@@ -510,10 +508,7 @@ pub(super) fn inherit(
         lock_shares(call, group)?;
     }
     let (own, above) = (runners(call, group.id)?, runners(call, parent.id)?);
-    match strictness(&above) > strictness(&own) {
-        true => spread_runners(call, group, &above),
-        false => Ok(()),
-    }
+    if strictness(&above) > strictness(&own) { spread_runners(call, group, &above) } else { Ok(()) }
 }
 
 /// The attributes that a project takes from its groups while it does not set them.

@@ -4,7 +4,6 @@
 //! A group has two forms: a short one in lists, and a longer one alone.
 
 use super::super::store::namespace::NewGroup;
-use super::super::view;
 use super::group_rules::{self, Requested, SHORTEST_PATH, in_one_text};
 use super::group_settings::ARCHIVED;
 use super::prelude::*;
@@ -258,7 +257,7 @@ fn respond(
             all.push(brief(call, &group)?);
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 /// The group alone, with its projects if the call asks for them; `preset` is what it means if it does

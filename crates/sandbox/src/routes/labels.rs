@@ -7,23 +7,21 @@
 use http::Method;
 
 use super::super::store::label::Label;
-use super::super::view;
 use super::colors::{self, Color};
 use super::group_settings;
 use super::group_settings::ARCHIVED;
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[put("/projects/{id}/labels/{name}/promote", promote)];
-
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/labels", |call| list(call, &place(call, 0)?)),
-    post("/labels", |call| create(call, &place(call, REPORTER)?)),
-    get("/labels/{name}", |call| show(call, &place(call, 0)?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/labels", |call| list(call, &place(call, 0)?)),
+    post("/{holder}/labels", |call| create(call, &place(call, REPORTER)?)),
+    get("/{holder}/labels/{name}", |call| show(call, &place(call, 0)?)),
     // The old forms, with the label among the parameters.
-    put("/labels", |call| update(call, &place(call, REPORTER)?)),
-    delete("/labels", |call| remove(call, &place(call, 0)?)),
-    put("/labels/{name}", |call| update(call, &place(call, REPORTER)?)),
-    delete("/labels/{name}", |call| remove(call, &place(call, 0)?)),
+    put("/{holder}/labels", |call| update(call, &place(call, REPORTER)?)),
+    delete("/{holder}/labels", |call| remove(call, &place(call, 0)?)),
+    put("/{holder}/labels/{name}", |call| update(call, &place(call, REPORTER)?)),
+    delete("/{holder}/labels/{name}", |call| remove(call, &place(call, 0)?)),
+    put("/projects/{id}/labels/{name}/promote", promote),
 ];
 
 const LONGEST: usize = 255;

@@ -1,7 +1,6 @@
 //! Links from groups of a directory, or from a filter for its people, to groups. Nothing is synchronised
 //! here.
 
-use super::super::store::record::Records;
 use super::member_roles::{self, ROLE};
 use super::prelude::*;
 use super::saml_links::level;

@@ -3,25 +3,22 @@
 //! Both have the same operations, so each handler works on a [`Scope`]: the group or project with
 //! the members.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use rusqlite::ToSql;
 
-use super::super::access::{LEVELS, MINIMAL, PLANNER, level_name};
-use super::super::clock;
-use super::super::store::stored::stored;
 use super::group_settings;
 use super::member_roles::{self, Role};
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/members", |call| list(call, &Scope::of(call, [0, 0])?)),
-    get("/members/all", |call| list_all(call, &Scope::of(call, [0, 0])?)),
-    get("/members/{user_id}", |call| show(call, &Scope::of(call, [0, 0])?)),
-    get("/members/all/{user_id}", |call| show_any(call, &Scope::of(call, [0, 0])?)),
-    post("/members", |call| add(call, &unlocked(call)?)),
-    put("/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
-    delete("/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/members", |call| list(call, &Scope::of(call, [0, 0])?)),
+    get("/{holder}/members/all", |call| list_all(call, &Scope::of(call, [0, 0])?)),
+    get("/{holder}/members/{user_id}", |call| show(call, &Scope::of(call, [0, 0])?)),
+    get("/{holder}/members/all/{user_id}", |call| show_any(call, &Scope::of(call, [0, 0])?)),
+    post("/{holder}/members", |call| add(call, &unlocked(call)?)),
+    put("/{holder}/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
+    delete("/{holder}/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
 ];
 
 /// The first release in which members have custom roles.
@@ -226,7 +223,7 @@ fn filtered(call: &Call<'_>, mut members: Vec<Member>) -> Result<Answer> {
     page::list_of(call, &members, |member| {
         let mut body = member.json(call)?;
         set_if(&mut body, seats, "is_using_seat", member.is_active() && !member.user.bot);
-        Ok(Cow::Owned(body))
+        Ok(body)
     })
 }
 

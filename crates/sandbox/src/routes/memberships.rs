@@ -8,8 +8,6 @@ use std::cmp::Reverse;
 use http::Method;
 use rusqlite::Row;
 
-use super::super::access::level_name;
-use super::super::store::stored::stored;
 use super::member_roles::Role;
 use super::members::{Member, STATES, remove_below};
 use super::prelude::*;
@@ -221,7 +219,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
         .filter(|membership| membership.user.id == user)
         .map(|membership| membership.json(call))
         .collect::<Result<_>>()?;
-    if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
+    if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, all) }
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
@@ -327,9 +325,7 @@ fn approve_all(call: &Call<'_>) -> Result<Answer> {
 
 fn pending(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
-    let all: Vec<Value> =
-        Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)).collect();
-    page::list(call, &all)
+    page::list(call, Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)))
 }
 
 /// A membership that waits for approval, or for an account.

@@ -5,8 +5,6 @@
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
 //! removed from a list after paging, so pages are short without any sign of it.
 
-use super::super::clock;
-use super::super::page::{Items, Page};
 use super::super::store::merge_request::{Listing, MergeRequest, Note};
 use super::prelude::*;
 
@@ -178,10 +176,7 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
             && line.starts_with('/')
     };
     let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(is_command);
-    match commands.is_empty() {
-        true => (body.to_owned(), commands),
-        false => (kept.join("\n"), commands),
-    }
+    if commands.is_empty() { (body.to_owned(), commands) } else { (kept.join("\n"), commands) }
 }
 
 /// The creation time of the note: owners may set it.

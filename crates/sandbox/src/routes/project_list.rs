@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::ToSql;
 
-use super::super::page::{COUNTED, Items, Page};
-use super::super::view::{self, Extras};
+use super::super::page::COUNTED;
 use super::members;
 use super::prelude::*;
 
@@ -221,9 +220,7 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     let own = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
-    let mut shown = projects
-        .iter()
-        .map(|project| view::value(|text| view::full(call, project, Extras::default(), text)));
+    let mut shown = projects.iter().map(|project| view::full(call, project, Extras::default()));
     Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
@@ -509,9 +506,9 @@ fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Item
     wanted.statistics &= !query.in_group;
     let mut items = Items::default();
     for project in projects {
-        items.add(|text| match simple {
-            true => view::simple(call, project, wanted, text),
-            false => view::full(call, project, wanted, text),
+        items.push(&match simple {
+            true => view::simple(call, project, wanted)?,
+            false => view::full(call, project, wanted)?,
         })?;
     }
     Ok(items)

@@ -2,9 +2,6 @@
 //! protection that the service adds to a default branch. The reference leaves them out; all of this is
 //! the real service's behaviour.
 
-use std::borrow::Cow;
-
-use super::super::store::protection::{self, Action, Grant, Grantee, Protection, covers};
 use super::grants::{self, Plan};
 use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
@@ -64,7 +61,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list_of(call, &all, |protection| {
         let mut protection = protection.clone();
         protection.read_grants(call.db)?;
-        Ok(Cow::Owned(json(call, &protection)?))
+        json(call, &protection)
     })
 }
 
@@ -187,7 +184,7 @@ fn list_of_group(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let mut all = Protection::of_group(call.db, group.id)?;
     all.retain(|protection| is_found(&protection.name, &search));
-    page::list_of(call, &all, |protection| Ok(Cow::Owned(of_group(call, protection)?)))
+    page::list_of(call, &all, |protection| of_group(call, protection))
 }
 
 /// The protected branch in the path.
@@ -328,10 +325,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 /// How default branches in a namespace are protected: as set in the group, or else in the service.
 /// Before 17.0 this is a number.
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    let set = match namespace.is_group() {
-        true => OF_GROUPS.set(call.db, namespace.id)?,
-        false => Map::new(),
-    };
+    let set = if namespace.is_group() { OF_GROUPS.set(call.db, namespace.id)? } else { Map::new() };
     let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
     let own = set.get(name).filter(|own| !own.is_null() && **own != json!({}));
     let value = own.map_or_else(|| instance::setting(call, name), |own| Ok(own.clone()))?;

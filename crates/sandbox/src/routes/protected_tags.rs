@@ -1,8 +1,6 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's
 //! behaviour. There is no update: to change one, remove it and protect the tag again.
 
-use super::super::store::protected_tag::ProtectedTag;
-use super::super::store::protection::Action;
 use super::grants::{self, Plan};
 use super::prelude::*;
 

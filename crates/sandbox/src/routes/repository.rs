@@ -4,8 +4,7 @@
 
 use regex::Regex;
 
-use super::super::store::protection::{Action, Grant, Grantee, Protection, covers, grant, revoke};
-use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
+use super::super::store::repository::{Branch, Edit, NewCommit};
 use super::prelude::*;
 use super::{grants, protected_branches};
 
@@ -250,8 +249,8 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         Some(known) => {
             let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
             for (action, developers) in changes {
-                known.granted(action).try_for_each(|old| revoke(call.db, old.id))?;
-                grant(call.db, known.id, &new(action, developers))?;
+                known.granted(action).try_for_each(|old| protection::revoke(call.db, old.id))?;
+                protection::grant(call.db, known.id, &new(action, developers))?;
             }
         }
         None => {

@@ -2,10 +2,8 @@
 //! sign in. A service without SAML for groups answers 401 to everybody; here it is set up, unless the seed
 //! says otherwise.
 
-use super::super::access::{LEVELS, MINIMAL, PLANNER};
 use super::member_roles::{self, ROLE};
 use super::prelude::*;
-use super::rows::{Collection, Field, Form, is_taken};
 
 pub(super) const LINKS: Collection = Collection {
     entry: "saml_group_name",
@@ -23,10 +21,10 @@ pub(super) const LINKS: Collection = Collection {
         refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
         Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
     },
-    settle: |_, call, row, stored| {
+    settle: |of, call, scope, row| {
         let level = level(call, LEVEL, Release::new(18, 5))?;
         row.set(LEVEL, level);
-        refuse_if(is_taken(stored, row, NAME), || {
+        refuse_if(is_taken(&of.stored(call, scope)?, row, NAME), || {
             let words = "Saml group name has already been taken";
             Failure::refused(words)
         })?;

@@ -68,10 +68,10 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
             && call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {
-            all.push(json!(namespace.brief(&call.base)));
+            all.push(namespace.brief(&call.base));
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.

@@ -1,9 +1,7 @@
 //! Tags of a repository. The reference leaves them out; all of this is the real service's
 //! behaviour.
 
-use super::super::store::protected_tag::ProtectedTag;
-use super::super::store::protection::{Grantee, covers};
-use super::super::store::repository::{Tag, is_ref_name};
+use super::super::store::repository::Tag;
 use super::grants;
 use super::prelude::*;
 use super::repository::{commit_json, is_found, of, readable};

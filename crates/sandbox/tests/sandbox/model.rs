@@ -168,10 +168,11 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("protected_tag_grants", "tag_id", 1.into())["access_level"], 40);
     let approvals = row("approval_settings", "project_id", 1.into());
     assert_eq!(approvals["settings"]["reset_approvals_on_push"], false);
-    assert_eq!(row("approval_rules", "name", "r".into())["approvals_required"], 1);
-    assert_eq!(row("approval_rule_users", "rule_id", 1.into())["user_id"], 4);
-    assert_eq!(row("approval_rule_groups", "rule_id", 1.into())["group_id"], 9);
-    assert_eq!(row("approval_rule_branches", "rule_id", 1.into())["branch_id"], 1);
+    let rule = &row("approval_rules", "project_id", 1.into())["settings"];
+    assert_eq!((&rule["name"], &rule["approvals_required"]), (&json!("r"), &json!(1)));
+    for (list, id) in [("users", 4), ("groups", 9), ("protected_branch_ids", 1)] {
+        assert_eq!(rule[list], json!([id]), "{list}");
+    }
     assert_eq!(row("hooks", "group_id", 9.into())["settings"]["url"], "https://b.example/");
     assert_eq!(row("push_rules", "group_id", 9.into())["settings"]["prevent_secrets"], true);
     let mirror = row("remote_mirrors", "project_id", 1.into());
