@@ -159,6 +159,11 @@ impl Seat {
     }
 }
 
+/// How many users take a seat at and below a group.
+pub(super) fn seats(call: &Call<'_>, group: &Namespace) -> Result<usize> {
+    Ok(Seat::all(call, group)?.len())
+}
+
 /// The root group, which the caller must own.
 fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
