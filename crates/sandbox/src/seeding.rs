@@ -263,7 +263,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     }
     add_members(call, &scope, &place, &seed.members)?;
     // Only members can be granted something.
-    let mut protect = |fields: Params| protected_branches::plant(call, &project, &fields);
+    let mut protect = |fields: Params| protected_branches::plant(call, &scope, &fields);
     each(&seed.protected_branches, "protected branch", &mut protect)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);

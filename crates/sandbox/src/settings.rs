@@ -532,7 +532,7 @@ mod tests {
             unlisted_hidden: false,
         };
         let members = reader.brief().chain(reader.rest());
-        Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+        Ok(members.map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
     /// A valid value that differs from the preset.

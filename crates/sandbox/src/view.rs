@@ -94,7 +94,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
         body["permissions"] = view.permissions(user)?;
     }
     for (name, value) in view.reader.rest() {
-        body[name] = value.into_owned();
+        body[name] = value;
     }
     if call.is_from(16, 3) {
         body["emails_disabled"] = are_emails_off(call, project)?.into();
@@ -173,7 +173,7 @@ impl<'a> View<'a> {
             "namespace": project.namespace.brief(base),
         });
         for (name, value) in self.reader.brief() {
-            body[name] = value.into_owned();
+            body[name] = value;
         }
         body
     }

@@ -46,7 +46,7 @@ fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
 
-fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
+pub(super) fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
     call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])
 }
 

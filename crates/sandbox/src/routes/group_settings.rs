@@ -232,10 +232,9 @@ fn field_apart(name: &str) -> String {
     format!("namespace_settings.{name}")
 }
 
-/// Limits of downloads with their maxima.
+/// Limits of downloads.
 const DOWNLOADS: [&str; 2] =
     ["unique_project_download_limit", "unique_project_download_limit_interval_in_seconds"];
-const MOST_DOWNLOADS: [i64; 2] = [10_000, 864_000];
 
 /// Refuses null where a setting needs a value, and values that the place of a group does not allow:
 /// first for settings stored apart from the group, then for the rest.
@@ -414,20 +413,13 @@ fn items(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// The limit of project downloads, the users exempt from it, and those who are notified.
+/// The users exempt from the limit of project downloads, and those who are notified.
 fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
     if group.parent_id.is_some() || !has(WATCHERS) {
         return Ok(());
     }
     let mut complaints = Complaints::default();
-    for (name, most) in DOWNLOADS.into_iter().zip(MOST_DOWNLOADS) {
-        if let Some(number) = call.params.integer(name)?
-            && let Some(fault) = number_fault(Some(number), most)
-        {
-            complaints.add(&field_apart(name), fault);
-        }
-    }
     let unknown = |of, one| format!("should be an array of existing {of}. {one} does not exist");
     if let Some(names) = call.params.texts(EXEMPT)? {
         for name in &names {

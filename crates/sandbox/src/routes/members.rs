@@ -389,16 +389,14 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let Some(several) = named.several() else {
         let (Named::Ids(one) | Named::Names(one)) = &named;
         let user = named.find(call, one)?.ok_or_else(|| Failure::not_found("User"))?;
-        refuse_if(Member::one(call, scope, user.id)?.is_some(), already_member)?;
-        let level = wanted_level(call, scope)?;
-        let expires_at = wanted_expiry(call)?.flatten();
-        let role = member_roles::given(call, ROLES_SINCE)?;
+        refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
+            Failure::conflict("Member already exists")
+        })?;
+        let (level, expires_at, role) = wanted(call, scope)?;
         set_one(call, scope, &user, level, expires_at.as_deref(), role.as_ref())?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     };
-    let level = wanted_level(call, scope)?;
-    let expires_at = wanted_expiry(call)?.flatten();
-    let role = member_roles::given(call, ROLES_SINCE)?;
+    let (level, expires_at, role) = wanted(call, scope)?;
     let mut reasons = Map::new();
     for one in several {
         if let Some(user) = named.find(call, one)?
@@ -412,8 +410,10 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     each_succeeded(reasons)
 }
 
-fn already_member() -> Failure {
-    Failure::conflict("Member already exists")
+/// The level, the expiry and the role of new members.
+fn wanted(call: &Call<'_>, scope: &Scope) -> Result<(i64, Option<String>, Option<Role>)> {
+    let (level, expires_at) = (wanted_level(call, scope)?, wanted_expiry(call)?.flatten());
+    Ok((level, expires_at, member_roles::given(call, ROLES_SINCE)?))
 }
 
 /// The answer for several users: success, or the failures.

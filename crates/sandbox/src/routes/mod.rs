@@ -18,6 +18,7 @@ mod files;
 pub(crate) mod forks;
 mod freeze_periods;
 mod grants;
+mod group_links;
 mod group_moves;
 mod group_rules;
 pub(crate) mod group_settings;
@@ -31,7 +32,6 @@ mod integrations;
 pub(crate) mod invitations;
 mod invited;
 mod labels;
-mod ldap_links;
 mod member_roles;
 pub(crate) mod members;
 pub(crate) mod memberships;
@@ -50,7 +50,6 @@ mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod rows;
 pub(super) mod runners;
-mod saml_links;
 pub(crate) mod shares;
 pub(crate) mod system;
 mod tags;
@@ -108,6 +107,11 @@ const fn patch(path: &'static str, handler: CallHandler) -> Route {
 
 const fn delete(path: &'static str, handler: CallHandler) -> Route {
     route(Method::DELETE, path, handler)
+}
+
+/// A further path for what a collection does.
+const fn row(method: Method, path: &'static str, of: &'static Collection, verb: Verb) -> Route {
+    Route { method, path, handler: Handler::Row(of, verb) }
 }
 
 const fn route(method: Method, path: &'static str, handler: CallHandler) -> Route {
@@ -223,10 +227,10 @@ macro_rules! routes_of {
 /// The tables of all modules. In paths, `/{holder}` stands for both a project and a group.
 const TABLES: &[&[Route]] = &routes_of! {
     access_requests actions approvals avatars badges bots collections
-    custom_attributes deletion deploy_keys empty environments files forks group_moves groups hooks
-    identities imports instance integrations invitations invited labels ldap_links member_roles
+    custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
+    identities imports instance integrations invitations invited labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
-    protected_tags pull_mirror push_rules remote_mirrors repository runners shares system tags
+    pull_mirror push_rules remote_mirrors repository runners shares system tags
     tokens users
 };
 

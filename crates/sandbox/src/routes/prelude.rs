@@ -22,7 +22,6 @@ pub(super) use super::super::scope::Scope;
 pub(super) use super::super::store::holder::Holder;
 pub(super) use super::super::store::namespace::Namespace;
 pub(super) use super::super::store::project::{Import, NewProject, Project};
-pub(super) use super::super::store::protected_tag::ProtectedTag;
 pub(super) use super::super::store::protection::{
     self, Action, Grant, Grantee, Protection, covers,
 };
@@ -35,4 +34,4 @@ pub(super) use super::super::urls::Reach;
 pub(super) use super::super::view::Extras;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls, view};
 pub(super) use super::rows::{Collection, Field, Form, is_taken};
-pub(super) use super::{Route, delete, get, patch, post, put};
+pub(super) use super::{Route, delete, get, patch, post, put, row};

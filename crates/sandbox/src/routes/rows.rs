@@ -15,20 +15,24 @@ use rusqlite::Connection;
 use super::environments::{changed, next_grant};
 use super::prelude::*;
 use super::{
-    Handler, Operation, approval_rules, badges, collections, environments, freeze_periods, hooks,
-    ldap_links, pipeline_schedules, remote_mirrors, saml_links, variables,
+    Handler, Operation, access_requests, approval_rules, badges, collections, environments,
+    freeze_periods, group_links, hooks, labels, pipeline_schedules, protected_tags, remote_mirrors,
+    variables,
 };
 
 /// Every collection that the sandbox has.
-const COLLECTIONS: [&[Collection]; 10] = [
+const COLLECTIONS: &[&[Collection]] = &[
+    access_requests::COLLECTIONS,
     &[approval_rules::RULES],
     collections::COLLECTIONS,
     environments::COLLECTIONS,
     &[freeze_periods::PERIODS],
+    group_links::COLLECTIONS,
     hooks::COLLECTIONS,
+    labels::COLLECTIONS,
     &[pipeline_schedules::SCHEDULES],
+    &[protected_tags::TAGS],
     &[remote_mirrors::MIRRORS],
-    &[saml_links::LINKS],
     badges::COLLECTIONS,
     variables::COLLECTIONS,
 ];
@@ -44,7 +48,7 @@ fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection>
 }
 
 fn own() -> impl Iterator<Item = &'static Collection> {
-    COLLECTIONS.into_iter().flatten()
+    COLLECTIONS.iter().copied().flatten()
 }
 
 /// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
@@ -90,7 +94,7 @@ impl Described {
 
 /// Creates missing tables for all collections, for projects, groups, or both.
 pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, _> = [(ldap_links::LINKS.0, [false, true])].into();
+    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
     for of in own().chain(told.iter().flat_map(|told| told.collections)) {
         let [projects, groups] = holders.entry(of.rows.0).or_default();
         let is_of_groups = of.path.starts_with("/groups/");

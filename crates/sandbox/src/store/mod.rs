@@ -8,11 +8,9 @@
 pub(crate) mod dump;
 pub(crate) mod holder;
 pub(crate) mod image;
-pub(crate) mod label;
 pub(crate) mod merge_request;
 pub(crate) mod namespace;
 pub(crate) mod project;
-pub(crate) mod protected_tag;
 pub(crate) mod protection;
 pub(crate) mod record;
 pub(crate) mod repository;

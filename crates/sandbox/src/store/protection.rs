@@ -1,13 +1,14 @@
 //! Protected branches: one row each, with a row for each grant. Protected tags use the same grants.
 
 use rusqlite::{Connection, Result, Row, params};
+use serde::{Deserialize, Serialize};
 
 use super::namespace::Namespace;
 use super::project::Project;
 use super::stored::{Stored as _, run, stored};
 
 /// The actions that can be granted on a protected branch or tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Action {
     Push,
     Merge,
@@ -32,7 +33,7 @@ impl Action {
 }
 
 /// The receiver of a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Grantee {
     /// Everybody with this role or a higher one.
     Level(i64),
@@ -48,7 +49,7 @@ pub(crate) enum Grantee {
 const USUAL_LEVEL: i64 = 40;
 
 /// One grant. Each has a level, which only counts if the grant has no grantee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
     /// 0 before it is stored.
     pub(crate) id: i64,

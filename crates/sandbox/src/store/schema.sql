@@ -250,51 +250,6 @@ CREATE INDEX protected_branch_grants_by_user ON protected_branch_grants (user_id
 CREATE INDEX protected_branch_grants_by_group ON protected_branch_grants (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX protected_branch_grants_by_key ON protected_branch_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
 
--- Protected tags, and who may create what they cover: a role, a user or a group.
-CREATE TABLE protected_tags (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    UNIQUE (project_id, name)
-);
-
-CREATE TABLE protected_tag_grants (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    tag_id INTEGER NOT NULL REFERENCES protected_tags ON DELETE CASCADE,
-    access_level INTEGER NOT NULL,
-    user_id INTEGER REFERENCES users ON DELETE CASCADE,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    deploy_key_id INTEGER REFERENCES deploy_keys ON DELETE CASCADE
-);
-CREATE INDEX protected_tag_grants_by_tag ON protected_tag_grants (tag_id);
-CREATE INDEX protected_tag_grants_by_user ON protected_tag_grants (user_id) WHERE user_id IS NOT NULL;
-CREATE INDEX protected_tag_grants_by_group ON protected_tag_grants (group_id) WHERE group_id IS NOT NULL;
-CREATE INDEX protected_tag_grants_by_key ON protected_tag_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
-
--- Labels of projects and of groups.
-CREATE TABLE labels (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    title TEXT NOT NULL,
-    color TEXT NOT NULL,
-    description TEXT,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL)),
-    UNIQUE (project_id, title),
-    UNIQUE (group_id, title)
-);
-
--- How important a project holds a label, also one of a group above it.
-CREATE TABLE label_priorities (
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    label_id INTEGER NOT NULL REFERENCES labels ON DELETE CASCADE,
-    priority INTEGER NOT NULL,
-    PRIMARY KEY (project_id, label_id)
-) WITHOUT ROWID;
-CREATE INDEX label_priorities_by_label ON label_priorities (label_id);
-
 -- How merge requests are approved.
 CREATE TABLE approval_settings (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -391,18 +346,6 @@ CREATE TABLE tags (
     created_at TEXT NOT NULL,
     PRIMARY KEY (project_id, name)
 ) WITHOUT ROWID;
-
--- Who has asked to become a member.
-CREATE TABLE access_requests (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
-    requested_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE UNIQUE INDEX access_requests_of_projects ON access_requests (project_id, user_id) WHERE project_id IS NOT NULL;
-CREATE UNIQUE INDEX access_requests_of_groups ON access_requests (group_id, user_id) WHERE group_id IS NOT NULL;
 
 -- Merge requests, as far as there is something to comment on, and their notes.
 CREATE TABLE merge_requests (

@@ -164,8 +164,8 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("shares", "project_id", 2.into())["access_level"], 30);
     assert_eq!(row("protected_branches", "name", "main".into())["project_id"], 1);
     assert_eq!(row("protected_branch_grants", "action", "push".into())["access_level"], 40);
-    assert_eq!(row("protected_tags", "name", "v*".into())["project_id"], 1);
-    assert_eq!(row("protected_tag_grants", "tag_id", 1.into())["access_level"], 40);
+    let tag = &row("protected_tags", "project_id", 1.into())["settings"];
+    assert_eq!((&tag["name"], &tag["grants"][0]["level"]), (&json!("v*"), &json!(40)));
     let approvals = row("approval_settings", "project_id", 1.into());
     assert_eq!(approvals["settings"]["reset_approvals_on_push"], false);
     let rule = &row("approval_rules", "project_id", 1.into())["settings"];
@@ -178,8 +178,9 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     let mirror = row("remote_mirrors", "project_id", 1.into());
     assert_eq!(mirror["settings"]["url"], "https://u:p@a.example");
     assert_eq!(row("pipeline_schedules", "project_id", 1.into())["settings"]["owner_id"], 1);
-    assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
-    assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
+    let label = &row("labels", "project_id", 1.into())["settings"];
+    assert_eq!((&label["title"], &label["color"]), (&json!("bug"), &json!("#FF0000")));
+    assert_eq!(label["priorities"], json!({"1": 1}));
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);
     assert_eq!(row("namespaces", "full_path", "acme".into())["visibility"], "public");
     let token = row("tokens", "user_id", 1.into());
