@@ -47,7 +47,6 @@ mod settings;
 mod store;
 mod stored_settings;
 mod urls;
-mod view;
 mod write_timeout;
 
 use std::fs::OpenOptions;

@@ -38,6 +38,14 @@ impl Scope {
         })
     }
 
+    /// The project or group of the call, if the caller sees it; also for callers without a token.
+    pub(crate) fn seen(call: &Call<'_>) -> Result<Self> {
+        Ok(match call.is_of_group() {
+            true => Self::Group(Box::new(call.group()?)),
+            false => Self::Project(Box::new(call.project()?)),
+        })
+    }
+
     /// The group of the call, likewise.
     pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self> {
         Ok(Self::Group(Box::new(call.group_as(level)?)))

@@ -89,7 +89,7 @@ fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
     }
     let named = ids_of(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::all(call.db, scope.id(), call.now())?
+    let branches: Vec<Value> = Protection::all(call.db, scope.holder(), call.now())?
         .iter()
         .filter(|protection| is_for_all || named.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
@@ -183,7 +183,7 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let known = Protection::all(call.db, project.id, call.now())?;
+    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }
 

@@ -31,11 +31,7 @@ const URLS: [&str; 2] = ["link_url", "image_url"];
 
 /// The project or group; everybody who sees it can read badges, also without a token.
 fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
-    Ok(match call.is_of_group() {
-        _ if call.writes => of.place(call, of.writes)?,
-        true => Scope::Group(Box::new(call.group()?)),
-        false => Scope::Project(Box::new(call.project()?)),
-    })
+    if call.writes { of.place(call, of.writes) } else { Scope::seen(call) }
 }
 
 /// The badges of all groups above a project.

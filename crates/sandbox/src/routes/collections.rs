@@ -230,7 +230,7 @@ const CHECKS: Collection = Collection {
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &Call<'_>) -> Result<()> {
     let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let known = Protection::all(call.db, call.project()?.id, call.now())?;
+    let known = Protection::all(call.db, Holder::Project(call.project()?.id), call.now())?;
     let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
     refuse_if(!wanted.iter().all(is_known), Failure::no_record)
 }
@@ -238,7 +238,7 @@ fn check_branches(call: &Call<'_>) -> Result<()> {
 fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let wanted = row.value("protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();
-    let branches = Protection::all(call.db, scope.id(), call.now())?;
+    let branches = Protection::all(call.db, scope.holder(), call.now())?;
     let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({

@@ -54,12 +54,8 @@ fn enter(call: &Call<'_>) -> Result<()> {
 
 fn holder(call: &Call<'_>) -> Result<Holder> {
     enter(call)?;
-    let holder = match call.is_of_group() {
-        true => Holder::Group(call.group()?.id),
-        false => Holder::Project(call.project()?.id),
-    };
-    call.administrator()?;
-    Ok(holder)
+    let holder = Scope::seen(call)?.holder();
+    call.administrator().map(|_| holder)
 }
 
 fn user(call: &Call<'_>) -> Result<Holder> {

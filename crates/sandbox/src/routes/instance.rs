@@ -28,10 +28,9 @@ fn templates(call: &Call<'_>) -> Result<Answer> {
 
 fn template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
-    match TEMPLATES.lines().any(|known| known == name) {
-        true => Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") })),
-        false => Err(Failure::not_found("Template")),
-    }
+    let is_known = TEMPLATES.lines().any(|known| known == name);
+    refuse_if(!is_known, || Failure::not_found("Template"))?;
+    Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") }))
 }
 
 /// The licences for new projects: key and name of each.

@@ -7,7 +7,6 @@
 use http::Method;
 
 use super::colors::{self, Color};
-use super::group_settings::{self, ARCHIVED};
 use super::prelude::*;
 use super::rows::Verb;
 
@@ -51,9 +50,7 @@ fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
     let place = Scope::of(call, [level, level])?;
     let is_closed = match &place {
         Scope::Project(project) => level > 0 && is_without(call, project)?,
-        Scope::Group(group) => {
-            call.writes && group_settings::is_set_above(call, group, ARCHIVED, true)?
-        }
+        Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
     refuse_if(is_closed, Failure::forbidden).map(|()| place)
 }

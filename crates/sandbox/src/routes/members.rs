@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::ToSql;
+use rusqlite::{Params as Bound, ToSql};
 
-use super::group_settings;
 use super::member_roles::{self, Role};
 use super::prelude::*;
 
@@ -27,34 +26,39 @@ const ROLES_SINCE: Release = Release::new(15, 9);
 /// The states of a membership.
 pub(super) const STATES: [&str; 2] = ["awaiting", "active"];
 
-/// One membership with its user.
+/// One membership with its user, of a group or of a project.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    id: i64,
-    user: User,
-    access_level: i64,
+    pub(super) id: i64,
+    pub(super) user: User,
+    pub(super) group_id: Option<i64>,
+    pub(super) project_id: Option<i64>,
+    pub(super) access_level: i64,
     /// The custom role.
-    role: Option<i64>,
-    expires_at: Option<String>,
+    pub(super) role: Option<i64>,
+    pub(super) expires_at: Option<String>,
     state: String,
-    created_at: String,
+    pub(super) created_at: String,
     created_by: Option<i64>,
 }
 
 stored!(Member: members m,
-    id, access_level, role = "m.member_role_id", expires_at, state, created_at, created_by; user);
+    id, group_id, project_id, access_level, role = "m.member_role_id", expires_at, state, created_at,
+    created_by; user);
 
 impl Member {
-    /// The memberships that satisfy a condition on `m` and have not expired; `?2` is the day.
-    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
-        let rest = format!(
-            "JOIN users u ON u.id = m.user_id
-             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2) ORDER BY m.id"
-        );
-        let with = params![key, call.today()];
+    /// The memberships that satisfy a condition on `m`.
+    pub(super) fn among(call: &Call<'_>, condition: &str, with: impl Bound) -> Result<Vec<Self>> {
+        let rest = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
         Ok(Self::list_with(call.db, User::COLUMNS, &rest, with, |member, row| {
             Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
         })?)
+    }
+
+    /// Those of them that have not expired. The condition is on `?1`.
+    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
+        let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
+        Self::among(call, &condition, params![key, call.today()])
     }
 
     fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
@@ -372,7 +376,7 @@ impl Named {
 fn unlocked(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::of(call, [MAINTAINER, OWNER])?;
     if let Scope::Project(project) = &scope
-        && group_settings::is_set_above(call, &project.namespace, "membership_lock", true)?
+        && call.is_set_above(&project.namespace, "membership_lock", true)?
     {
         let text = "405 Method Not Allowed";
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, text));

@@ -13,9 +13,9 @@ pub(super) use super::super::answer::{
     Answer, Complaints, Failure, Result, extend, number_fault, refuse_if, set_if,
 };
 pub(super) use super::super::attributes::{Attribute, Route as Accepts, TABLE, Tier, VISIBILITIES};
-pub(super) use super::super::call::Call;
+pub(super) use super::super::call::{ARCHIVED, Call};
 pub(super) use super::super::cron::Cron;
-pub(super) use super::super::page::{Items, Page};
+pub(super) use super::super::page::Page;
 pub(super) use super::super::params::{Need, Params, flag, integer, number_of};
 pub(super) use super::super::profile::{AbsentDelete, OBSERVED};
 pub(super) use super::super::scope::Scope;
@@ -31,7 +31,7 @@ pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::{NewUser, User};
 pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
 pub(super) use super::super::urls::Reach;
-pub(super) use super::super::view::Extras;
-pub(super) use super::super::{access, clock, page, params, re2, settings, urls, view};
+pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::rows::{Collection, Field, Form, is_taken};
+pub(super) use super::view::{self, Extras};
 pub(super) use super::{Route, delete, get, patch, post, put, row};

@@ -43,10 +43,8 @@ fn readable(call: &Call<'_>) -> Result<Project> {
 
 /// 403 unless the caller may change protections.
 fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
-    match call.level_in(project)? < MAINTAINER {
-        true => Err(Failure::forbidden()),
-        false => call.check_writable(project),
-    }
+    refuse_if(call.level_in(project)? < MAINTAINER, Failure::forbidden)?;
+    call.check_writable(project)
 }
 
 /// Whether a search matches a name. A text of fewer than three characters must be the whole name.
@@ -61,16 +59,14 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut all = match scope {
-        Scope::Group(group) => Protection::of_group(call.db, group.id)?,
-        Scope::Project(project) => {
-            let mut all = Protection::without_grants(call.db, project.id, call.now())?;
-            if call.tier() >= Tier::Premium && call.is_from(17, 6) {
-                all.extend(Protection::of_group(call.db, protection::root(&project.namespace))?);
-            }
-            all
-        }
-    };
+    let mut all = Protection::without_grants(call.db, scope.holder(), call.now())?;
+    if let Scope::Project(project) = scope
+        && call.tier() >= Tier::Premium
+        && call.is_from(17, 6)
+    {
+        let above = Holder::Group(protection::root(&project.namespace));
+        all.extend(Protection::without_grants(call.db, above, call.now())?);
+    }
     all.retain(|protection| is_found(&protection.name, &search));
     page::list_of(call, &all, |protection| {
         let mut protection = protection.clone();
@@ -88,16 +84,9 @@ fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Valu
     Ok(body)
 }
 
-/// An empty one of a project or group.
-fn blank(scope: &Scope) -> Protection {
-    let project_id = scope.project_id();
-    let namespace_id = project_id.is_none().then(|| scope.id());
-    Protection { project_id, namespace_id, ..Protection::default() }
-}
-
 /// The protected branch in the path.
 fn named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
-    Protection::like(call.db, &blank(scope), call.segment("name"), call.now())?
+    Protection::named(call.db, scope.holder(), call.segment("name"), call.now())?
         .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
 }
 
@@ -153,7 +142,7 @@ fn project_of(scope: &Scope) -> Option<&Project> {
 
 /// Protects a branch with these parameters.
 fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection> {
-    let (new, project) = (blank(scope), project_of(scope));
+    let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
     let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
@@ -163,8 +152,8 @@ fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection
     if code_owners.is_none() && params.has(CODE_OWNERS) {
         return Err(Failure::internal(&"code_owner_approval_required is null"));
     }
-    let known = |like: &Protection| Protection::like(call.db, like, &name, call.now());
-    if known(&new)?.is_some() {
+    let known = || Protection::named(call.db, scope.holder(), &name, call.now());
+    if known()?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
@@ -184,16 +173,18 @@ fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection
         code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         grants: plan.added,
-        ..new
+        project_id: scope.project_id(),
+        namespace_id: scope.either(None, Some(scope.id())),
+        ..Protection::default()
     };
     full.insert(call.db)?;
-    known(&full)?.ok_or_else(Failure::no_record)
+    known()?.ok_or_else(Failure::no_record)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
     let name = params.text("name")?.unwrap_or_default();
-    if let Some(known) = Protection::named(call.db, scope.id(), &name, call.now())? {
+    if let Some(known) = Protection::named(call.db, scope.holder(), &name, call.now())? {
         known.remove(call.db)?;
     }
     protect(call, scope, params).map(drop)
@@ -270,7 +261,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let known = Protection::all(call.db, project.id, call.now())?;
+    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }

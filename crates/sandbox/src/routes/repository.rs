@@ -245,7 +245,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         (Action::Push, call.params.flag("developers_can_push")?),
         (Action::Merge, call.params.flag("developers_can_merge")?),
     ];
-    match Protection::named(call.db, project.id, &branch.name, call.now())? {
+    match Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())? {
         Some(known) => {
             let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
             for (action, developers) in changes {
@@ -272,7 +272,9 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    if let Some(known) = Protection::named(call.db, project.id, &branch.name, call.now())? {
+    if let Some(known) =
+        Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())?
+    {
         known.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)

@@ -3,19 +3,9 @@
 //! The attributes come from the [`Reader`]. This module adds names and URLs, which depend on the
 //! host that the client used, and counted or looked-up values.
 
-use serde_json::{Map, Value, json};
-
-use super::access::{MAINTAINER, REPORTER};
-use super::answer::{Result, extend, set_if};
-use super::call::Call;
-use super::profile::OBSERVED;
-use super::reader::Reader;
-use super::routes::{custom_attributes, group_settings, shares};
-use super::store::holder::Holder;
-use super::store::namespace::Namespace;
-use super::store::project::Project;
-use super::store::stored::Stored as _;
-use super::store::user::User;
+use super::super::reader::Reader;
+use super::prelude::*;
+use super::{custom_attributes, group_settings, shares};
 
 /// The optional members of an answer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -292,7 +282,7 @@ pub(super) fn escaped(text: &str) -> String {
 fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
     let sql = "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1";
     let own: Option<bool> = call.one(sql, [project.id])?;
-    let above = || group_settings::is_set_above(call, &project.namespace, "emails_disabled", true);
+    let above = || call.is_set_above(&project.namespace, "emails_disabled", true);
     Ok(own == Some(true) || above()?)
 }
 
