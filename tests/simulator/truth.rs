@@ -109,9 +109,10 @@ impl Truth {
             };
             let set = |row: Object| row["settings"].as_object().cloned().unwrap_or_default();
             let label = |row: Object| {
+                let set = &row["settings"];
                 let fields =
-                    ["color", "description"].map(|name| (name.to_owned(), row[name].clone()));
-                (text(&row, "title"), fields.into_iter().collect())
+                    ["color", "description"].map(|name| (name.to_owned(), set[name].clone()));
+                (set["title"].as_str().unwrap().to_owned(), fields.into_iter().collect())
             };
             let project = Project {
                 is_group,

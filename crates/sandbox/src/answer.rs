@@ -265,6 +265,13 @@ pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl I
     }
 }
 
+/// Adds the members of another object to a body.
+pub(crate) fn extend(body: &mut Value, more: Value) {
+    if let (Value::Object(body), Value::Object(more)) = (body, more) {
+        body.extend(more);
+    }
+}
+
 /// What is wrong with a number, which must be from 0 to `most`.
 pub(crate) fn number_fault(number: Option<i64>, most: i64) -> Option<String> {
     match number {

@@ -311,14 +311,23 @@ pub(super) struct Table {
     pub(super) users: Vec<Attribute>,
     pub(super) hooks: Vec<Attribute>,
     pub(super) group_hooks: Vec<Attribute>,
+    pub(super) push_rules: Vec<Attribute>,
+    /// The permissions of custom roles.
+    pub(super) permissions: Vec<Attribute>,
+    /// The events that an integration may react to.
+    pub(super) integration_events: Vec<Attribute>,
     /// An edit of a project needs one of these.
     #[serde(borrow)]
     pub(super) enough: Vec<&'static str>,
 }
 
+/// The JSON text of a file with lines of comments.
+pub(super) fn without_comments(text: &'static str) -> &'static str {
+    text.lines().filter(|line| !line.starts_with("//")).collect::<String>().leak()
+}
+
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let lines = include_str!("attributes.jsonc").lines().filter(|line| !line.starts_with("//"));
-    let text: &'static str = lines.collect::<String>().leak();
+    let text = without_comments(include_str!("attributes.jsonc"));
     serde_json::from_str(text).expect("the table of attributes is read by a test")
 });
 

@@ -16,13 +16,15 @@ use super::attributes::{Edition, Tier};
 use super::clock;
 use super::closed::Closed;
 use super::params::Params;
-use super::routes::group_settings::{self, ARCHIVED};
 use super::store::namespace::Namespace;
 use super::store::project::Project;
 use super::store::stored::{Stored, rows};
 use super::store::user::User;
 use super::{Service, settings::Rights};
 use undrift_release::Release;
+
+/// The setting of an archived group.
+pub(crate) const ARCHIVED: &str = "archived";
 
 /// The named segments of a path, decoded.
 pub(crate) type Segments = Vec<(&'static str, String)>;
@@ -51,6 +53,35 @@ pub(crate) struct Call<'a> {
     pub(crate) standing: OnceCell<Memberships>,
     /// The caller's direct levels in the projects of a list, after they were read together.
     pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
+}
+
+impl<'a> Call<'a> {
+    /// A POST of a caller at a time, without parameters.
+    pub(crate) fn of(
+        service: &'a Service,
+        db: &'a Connection,
+        caller: Option<User>,
+        time: Timestamp,
+    ) -> Self {
+        Self {
+            db,
+            service,
+            caller,
+            token: None,
+            method: Method::POST,
+            writes: true,
+            closed: None,
+            params: Params::default(),
+            segments: Vec::new(),
+            base: String::new(),
+            target: String::new(),
+            time,
+            unmodified_since: None,
+            now: OnceCell::new(),
+            standing: OnceCell::new(),
+            direct: OnceCell::new(),
+        }
+    }
 }
 
 impl Call<'_> {
@@ -335,16 +366,26 @@ impl Call<'_> {
     /// The project of `:id`, in which the caller must have a level: 401, 404, 403 in this order.
     pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
         self.user()?;
-        let project = self.project()?;
-        refuse_if(self.level_in(&project)? < level, Failure::forbidden)?;
-        self.check_open(&project)?;
-        Ok(project)
+        self.project_with(level)
     }
 
     /// Whether a project is archived, by itself or with a group above it.
     pub(crate) fn is_archived(&self, project: &Project) -> Result<bool> {
-        let above = |call| group_settings::is_set_above(call, &project.namespace, ARCHIVED, true);
-        Ok(project.archived || above(self)?)
+        Ok(project.archived || self.is_group_archived(&project.namespace)?)
+    }
+
+    /// Whether a group is archived, likewise.
+    pub(crate) fn is_group_archived(&self, group: &Namespace) -> Result<bool> {
+        self.is_set_above(group, ARCHIVED, true)
+    }
+
+    /// Whether a group, or one above it, sets a flag.
+    pub(crate) fn is_set_above(&self, group: &Namespace, name: &str, value: bool) -> Result<bool> {
+        let above: Vec<i64> = access::ids(&group.traversal).collect();
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
+                              AND json_extract(settings, '$.' || ?2) = ?3)";
+        self.one(sql, params![Value::from(above).to_string(), name, value])
     }
 
     /// 403 for an archived project that the route is closed for.
@@ -358,10 +399,8 @@ impl Call<'_> {
     /// As [`Call::project_as`], but an anonymous caller counts as one without a level.
     pub(crate) fn project_with(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
-        match self.level_in(&project)? < level {
-            true => Err(Failure::forbidden()),
-            false => self.check_open(&project).map(|()| project),
-        }
+        refuse_if(self.level_in(&project)? < level, Failure::forbidden)?;
+        self.check_open(&project).map(|()| project)
     }
 
     /// As [`Call::project_as`], for changes that an archived project may accept, unless a dialect
@@ -375,10 +414,9 @@ impl Call<'_> {
     /// 403 for an archived project that the route is closed for; in one dialect for every archived
     /// project.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
-        match project.archived && self.service.profile.archived_read_only {
-            true => Err(Failure::forbidden()),
-            false => self.check_open(project),
-        }
+        let is_closed = project.archived && self.service.profile.archived_read_only;
+        refuse_if(is_closed, Failure::forbidden)?;
+        self.check_open(project)
     }
 
     /// The answer for a feature above the tier.

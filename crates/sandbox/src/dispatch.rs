@@ -2,7 +2,6 @@
 //! waits nor uses a network.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -172,11 +171,8 @@ fn begin<'a>(
     let route = request.operation.route;
     let closed = Closed::of(&route.method, route.path, service.profile.release);
     Ok(Call {
-        db,
         method: route.method.clone(),
         closed,
-        service,
-        caller,
         token,
         writes: request.writes(),
         base: request.base,
@@ -184,10 +180,7 @@ fn begin<'a>(
         segments: request.segments,
         target: request.target,
         unmodified_since: unmodified_since(&request.headers),
-        time,
-        now: OnceCell::new(),
-        standing: OnceCell::new(),
-        direct: OnceCell::new(),
+        ..Call::of(service, db, caller, time)
     })
 }
 

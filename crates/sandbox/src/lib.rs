@@ -47,7 +47,6 @@ mod settings;
 mod store;
 mod stored_settings;
 mod urls;
-mod view;
 mod write_timeout;
 
 use std::fs::OpenOptions;
@@ -241,10 +240,7 @@ impl Service {
     /// Changes the state to that after a start.
     fn restart(&mut self, tier: Tier, conditions: Conditions) {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
-        self.tier = tier;
-        self.profile = profile;
-        self.clock = clock;
-        self.chance = chance;
+        (self.tier, self.profile, self.clock, self.chance) = (tier, profile, clock, chance);
         self.limiter = Limiter::new(rate_limits);
         self.swept = Mutex::new(None);
     }

@@ -1,7 +1,5 @@
 //! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects.
 
-use std::borrow::Cow;
-
 use http::StatusCode;
 use serde_json::Value;
 
@@ -57,12 +55,18 @@ impl Page {
 
     /// The answer with the items of this page and the headers. `more`: other items follow, also in
     /// a list of more than [`COUNTED`]. A larger `total` means "not counted".
-    pub(crate) fn answer(self, call: &Call<'_>, items: Items, total: i64, more: bool) -> Answer {
+    pub(crate) fn answer(
+        self,
+        call: &Call<'_>,
+        items: &[Value],
+        total: i64,
+        more: bool,
+    ) -> Result<Answer> {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
         let next = more.then_some(self.number.saturating_add(1));
         // A page after the last has none.
-        let previous = (self.number > 1 && items.count > 0).then(|| self.number - 1);
+        let previous = (self.number > 1 && !items.is_empty()).then(|| self.number - 1);
         let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
 
         let link = |page: i64, rel: &str| {
@@ -76,7 +80,7 @@ impl Page {
         if counted {
             links.push(link(last, "last"));
         }
-        let mut answer = items.answer();
+        let mut answer = Answer::ok(&items)?;
         answer.headers = vec![
             ("link", links.join(", ")),
             ("x-next-page", spelled(next)),
@@ -88,76 +92,48 @@ impl Page {
             answer.headers.push(("x-total", total.to_string()));
             answer.headers.push(("x-total-pages", last.to_string()));
         }
-        answer
-    }
-}
-
-/// The items of a page, written directly into the text of the answer. A page of a hundred projects
-/// has half a megabyte, which is never copied.
-#[derive(Debug, Default)]
-pub(crate) struct Items {
-    text: Vec<u8>,
-    count: i64,
-}
-
-impl Items {
-    /// Adds an item that `write` writes as JSON.
-    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
-        self.text.push(if self.count == 0 { b'[' } else { b',' });
-        self.count += 1;
-        write(&mut self.text)
-    }
-
-    /// Adds an item.
-    pub(crate) fn push(&mut self, item: &Value) -> Result<()> {
-        self.add(|text| {
-            serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error))
-        })
-    }
-
-    fn answer(mut self) -> Answer {
-        self.text.extend_from_slice(if self.count == 0 { b"[]" } else { b"]" });
-        Answer::json(StatusCode::OK, self.text)
+        Ok(answer)
     }
 }
 
 /// Answers one page of a list that is completely in memory.
-pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
-    list_of(call, all, |item| Ok(Cow::Borrowed(item)))
+pub(crate) fn list(call: &Call<'_>, all: impl IntoIterator<Item = Value>) -> Result<Answer> {
+    each(call, all.into_iter().map(Ok))
 }
 
 /// The same for items that may fail.
 pub(crate) fn each(call: &Call<'_>, all: impl Iterator<Item = Result<Value>>) -> Result<Answer> {
-    list(call, &all.collect::<Result<Vec<_>>>()?)
+    list_of(call, &all.collect::<Result<Vec<_>>>()?, |item| Ok(item.clone()))
 }
 
 /// The same for objects that `json` converts: only those on the page.
-pub(crate) fn list_of<'a, T>(
+pub(crate) fn list_of<T>(
     call: &Call<'_>,
-    all: &'a [T],
-    json: impl Fn(&'a T) -> Result<Cow<'a, Value>>,
+    all: &[T],
+    json: impl Fn(&T) -> Result<Value>,
 ) -> Result<Answer> {
     let page = Page::of(call)?;
     let own = all
         .iter()
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
-    let mut items = Items::default();
-    for item in own {
-        items.push(&*json(item)?)?;
-    }
+    let items = own.map(json).collect::<Result<Vec<_>>>()?;
     let total = all.len() as i64;
-    Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
+    page.answer(call, &items, total, page.offset().saturating_add(page.size) < total)
 }
 
 /// Answers one keyset page; `cursor` is the parameter and value that continue after its last item.
-pub(crate) fn keyset(call: &Call<'_>, items: Items, cursor: Option<(&'static str, i64)>) -> Answer {
-    let mut answer = items.answer();
+pub(crate) fn keyset(
+    call: &Call<'_>,
+    items: &[Value],
+    cursor: Option<(&'static str, i64)>,
+) -> Result<Answer> {
+    let mut answer = Answer::ok(&items)?;
     if let Some((name, value)) = cursor {
         let link = address(call, &[(name, value.to_string())]);
         answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
     }
-    answer
+    Ok(answer)
 }
 
 /// The URL of the call with some query parameters replaced.

@@ -191,10 +191,7 @@ impl<'a> Reader<'a> {
         if ["\\b", "\\B", "\\A", "\\z", "\\C"].iter().any(|escape| self.takes(escape)) {
             return Ok(());
         }
-        match self.group()? {
-            true => Ok(()),
-            false => self.character().map(drop),
-        }
+        if self.group()? { Ok(()) } else { self.character().map(drop) }
     }
 
     /// Reads an escape that is a class of characters, if one comes next.

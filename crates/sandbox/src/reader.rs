@@ -3,8 +3,6 @@
 //! The rows of [`attributes`] name the conditions; this module evaluates them. It also has values
 //! that depend on several attributes, or have no row.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
@@ -30,12 +28,12 @@ pub(crate) struct Reader<'a> {
 }
 
 /// A key of an answer with its value.
-type Member<'a> = (&'static str, Cow<'a, Value>);
+type Member = (&'static str, Value);
 
 impl<'a> Reader<'a> {
     /// The members of the simple form.
-    pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
-        let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
+    pub(crate) fn brief(&self) -> impl Iterator<Item = Member> {
+        let tags = self.stored.get("topics").map(|topics| ("tag_list", topics.clone()));
         self.rows()
             .filter(|(row, _)| row.reads == Reads::Simple)
             .map(|(_, member)| member)
@@ -43,14 +41,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The members that only the full form has.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = Member<'a>> {
+    pub(crate) fn rest(&self) -> impl Iterator<Item = Member> {
         let rows =
             self.rows().filter(|(row, _)| row.reads != Reads::Simple).map(|(_, member)| member);
         rows.chain(self.derived())
     }
 
     /// The existing attributes that this caller can see.
-    fn rows(&self) -> impl Iterator<Item = (&'static Attribute, Member<'a>)> {
+    fn rows(&self) -> impl Iterator<Item = (&'static Attribute, Member)> {
         let reader = *self;
         attributes::of(self.edition)
             .filter(move |row| {
@@ -71,8 +69,8 @@ impl<'a> Reader<'a> {
             })
     }
 
-    fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
-        let flag = |on: bool| Cow::Owned(Value::Bool(on));
+    fn value(&self, row: &'static Attribute) -> Value {
+        let flag = Value::Bool;
         match row.kind {
             Kind::TwinOf(target) => flag(self.uses(target)),
             Kind::OppositeOf(target) => flag(!self.is_on(target)),
@@ -87,15 +85,12 @@ impl<'a> Reader<'a> {
                 flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
             }
             // If it was stored before the attribute existed, the preset applies.
-            _ => match self.stored.get(row.name) {
-                Some(value) => Cow::Borrowed(value),
-                None => Cow::Borrowed(row.preset),
-            },
+            _ => self.stored.get(row.name).unwrap_or(row.preset).clone(),
         }
     }
 
     /// Members without an attribute.
-    fn derived(&self) -> impl Iterator<Item = Member<'a>> {
+    fn derived(&self) -> impl Iterator<Item = Member> {
         let reader = *self;
         [
             (Shown::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
@@ -117,7 +112,7 @@ impl<'a> Reader<'a> {
         ]
         .into_iter()
         .filter(move |(seen, ..)| reader.sees(*seen))
-        .map(|(_, key, value)| (key, Cow::Owned(value)))
+        .map(|(_, key, value)| (key, value))
     }
 
     fn is_on(&self, name: &str) -> bool {

@@ -26,10 +26,7 @@ impl Scope {
 
     /// The project or group of the call, for callers with a level in it: one for each.
     pub(crate) fn of(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
-        match call.is_of_group() {
-            true => Self::group(call, group),
-            false => Self::project(call, project),
-        }
+        if call.is_of_group() { Self::group(call, group) } else { Self::project(call, project) }
     }
 
     /// The same, except that callers with the level can read archived projects.
@@ -38,6 +35,14 @@ impl Scope {
             (true, _) => Self::group(call, group)?,
             (false, true) => Self::Project(Box::new(call.writable_project_as(project)?)),
             (false, false) => Self::Project(Box::new(call.project_as(project)?)),
+        })
+    }
+
+    /// The project or group of the call, if the caller sees it; also for callers without a token.
+    pub(crate) fn seen(call: &Call<'_>) -> Result<Self> {
+        Ok(match call.is_of_group() {
+            true => Self::Group(Box::new(call.group()?)),
+            false => Self::Project(Box::new(call.project()?)),
         })
     }
 

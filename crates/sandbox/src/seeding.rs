@@ -4,8 +4,6 @@
 //! stay unchanged. Its SHA-256 is stored, so that a later start can report a changed seed, instead
 //! of applying half of a change or ignoring it silently.
 
-use std::cell::OnceCell;
-
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 use undrift_release::Release;
@@ -131,24 +129,7 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
-    let call = Call {
-        db,
-        service,
-        caller: Some(root.clone()),
-        token: None,
-        writes: true,
-        params: Params::default(),
-        segments: Vec::new(),
-        base: String::new(),
-        target: String::new(),
-        time: service.clock.now(),
-        unmodified_since: None,
-        now: OnceCell::new(),
-        standing: OnceCell::new(),
-        closed: None,
-        method: http::Method::POST,
-        direct: OnceCell::new(),
-    };
+    let call = Call::of(service, db, Some(root.clone()), service.clock.now());
     for user in &seed.users {
         add_user(&call, user)?;
     }
@@ -262,31 +243,28 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     let project = found()?;
     let id = project.id;
     let scope = Scope::Project(Box::new(project.clone()));
-    for (number, fields) in seed.variables.iter().enumerate() {
-        let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));
-        add.map_err(refused(&format!("{place}, variable {}", number + 1)))?;
-    }
+    let each =
+        |all: &[Map<String, Value>], what: &str, add: &mut dyn FnMut(Params) -> Result<()>| {
+            all.iter().enumerate().try_for_each(|(number, fields)| {
+                let added = parameters(fields).and_then(&mut *add);
+                added.map_err(refused(&format!("{place}, {what} {}", number + 1)))
+            })
+        };
+    each(&seed.variables, "variable", &mut |fields| variables::plant(call, &scope, &fields))?;
     for key in &seed.resource_groups {
         collections::plant_resource_group(call, &project, key)
             .map_err(refused(&format!("{place}, resource group {key}")))?;
     }
     let mut known = hooks::addresses(call, &scope).map_err(refused(&place))?;
-    for (number, fields) in seed.hooks.iter().enumerate() {
-        let add =
-            parameters(fields).and_then(|fields| hooks::plant(call, &scope, &fields, &mut known));
-        add.map_err(refused(&format!("{place}, hook {}", number + 1)))?;
-    }
+    each(&seed.hooks, "hook", &mut |fields| hooks::plant(call, &scope, &fields, &mut known))?;
     if let Some(fields) = &seed.push_rule {
         let add = parameters(fields).and_then(|fields| push_rules::plant(call, id, &fields));
         add.map_err(refused(&format!("{place}, push rule")))?;
     }
     add_members(call, &scope, &place, &seed.members)?;
     // Only members can be granted something.
-    for (number, fields) in seed.protected_branches.iter().enumerate() {
-        let add = parameters(fields)
-            .and_then(|fields| protected_branches::plant(call, &project, &fields));
-        add.map_err(refused(&format!("{place}, protected branch {}", number + 1)))?;
-    }
+    let mut protect = |fields: Params| protected_branches::plant(call, &scope, &fields);
+    each(&seed.protected_branches, "protected branch", &mut protect)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, root, &project, &place, merge_request)?;

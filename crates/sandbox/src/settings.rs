@@ -398,10 +398,8 @@ fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> 
     for word in words.iter().filter(|word| !known.contains(&word.as_str())) {
         faults.push(format!("{word} is not an allowed sub claim component"));
     }
-    match faults.is_empty() {
-        true => Ok(words.into()),
-        false => Err(Failure::refused(json!({ row.blamed(): faults }))),
-    }
+    refuse_if(!faults.is_empty(), || Failure::refused(json!({ row.blamed(): faults })))?;
+    Ok(words.into())
 }
 
 /// Topics are a set: sorted, without duplicates. A comma separates two. `None` if one of them is
@@ -532,7 +530,7 @@ mod tests {
             unlisted_hidden: false,
         };
         let members = reader.brief().chain(reader.rest());
-        Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+        Ok(members.map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
     /// A valid value that differs from the preset.

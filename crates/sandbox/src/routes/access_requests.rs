@@ -1,15 +1,53 @@
 //! Access requests of groups and projects, by users who want to become members. The reference
 //! leaves them out; all of this is the real service's behaviour.
 
+use http::Method;
+
 use super::members::{self, Member};
 use super::prelude::*;
+use super::rows::Named;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/access_requests", |call| list(call, &scope(call)?)),
-    post("/access_requests", |call| ask(call, &scope(call)?)),
-    put("/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?)),
-    delete("/access_requests/{user_id}", |call| deny(call, &scope(call)?)),
-];
+pub(super) const COLLECTIONS: &[Collection] =
+    &[REQUESTS, Collection { path: "/groups/{id}/access_requests", ..REQUESTS }];
+
+/// Managers of members list them; a request is removed by them, or by the user who asked.
+const REQUESTS: Collection = Collection {
+    entry: USER,
+    key: ASKER,
+    fields: &[Field::new(ASKER, Form::Named(Named::User))],
+    is_shown: false,
+    is_edited: false,
+    scope: |_, call| {
+        let scope = scope(call)?;
+        if call.method == Method::GET {
+            check_manager(call, &scope)?;
+        }
+        Ok(scope)
+    },
+    find: |of, call, scope| {
+        let own = call.caller.as_ref().map(|caller| caller.id);
+        if own != Some(call.segment_id(USER)?) {
+            check_manager(call, scope)?;
+        }
+        of.pick(call, of.stored(call, scope)?)
+    },
+    settle: ask,
+    kept: |_, _, _| Ok(()),
+    json: |_, call, _, request| {
+        let user = User::by_any(call.db, request.value(ASKER).as_i64())?;
+        let mut body = user.ok_or_else(Failure::no_record)?.brief(call);
+        body["requested_at"] = request.created_at.as_str().into();
+        Ok(body)
+    },
+    ..Collection::new("/projects/{id}/access_requests")
+};
+
+pub(super) const ROUTES: &[Route] =
+    &[put("/{holder}/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?))];
+
+const USER: &str = "user_id";
+/// The user who asked.
+const ASKER: &str = "asker_id";
 
 /// The project or group, for every user who sees it.
 fn scope(call: &Call<'_>) -> Result<Scope> {
@@ -21,39 +59,7 @@ fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
     refuse_if(scope.level(call)? < scope.manager(), Failure::forbidden)
 }
 
-/// When a user asked for access, if at all.
-fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>> {
-    let (column, id) = scope.holder().key();
-    let sql =
-        format!("SELECT requested_at FROM access_requests WHERE {column} = ?1 AND user_id = ?2");
-    call.maybe(&sql, [id, user])
-}
-
-fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<()> {
-    let sql = format!("DELETE FROM access_requests WHERE {} = ?1 AND user_id = ?2", scope.column());
-    call.run(&sql, [scope.id(), user]).map(drop)
-}
-
-fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
-    let mut body = user.brief(call);
-    body["requested_at"] = requested_at.into();
-    body
-}
-
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    check_manager(call, scope)?;
-    let column = scope.column();
-    let sql = format!(
-        "SELECT user_id, requested_at FROM access_requests WHERE {column} = ?1 ORDER BY id"
-    );
-    let mut all = Vec::new();
-    for (id, requested_at) in call.rows::<(i64, String)>(&sql, [scope.id()])? {
-        all.extend(User::by_id(call.db, id)?.map(|user| json(call, &user, &requested_at)));
-    }
-    page::list(call, &all)
-}
-
-fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn ask(of: &Collection, call: &Call<'_>, scope: &Scope, request: &mut Record) -> Result<()> {
     let user = call.user()?;
     let is_open = match scope {
         Scope::Group(group) => OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?,
@@ -65,22 +71,19 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some() {
         return Err(Failure::forbidden());
     }
-    if asked_at(call, scope, user.id)?.is_some() {
-        return Err(Failure::model("user_id", "already exists in source"));
-    }
-    let column = scope.column();
-    let sql = format!(
-        "INSERT INTO access_requests ({column}, user_id, requested_at) VALUES (?1, ?2, ?3)"
-    );
-    call.run(&sql, params![scope.id(), user.id, call.now()])?;
-    Answer::created(&json(call, user, call.now()))
+    request.set(ASKER, user.id);
+    let known = of.stored(call, scope)?;
+    refuse_if(known.iter().any(|other| other.value(ASKER) == user.id), || {
+        Failure::model(USER, "already exists in source")
+    })
 }
 
 /// Makes the user a developer, or gives the level in the call. For a level that does not exist the
 /// answer looks the same, but nothing is stored.
 fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     check_manager(call, scope)?;
-    let user = requester(call, scope)?;
+    let request = REQUESTS.pick(call, REQUESTS.stored(call, scope)?)?;
+    let user = call.segment_id(USER)?;
     let given = call.params.integer("access_level")?;
     let exists = |level| members::valid_level(call, level, matches!(scope, Scope::Group(_)));
     if let Some(level) = given.filter(|level| !exists(*level)) {
@@ -90,7 +93,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         return Answer::created(&body);
     }
     let level = if given.is_some() { members::wanted_level(call, scope)? } else { DEVELOPER };
-    forget(call, scope, user)?;
+    REQUESTS.rows.remove(call.db, &request)?;
     Answer::created(&welcome(call, scope, user, level)?)
 }
 
@@ -102,21 +105,4 @@ fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Valu
         body.remove("email");
     }
     Ok(body)
-}
-
-/// Allowed for managers of members, and for the user who asked.
-fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let own = call.caller.as_ref().map(|caller| caller.id);
-    if own != Some(call.segment_id("user_id")?) {
-        check_manager(call, scope)?;
-    }
-    let user = requester(call, scope)?;
-    forget(call, scope, user)?;
-    Ok(Answer::no_content())
-}
-
-/// The user in the path, who must have asked for access.
-fn requester(call: &Call<'_>, scope: &Scope) -> Result<i64> {
-    let user = call.segment_id("user_id")?;
-    asked_at(call, scope, user)?.map(|_| user).ok_or_else(Failure::no_record)
 }

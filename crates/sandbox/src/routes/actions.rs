@@ -27,12 +27,9 @@ fn users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
-    let all: Vec<Value> = members::users(call, &Scope::Project(Box::new(project)))?
-        .iter()
-        .filter(|user| user.is_named(&search) && !skipped.contains(&user.id))
-        .map(|user| user.brief(call))
-        .collect();
-    page::list(call, &all)
+    let mut users = members::users(call, &Scope::Project(Box::new(project)))?;
+    users.retain(|user| user.is_named(&search) && !skipped.contains(&user.id));
+    page::list(call, users.iter().map(|user| user.brief(call)))
 }
 
 fn starrers(call: &Call<'_>) -> Result<Answer> {
@@ -47,7 +44,7 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
             all.push(json!({ "starred_since": since, "user": user.brief(call) }));
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 /// The groups to which the caller may move the project.
@@ -74,7 +71,7 @@ pub(super) fn locations(
             all.push(location(call, &group));
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 /// A group in a list of locations.

@@ -4,31 +4,57 @@
 //! Users, groups and branches that a rule cannot name are ignored without an error: clients must
 //! compare the answer.
 
-use super::super::store::approval_rule::{ANY, ApprovalRule};
-use super::super::store::protection::Protection;
 use super::approvals::{RULES_LOCK, is_locked, readable, writable};
 use super::prelude::*;
 use super::{grants, groups, protected_branches};
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/approval_rules", list),
-    post("/projects/{id}/approval_rules", create),
-    get("/projects/{id}/approval_rules/{rule_id}", show),
-    put("/projects/{id}/approval_rules/{rule_id}", update),
-    delete("/projects/{id}/approval_rules/{rule_id}", remove),
-];
+pub(super) const RULES: Collection = Collection {
+    entry: "rule_id",
+    required: &["name", REQUIRED],
+    fields: &[
+        Field { only_new: true, ..Field::new(TYPE, Form::Word(&[REGULAR, ANY, REPORT])) },
+        Field { only_new: true, ..Field::new(REPORT_TYPE, Form::Word(REPORT_TYPES)) },
+        Field::new("name", Form::Text),
+        Field::new(REQUIRED, Form::Integer),
+        Field::new(ALL_BRANCHES, Form::Flag),
+    ],
+    scope: |_, call| {
+        let project = if call.writes { changeable(call)? } else { readable(call)? };
+        Ok(Scope::Project(Box::new(project)))
+    },
+    settle,
+    // The one for anybody comes first, those about reports last.
+    narrow: |_, rules| {
+        rules.sort_by_key(|rule| (rule.text(TYPE) != ANY, rule.text(TYPE) == REPORT));
+        Ok(())
+    },
+    // Only writes check that it is a number.
+    find: |of, call, scope| match call.segment_id(of.entry) {
+        Err(failure) if call.writes => Err(failure),
+        Err(_) => Err(Failure::no_record()),
+        Ok(_) => of.pick(call, of.stored(call, scope)?),
+    },
+    json: |_, call, scope, rule| json(call, scope, rule),
+    ..Collection::new("/projects/{id}/approval_rules")
+};
 
+const TYPE: &str = "rule_type";
+const REPORT_TYPE: &str = "report_type";
+const USERS: &str = "users";
+const GROUPS: &str = "groups";
+const BRANCHES: &str = "protected_branch_ids";
+/// The type of a rule that everybody can fulfil.
+const ANY: &str = "any_approver";
 const REGULAR: &str = "regular";
 /// No rule with this name is stored.
 const LICENSE: &str = "License-Check";
 const REPORT: &str = "report_approver";
 /// Rules for reports. Before release 18.9 a rule with such a name is one.
 const REPORTS: [(&str, &str); 2] =
-    [(LICENSE, "license_scanning"), ("Coverage-Check", "code_coverage")];
+    [(LICENSE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
+const REPORT_TYPES: &[&str] = &["license_scanning", "code_coverage"];
 const REQUIRED: &str = "approvals_required";
 const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
-/// Stands for a value that is not a number.
-const NO_NUMBER: i64 = i64::MIN;
 const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
 
@@ -40,33 +66,48 @@ fn changeable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value> {
+/// The ids in a list of a rule.
+fn ids_of(rule: &Record, list: &str) -> Vec<i64> {
+    rule.value(list).as_array().into_iter().flatten().filter_map(Value::as_i64).collect()
+}
+
+/// Stores ids in a list of a rule, in order and without duplicates.
+fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
+    ids.sort_unstable();
+    ids.dedup();
+    rule.set(list, ids);
+}
+
+fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
     let (mut groups, mut hidden) = (Vec::new(), false);
-    for id in &rule.groups {
-        match Namespace::by_id(call.db, *id)? {
+    for id in ids_of(rule, GROUPS) {
+        match Namespace::by_id(call.db, id)? {
             Some(group) if call.sees_group(&group)? => groups.push(groups::brief(call, &group)?),
-            _ => hidden = true,
+            Some(_) => hidden = true,
+            None => {}
         }
     }
-    let branches: Vec<Value> = Protection::all(call.db, rule.project_id, call.now())?
+    let named = ids_of(rule, BRANCHES);
+    let is_for_all = rule.is_set(ALL_BRANCHES);
+    let branches: Vec<Value> = Protection::all(call.db, scope.holder(), call.now())?
         .iter()
-        .filter(|protection| rule.all_branches || rule.branches.contains(&protection.id))
+        .filter(|protection| is_for_all || named.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
         .collect::<Result<_, _>>()?;
     let mut body = json!({
         "id": rule.id,
-        "name": rule.name,
-        "rule_type": rule.rule_type,
+        "name": rule.text("name"),
+        "rule_type": rule.value(TYPE),
         "eligible_approvers": users(call, &eligible(call, rule)?)?,
-        "approvals_required": rule.approvals_required,
-        "users": users(call, &rule.users)?,
+        "approvals_required": rule.value(REQUIRED),
+        "users": users(call, &ids_of(rule, USERS))?,
         "groups": groups,
         "contains_hidden_groups": hidden,
         "protected_branches": branches,
-        "applies_to_all_protected_branches": rule.all_branches,
+        "applies_to_all_protected_branches": is_for_all,
     });
-    let is_typed = rule.rule_type == REPORT || call.release() >= OBSERVED;
-    set_if(&mut body, is_typed, "report_type", rule.report_type.clone());
+    let is_typed = rule.text(TYPE) == REPORT || call.release() >= OBSERVED;
+    set_if(&mut body, is_typed, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
 
@@ -79,40 +120,14 @@ fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
 }
 
 /// The users of a rule and the members of its groups, as far as they are active.
-fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>> {
-    let list = |ids: &[i64]| Value::from(ids).to_string();
+fn eligible(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let list = |name| Value::from(ids_of(rule, name)).to_string();
     let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                  AND m.group_id IN (SELECT value FROM json_each(?2))))
          ORDER BY u.id";
-    call.many(sql, [&list(&rule.users), &list(&rule.groups), call.today()])
-}
-
-fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule> {
-    // Only writes check that it is a number.
-    let id = match call.segment_id("rule_id") {
-        Err(failure) if call.writes => return Err(failure),
-        id => id.unwrap_or_default(),
-    };
-    stored(call, project.id, id)
-}
-
-/// A rule as it was stored, with its users and groups sorted.
-fn stored(call: &Call<'_>, project: i64, id: i64) -> Result<ApprovalRule> {
-    let mut all = ApprovalRule::all(call.db, project)?.into_iter();
-    all.find(|rule| rule.id == id).ok_or_else(Failure::no_record)
-}
-
-fn list(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
-    let all = ApprovalRule::all(call.db, project.id)?;
-    page::each(call, all.iter().map(|rule| json(call, rule)))
-}
-
-fn show(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
-    Answer::ok(&json(call, &find(call, &project)?)?)
+    call.many(sql, [&list(USERS), &list(GROUPS), call.today()])
 }
 
 /// A list of ids; null is an empty list here.
@@ -168,129 +183,133 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let known = Protection::all(call.db, project.id, call.now())?;
+    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }
 
-/// Reads name, number and branches, for POST and PUT. Before release 18.9 the flag for all branches
-/// is off unless it is sent. Null as a number is refused.
-fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<()> {
-    if call.params.has("name") {
-        rule.name = call.params.text("name")?.unwrap_or_default();
-    }
-    if call.params.has(REQUIRED) {
-        rule.approvals_required = call.params.integer(REQUIRED)?.unwrap_or(NO_NUMBER);
-    }
-    if call.params.has(ALL_BRANCHES) || call.release() < OBSERVED {
-        rule.all_branches = call.params.is_set(ALL_BRANCHES)?;
+/// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
+/// branches is off unless it is sent.
+fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) -> Result<()> {
+    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+    if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED {
+        rule.set(ALL_BRANCHES, false);
     }
     if let Some(branches) = wanted_branches(call, project)? {
-        rule.branches = branches;
+        set_ids(rule, BRANCHES, branches);
     }
-    rule.updated_at = call.now().to_owned();
+    if rule.id == 0 {
+        settle_type(call, rule)?;
+    }
+    if let Some(users) = wanted_users(call, project)? {
+        set_ids(rule, USERS, users);
+    }
+    if let Some(mut groups) = wanted_groups(call)? {
+        groups.extend(kept_groups(call, rule)?);
+        set_ids(rule, GROUPS, groups);
+    }
+    check(rule, &of.stored(call, scope)?)
+}
+
+/// The groups that stay though the call does not name them: those that the caller does not see,
+/// unless the call removes them.
+fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let mut kept = ids_of(rule, GROUPS);
+    if call.params.is_set("remove_hidden_groups")? {
+        kept.clear();
+    }
+    let is_seen = |group: Namespace| call.sees_group(&group).unwrap_or(false);
+    let known = |id: &i64| Namespace::by_id(call.db, *id).ok().flatten();
+    kept.retain(|id| !known(id).is_some_and(is_seen));
+    Ok(kept)
+}
+
+/// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.
+/// Before release 18.9, names of users do not count.
+fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
+    let former = call.release() < OBSERVED;
+    let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.text("name"));
+    let usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
+    let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
+    let names_somebody =
+        usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
+    if rule.text(TYPE).is_empty() {
+        rule.set(
+            TYPE,
+            match by_name {
+                Some(_) => REPORT,
+                None if names_somebody => REGULAR,
+                None => ANY,
+            },
+        );
+    }
+    if rule.text(TYPE) != REPORT {
+        rule.settings.remove(REPORT_TYPE);
+    } else if let (Some((_, report)), Value::Null) = (by_name, rule.value(REPORT_TYPE)) {
+        rule.set(REPORT_TYPE, *report);
+    }
     Ok(())
 }
 
 /// 400 with all faults of a rule.
-fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
-    let all = ApprovalRule::all(call.db, rule.project_id)?;
-    let mut others =
-        all.iter().filter(|other| other.id != rule.id && other.rule_type == rule.rule_type);
-    let taken = others.clone().any(|other| other.name == rule.name);
-    let any = rule.rule_type == ANY && others.next().is_some();
-    let reserved = REPORTS.iter().find(|(name, _)| *name == rule.name && *name != LICENSE);
+fn check(rule: &Record, all: &[Record]) -> Result<()> {
+    let (kind, own_name) = (rule.text(TYPE), rule.text("name"));
+    let mut others = all.iter().filter(|other| other.id != rule.id && other.text(TYPE) == kind);
+    let taken = others.clone().any(|other| other.text("name") == own_name);
+    let any = kind == ANY && others.next().is_some();
+    let reserved = REPORTS.iter().find(|(name, _)| *name == own_name && *name != LICENSE);
     let name = match reserved {
-        _ if rule.name.trim().is_empty() => Some("can't be blank".to_owned()),
-        _ if rule.name.chars().count() > LONGEST_NAME => {
+        _ if own_name.trim().is_empty() => Some("can't be blank".to_owned()),
+        _ if own_name.chars().count() > LONGEST_NAME => {
             Some(format!("is too long (maximum is {LONGEST_NAME} characters)"))
         }
         _ if taken => Some("has already been taken".to_owned()),
-        Some((name, report)) if rule.rule_type == REGULAR => {
+        Some((name, report)) if kind == REGULAR => {
             Some(format!("{name} is reserved for {report} report type"))
         }
         _ => None,
     };
-    let number = Some(rule.approvals_required).filter(|number| *number != NO_NUMBER);
-    let required = number_fault(number, MOST_APPROVALS);
-    let report = match rule.report_type.as_deref() {
-        _ if rule.rule_type != REPORT => None,
-        None => Some("can't be blank".to_owned()),
-        Some(report) => {
+    let required = number_fault(rule.value(REQUIRED).as_i64(), MOST_APPROVALS);
+    let report = match rule.text(REPORT_TYPE) {
+        _ if kind != REPORT => None,
+        "" => Some("can't be blank".to_owned()),
+        report => {
             let own = REPORTS.iter().find(|(name, known)| *known == report && *name != LICENSE);
-            own.filter(|(name, _)| *name != rule.name)
+            own.filter(|(name, _)| *name != own_name)
                 .map(|(name, _)| format!("{report} only supports {name} name"))
         }
     };
     let any = any.then(|| "any-approver for the project already exists".to_owned());
     let mut complaints = Complaints::default();
-    for (field, text) in
-        [("name", name), (REQUIRED, required), ("report_type", report), ("rule_type", any)]
+    for (field, text) in [("name", name), (REQUIRED, required), (REPORT_TYPE, report), (TYPE, any)]
     {
         text.into_iter().for_each(|text| complaints.add(field, text));
     }
     complaints.settle()
 }
 
-/// A rule that names nobody is for anybody, unless the call contains a type. Before release 18.9,
-/// names of users do not count.
-fn create(call: &Call<'_>) -> Result<Answer> {
-    let project = changeable(call)?;
-    call.params.require(&["name", "approvals_required"])?;
-    let said = call.params.one_of("rule_type", &[REGULAR, ANY, REPORT])?;
-    let report = call.params.one_of("report_type", &REPORTS.map(|(_, report)| report))?;
-    let mut rule = ApprovalRule { project_id: project.id, ..ApprovalRule::default() };
-    take(call, &project, &mut rule)?;
-    let former = call.release() < OBSERVED;
-    let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.name);
-    let by_name = by_name.map(|(_, report)| *report);
-    let usernames =
-        !former && call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
-    let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
-    rule.rule_type = match said {
-        Some(said) => said,
-        None if by_name.is_some() => REPORT.to_owned(),
-        None if usernames || named(["user_ids", "users"])? || named(["group_ids", "groups"])? => {
-            REGULAR.to_owned()
-        }
-        None => ANY.to_owned(),
-    };
-    if rule.rule_type == REPORT {
-        rule.report_type = report.or(by_name.map(str::to_owned));
+/// Creates or changes the rule for anybody with a new number of approvals. False if that rule has
+/// another name: then it stays unchanged.
+pub(super) fn require(
+    call: &Call<'_>,
+    project: i64,
+    former: Option<&Value>,
+    wanted: Option<&Value>,
+) -> Result<bool> {
+    const USUAL: &str = "All Members";
+    let wanted = wanted.filter(|wanted| wanted.is_i64() && former != Some(wanted));
+    let Some(count) = wanted.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
+    let holder = Holder::Project(project);
+    let known = RULES.rows.with(call.db, holder, TYPE, ANY)?.pop();
+    let mut rule = known.unwrap_or_else(|| {
+        let mut rule = Record::new(call.now());
+        rule.set("name", USUAL);
+        rule.set(TYPE, ANY);
+        rule
+    });
+    if rule.text("name") != USUAL {
+        return Ok(false);
     }
-    rule.users = wanted_users(call, &project)?.unwrap_or_default();
-    rule.groups = wanted_groups(call)?.unwrap_or_default();
-    check(call, &rule)?;
-    rule.save(call.db)?;
-    Answer::created(&json(call, &stored(call, project.id, rule.id)?)?)
-}
-
-/// Lists that are not sent stay unchanged. Groups that the caller does not see stay, unless the
-/// call removes them.
-fn update(call: &Call<'_>) -> Result<Answer> {
-    let project = changeable(call)?;
-    let mut rule = find(call, &project)?;
-    take(call, &project, &mut rule)?;
-    if let Some(users) = wanted_users(call, &project)? {
-        rule.users = users;
-    }
-    if let Some(mut groups) = wanted_groups(call)? {
-        if !call.params.is_set("remove_hidden_groups")? {
-            for id in &rule.groups {
-                let group = Namespace::by_id(call.db, *id)?;
-                if !group.is_some_and(|group| call.sees_group(&group).unwrap_or(false)) {
-                    groups.push(*id);
-                }
-            }
-        }
-        rule.groups = groups;
-    }
-    check(call, &rule)?;
-    rule.save(call.db)?;
-    Answer::ok(&json(call, &stored(call, project.id, rule.id)?)?)
-}
-
-fn remove(call: &Call<'_>) -> Result<Answer> {
-    let project = changeable(call)?;
-    let rule = find(call, &project)?;
-    call.remove(&rule, &rule.updated_at)
+    rule.set(REQUIRED, count.clone());
+    RULES.rows.save(call.db, holder, &mut rule, call.now())?;
+    Ok(true)
 }

@@ -2,10 +2,13 @@
 //! in the older one, and the settings of its top-level group. The reference leaves them out; all of
 //! this is the real service's behaviour.
 
-use super::super::store::approval_rule::{ANY, ApprovalRule};
-use super::super::store::record::Records;
-use super::instance;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::super::attributes::without_comments;
 use super::prelude::*;
+use super::{approval_rules, instance};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/approvals", show),
@@ -20,25 +23,36 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}/merge_request_approval_setting", update_group),
 ];
 
-/// One flag, stored in the older form.
-#[derive(Debug)]
+/// One of `approval_settings.jsonc`: a flag, stored in the older form.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Flag {
     name: &'static str,
     newer: &'static str,
     /// Whether it is inverted in the newer form.
+    #[serde(default)]
     opposite: bool,
     /// The value in a new project, and the value that null sets; `None` if null is not stored.
+    #[serde(default)]
     preset: bool,
     null: Option<bool>,
     /// The stricter value, which the levels above can enforce.
     strict: bool,
     /// The setting of the service that enforces it.
     lock: Option<&'static str>,
+    #[serde(default)]
     since: Release,
+    /// Its place in the newer form.
+    at: u8,
 }
 
+/// All flags, in the order of the older form.
+static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
+    let text = without_comments(include_str!("../approval_settings.jsonc"));
+    serde_json::from_str(text).expect("each test of approvals reads the table")
+});
+
 const SETTINGS: Records = Records("approval_settings");
-const FIRST: Release = Release::new(15, 8);
 const RESET: &str = "reset_approvals_on_push";
 const SELECTIVE: &str = "selective_code_owner_removals";
 const PASSWORD: &str = "require_password_to_approve";
@@ -48,45 +62,6 @@ const REAUTHENTICATION: &str = "require_reauthentication_to_approve";
 pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_request";
 /// The attribute of the project that can also be read and written here.
 pub(super) const BEFORE_MERGE: &str = "approvals_before_merge";
-
-/// A flag with the same name in both forms, off in a new project.
-const fn same(name: &'static str, null: Option<bool>, since: Release) -> Flag {
-    Flag {
-        name,
-        newer: name,
-        opposite: false,
-        preset: false,
-        null,
-        strict: true,
-        lock: None,
-        since,
-    }
-}
-
-const fn opposite(name: &'static str, newer: &'static str, lock: Option<&'static str>) -> Flag {
-    Flag { newer, opposite: true, lock, ..same(name, Some(false), FIRST) }
-}
-
-const FLAGS: [Flag; 7] = [
-    Flag { preset: true, ..opposite(RESET, "retain_approvals_on_push", None) },
-    same(SELECTIVE, None, Release::new(16, 3)),
-    opposite(RULES_LOCK, "allow_overrides_to_approver_list_per_merge_request", Some(RULES_LOCK)),
-    Flag {
-        newer: "allow_author_approval",
-        strict: false,
-        lock: Some("prevent_merge_requests_author_approval"),
-        ..same("merge_requests_author_approval", Some(true), FIRST)
-    },
-    opposite(
-        "merge_requests_disable_committers_approval",
-        "allow_committer_approval",
-        Some("prevent_merge_requests_committers_approval"),
-    ),
-    same(PASSWORD, Some(false), FIRST),
-    same(REAUTHENTICATION, Some(false), Release::new(17, 1)),
-];
-/// The order of the newer form.
-const NEWER: [usize; 7] = [3, 4, 2, 0, 1, 5, 6];
 
 impl Flag {
     /// Its name in the store.
@@ -107,10 +82,11 @@ fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static Flag> {
     FLAGS.iter().filter(move |flag| flag.since <= release)
 }
 
-/// The flags of this release, in the order of the newer form.
+/// The same in the order of the newer form.
 fn newer_flags(call: &Call<'_>) -> Vec<&'static Flag> {
-    let release = call.release();
-    NEWER.iter().map(|at| &FLAGS[*at]).filter(|flag| flag.since <= release).collect()
+    let mut all: Vec<_> = flags(call).collect();
+    all.sort_by_key(|flag| flag.at);
+    all
 }
 
 /// The settings of a project or group, and what enforces some of them.
@@ -146,10 +122,7 @@ impl State {
 
     fn own(&self, flag: &Flag) -> bool {
         let own = self.settings.get(flag.key()).and_then(Value::as_bool);
-        own.unwrap_or(match self.is_group {
-            true => !flag.strict,
-            false => flag.preset,
-        })
+        own.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
     /// Who enforces a flag.
@@ -200,7 +173,7 @@ impl State {
 /// The flags that the service enforces.
 fn locked(call: &Call<'_>) -> Result<Vec<&'static str>> {
     let mut locked = Vec::new();
-    for flag in &FLAGS {
+    for flag in FLAGS.iter() {
         if let Some(setting) = flag.lock
             && is_locked(call, setting)?
         {
@@ -299,7 +272,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;
-        if !require(call, project.id, former.as_ref(), Some(&count.into()))? {
+        if !approval_rules::require(call, project.id, former.as_ref(), Some(&count.into()))? {
             return Answer::created(&Value::Null);
         }
     }
@@ -321,37 +294,6 @@ fn ignored(call: &Call<'_>) -> Result<Answer> {
         body[flag.name] = false.into();
     }
     Answer::created(&body)
-}
-
-/// Creates or changes the rule for anybody with a new number of approvals. False if that rule has
-/// another name: then it stays unchanged.
-pub(super) fn require(
-    call: &Call<'_>,
-    project: i64,
-    former: Option<&Value>,
-    wanted: Option<&Value>,
-) -> Result<bool> {
-    let Some(count) = wanted.and_then(Value::as_i64).filter(|_| former != wanted) else {
-        return Ok(true);
-    };
-    if call.tier() < Tier::Premium {
-        return Ok(true);
-    }
-    let rules = ApprovalRule::all(call.db, project)?;
-    let known = rules.into_iter().find(|rule| rule.rule_type == ANY);
-    let mut rule = known.unwrap_or_else(|| ApprovalRule {
-        project_id: project,
-        name: "All Members".to_owned(),
-        rule_type: ANY.to_owned(),
-        ..ApprovalRule::default()
-    });
-    if rule.name != "All Members" {
-        return Ok(false);
-    }
-    rule.approvals_required = count;
-    rule.updated_at = call.now().to_owned();
-    rule.save(call.db)?;
-    Ok(true)
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.

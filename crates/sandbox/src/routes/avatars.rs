@@ -7,12 +7,8 @@ use super::prelude::*;
 /// Not below `/api/v4`.
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
-pub(super) const OF_BOTH: &[Route] = &[get("/avatar", |call| {
-    let holder = match call.is_of_group() {
-        true => Holder::Group(call.group()?.id),
-        false => Holder::Project(call.project()?.id),
-    };
-    image(call, holder)?.ok_or_else(|| Failure::not_found("Avatar"))
+pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
+    image(call, Scope::seen(call)?.holder())?.ok_or_else(|| Failure::not_found("Avatar"))
 })];
 
 /// The maximum size of an avatar in bytes, and the allowed image types with their media types.

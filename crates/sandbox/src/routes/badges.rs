@@ -3,9 +3,8 @@
 //!
 //! A project shows the badges of all groups above it with its own, but changes only its own.
 
-use super::super::urls::{self, Reach};
 use super::prelude::*;
-use super::rows::{Collection, Field, Form, INHERITED};
+use super::rows::INHERITED;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[BADGES, Collection { path: "/groups/{id}/badges", writes: OWNER, ..BADGES }];
@@ -21,22 +20,18 @@ const BADGES: Collection = Collection {
     scope,
     filters: &["name"],
     inherited,
-    settle: |_, _, badge, _| check(badge),
+    settle: |_, _, _, badge| check(badge),
     json: |_, call, scope, badge| json(call, scope, badge),
     ..Collection::new("/projects/{id}/badges")
 };
 
-pub(super) const OF_BOTH: &[Route] = &[get("/badges/render", preview)];
+pub(super) const ROUTES: &[Route] = &[get("/{holder}/badges/render", preview)];
 
 const URLS: [&str; 2] = ["link_url", "image_url"];
 
 /// The project or group; everybody who sees it can read badges, also without a token.
 fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
-    Ok(match call.is_of_group() {
-        _ if call.writes => of.place(call, of.writes)?,
-        true => Scope::Group(Box::new(call.group()?)),
-        false => Scope::Project(Box::new(call.project()?)),
-    })
+    if call.writes { of.place(call, of.writes) } else { Scope::seen(call) }
 }
 
 /// The badges of all groups above a project.

@@ -3,17 +3,15 @@
 
 use rusqlite::Row;
 
-use super::super::access::Token;
-use super::super::store::user::NewUser;
 use super::members;
 use super::prelude::*;
 use super::tokens;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/access_tokens", |call| list(call, &scope(call)?)),
-    post("/access_tokens", |call| create(call, &scope(call)?)),
-    get("/access_tokens/{token_id}", |call| show(call, &scope(call)?)),
-    delete("/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/access_tokens", |call| list(call, &scope(call)?)),
+    post("/{holder}/access_tokens", |call| create(call, &scope(call)?)),
+    get("/{holder}/access_tokens/{token_id}", |call| show(call, &scope(call)?)),
+    delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
 ];
 
 /// The project or group. A caller who may not read them is treated as unknown.
@@ -81,8 +79,7 @@ fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let all: Vec<Value> = all(call, scope)?.into_iter().map(|(_, body)| body).collect();
-    page::list(call, &all)
+    page::list(call, all(call, scope)?.into_iter().map(|(_, body)| body))
 }
 
 fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {

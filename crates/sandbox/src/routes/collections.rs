@@ -2,12 +2,9 @@
 //! deploy tokens, external status checks, rules that protect packages and container repositories,
 //! agents of clusters, and whose jobs reach a project.
 
-use super::super::store::protection::Protection;
-use super::super::store::record::Records;
-use super::super::view::{self, Extras};
 use super::instance;
 use super::prelude::*;
-use super::rows::{Collection, Field, Form, Named, is_taken};
+use super::rows::Named;
 
 pub(super) const COLLECTIONS: &[Collection] = &[
     MILESTONES,
@@ -89,9 +86,10 @@ const MILESTONES: Collection = Collection {
 fn settle_milestone(
     of: &Collection,
     call: &Call<'_>,
+    scope: &Scope,
     row: &mut Record,
-    stored: &[Record],
 ) -> Result<()> {
+    let stored = of.stored(call, scope)?;
     if row.id != 0 {
         call.params.require_any(&[
             "title",
@@ -104,7 +102,7 @@ fn settle_milestone(
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
-    } else if is_taken(stored, row, "title") || is_taken_nearby(of, call, row)? {
+    } else if is_taken(&stored, row, "title") || is_taken_nearby(of, call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start.is_empty() && !due.is_empty() && due < start {
         Some(("due_date", "must be greater than start date"))
@@ -158,9 +156,10 @@ const TOKENS: Collection = Collection {
     ],
     is_edited: false,
     scope: |_, call| maintained(call),
-    settle: |_, _, row, _| match row.value("scopes").as_array().is_none_or(Vec::is_empty) {
-        true => Err(Failure::refused("Scopes can't be blank")),
-        false => Ok(()),
+    settle: |_, _, _, row| {
+        refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
+            Failure::refused("Scopes can't be blank")
+        })
     },
     json: |_, call, _, row| Ok(token(call, row)),
     ..Collection::new("/projects/{id}/deploy_tokens")
@@ -188,8 +187,7 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
 /// All tokens of the service, for administrators.
 fn every_token(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    let all: Vec<Value> = TOKENS.rows.every(call.db)?.iter().map(|row| token(call, row)).collect();
-    page::list(call, &all)
+    page::list(call, TOKENS.rows.every(call.db)?.iter().map(|row| token(call, row)))
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
@@ -210,7 +208,8 @@ const CHECKS: Collection = Collection {
     ],
     is_shown: false,
     scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
-    settle: |_, call, row, stored| {
+    settle: |of, call, scope, row| {
+        let stored = of.stored(call, scope)?;
         if row.id != 0 {
             check_branches(call)?;
         }
@@ -218,7 +217,7 @@ const CHECKS: Collection = Collection {
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
                 wrong.push(format!("{words} can't be blank"));
-            } else if is_taken(stored, row, field) {
+            } else if is_taken(&stored, row, field) {
                 wrong.push(format!("{words} has already been taken"));
             }
         }
@@ -231,7 +230,7 @@ const CHECKS: Collection = Collection {
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &Call<'_>) -> Result<()> {
     let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let known = Protection::all(call.db, call.project()?.id, call.now())?;
+    let known = Protection::all(call.db, Holder::Project(call.project()?.id), call.now())?;
     let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
     refuse_if(!wanted.iter().all(is_known), Failure::no_record)
 }
@@ -239,7 +238,7 @@ fn check_branches(call: &Call<'_>) -> Result<()> {
 fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let wanted = row.value("protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();
-    let branches = Protection::all(call.db, scope.id(), call.now())?;
+    let branches = Protection::all(call.db, scope.holder(), call.now())?;
     let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({
@@ -282,7 +281,7 @@ const PACKAGE_RULES: Collection = Collection {
     is_shown: false,
     is_patched: true,
     unpaged: true,
-    settle: |of, _, row, stored| settle_rule(of, row, stored),
+    settle: settle_rule,
     rows: Records("package_rules"),
     json: |of, call, scope, row| rule(of, call, scope, row),
     ..Collection::new("/projects/{id}/packages/protection/rules")
@@ -298,12 +297,12 @@ const REPOSITORY_RULES: Collection = Collection {
         Field::new(PUSH, Form::Word(LEVEL_WORDS)),
         Field::new(DELETE, Form::Word(LEVEL_WORDS)),
     ],
-    settle: |of, call, row, stored| {
+    settle: |of, call, scope, row| {
         let own = call.project()?.full_path.to_lowercase();
         refuse_if(!row.text(PATH).starts_with(&own), || {
             unprocessable("Repository path pattern should start with the project's full path")
         })?;
-        settle_rule(of, row, stored)
+        settle_rule(of, call, scope, row)
     },
     rows: Records("registry_rules"),
     closed_by: &[&["container_registry_access_level"]],
@@ -315,11 +314,11 @@ fn unprocessable(words: &str) -> Failure {
 }
 
 /// A rule has a level, and no other rule has the same pattern.
-fn settle_rule(of: &Collection, row: &Record, stored: &[Record]) -> Result<()> {
+fn settle_rule(of: &Collection, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
     refuse_if([PUSH, DELETE].iter().all(|level| row.text(level).is_empty()), || {
         unprocessable("A rule must have at least a minimum access role for push or delete.")
     })?;
-    of.check_unique(row, stored).map_err(|_| {
+    of.check_unique(row, &of.stored(call, scope)?).map_err(|_| {
         let name = of.unique[0].replace('_', " ");
         unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
     })
@@ -387,7 +386,7 @@ const JOB_TOKENS: Collection = Collection {
     is_document: true,
     is_patched: true,
     is_silent: true,
-    settle: |_, call, row, _| {
+    settle: |_, call, _, row| {
         call.params.require_all(&[Need::Filled("enabled")])?;
         let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_set("enabled"), || {
@@ -468,22 +467,17 @@ fn allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Res
     }
     let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
     let wanted = Extras::of(call)?;
-    view::value(|text| view::simple(call, &project, wanted, text))
+    view::simple(call, &project, wanted)
 }
 
 fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
     stored.iter().any(|other| other.value(of.key) == row.value(of.key))
 }
 
-fn settle_allowed(
-    of: &Collection,
-    call: &Call<'_>,
-    row: &mut Record,
-    stored: &[Record],
-) -> Result<()> {
+fn settle_allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
     let noun = if of.key == GROUP { "group" } else { "project" };
     let unknown = format!("{} not found", of.key);
     refuse_if(!of.is_known(call, row)?, || Failure::not_found(&unknown))?;
     let again = format!("This {noun} is already in the job token allowlist.");
-    refuse_if(is_listed(of, row, stored), || Failure::refused(again))
+    refuse_if(is_listed(of, row, &of.stored(call, scope)?), || Failure::refused(again))
 }

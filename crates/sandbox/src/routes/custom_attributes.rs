@@ -9,17 +9,14 @@ use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/custom_attributes", |call| list(call, holder(call)?)),
+    get("/{holder}/custom_attributes/{key}", |call| show(call, holder(call)?)),
+    put("/{holder}/custom_attributes/{key}", |call| set(call, holder(call)?)),
+    delete("/{holder}/custom_attributes/{key}", |call| remove(call, holder(call)?)),
     get("/users/{user_id}/custom_attributes", |call| list(call, user(call)?)),
     get("/users/{user_id}/custom_attributes/{key}", |call| show(call, user(call)?)),
     put("/users/{user_id}/custom_attributes/{key}", |call| set(call, user(call)?)),
     delete("/users/{user_id}/custom_attributes/{key}", |call| remove(call, user(call)?)),
-];
-
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/custom_attributes", |call| list(call, holder(call)?)),
-    get("/custom_attributes/{key}", |call| show(call, holder(call)?)),
-    put("/custom_attributes/{key}", |call| set(call, holder(call)?)),
-    delete("/custom_attributes/{key}", |call| remove(call, holder(call)?)),
 ];
 
 /// All attributes of a holder, as an array of keys and values.
@@ -57,12 +54,8 @@ fn enter(call: &Call<'_>) -> Result<()> {
 
 fn holder(call: &Call<'_>) -> Result<Holder> {
     enter(call)?;
-    let holder = match call.is_of_group() {
-        true => Holder::Group(call.group()?.id),
-        false => Holder::Project(call.project()?.id),
-    };
-    call.administrator()?;
-    Ok(holder)
+    let holder = Scope::seen(call)?.holder();
+    call.administrator().map(|_| holder)
 }
 
 fn user(call: &Call<'_>) -> Result<Holder> {

@@ -10,8 +10,7 @@ use md5::Md5;
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
-use super::super::clock;
-use super::super::store::stored::{run, stored};
+use super::super::store::stored::run;
 use super::prelude::*;
 use super::projects;
 
@@ -166,7 +165,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
         body["projects_with_write_access"] = pushing.into();
         all.push(body);
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

@@ -28,7 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 fn nothing(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
-    allowed.and_then(|()| page::list(call, &[]))
+    allowed.and_then(|()| page::list(call, []))
 }
 
 /// An empty list without a total.

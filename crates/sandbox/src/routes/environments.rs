@@ -2,15 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-use super::super::access::Memberships;
-use super::super::params::{NONE_SENT, flag, integer, number_of};
-use super::super::urls::{self, Reach};
-use super::super::view::{self, Extras};
+use super::super::params::NONE_SENT;
 use super::collections::{AGENTS, led, maintained};
 use super::grants;
 use super::names::in_sentences;
 use super::prelude::*;
-use super::rows::{Collection, Field, Form, is_taken};
 
 pub(super) const COLLECTIONS: &[Collection] = &[ENVIRONMENTS, PROTECTED, PROTECTED_TIERS];
 
@@ -48,10 +44,11 @@ const ENVIRONMENTS: Collection = Collection {
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
     narrow: narrow_environments,
-    settle: |_, call, row, stored| settle_environment(call, row, stored),
+    settle: settle_environment,
     kept: |call, scope, row| {
         let may_go = row.text("state") == "stopped" && may_deploy(call, scope, row)?;
-        refuse_if(!may_go, Failure::forbidden)
+        refuse_if(!may_go, Failure::forbidden)?;
+        call.check_unmodified(&row.updated_at)
     },
     json: |_, call, scope, row| environment(call, scope, row),
     ..Collection::new("/projects/{id}/environments")
@@ -119,7 +116,13 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
     Ok(true)
 }
 
-fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
+fn settle_environment(
+    of: &Collection,
+    call: &Call<'_>,
+    scope: &Scope,
+    row: &mut Record,
+) -> Result<()> {
+    let stored = of.stored(call, scope)?;
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
     }
@@ -128,7 +131,7 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
     if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
         row.set("name", before.text("name"));
     }
-    let agent = agent(call, Holder::Project(call.project()?.id), row)?;
+    let agent = agent(call, scope.holder(), row)?;
     let is_named = call.params.has(AGENT) && !row.value(AGENT).is_null();
     refuse_if(is_named && agent.is_none(), || {
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
@@ -137,7 +140,7 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
     let mut wrong = Complaints::default();
     let name = row.text("name").to_owned();
     wrong.add_if(name.is_empty(), "name", "can't be blank");
-    wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
+    wrong.add_if(is_taken(&stored, row, "name"), "name", "has already been taken");
     let slug = slug(&name);
     let same_slug = stored.iter().any(|other| row.id == 0 && other.text("slug") == slug);
     wrong.add_if(same_slug, "slug", "has already been taken");
@@ -202,7 +205,7 @@ fn slug(name: &str) -> String {
 fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let wanted = Extras::of(call)?;
-    let project = view::value(|text| view::simple(call, project, wanted, text))?;
+    let project = view::simple(call, project, wanted)?;
     let mut body = ENVIRONMENTS.plain(call, row);
     body["slug"] = row.value("slug");
     body["project"] = project;
@@ -226,7 +229,7 @@ fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
 /// No jobs run here, so it stops at once; one that only a job stops needs `force`.
 fn stop(call: &Call<'_>) -> Result<Answer> {
     let scope = ENVIRONMENTS.scope(call)?;
-    let mut row = ENVIRONMENTS.find(call, &scope)?;
+    let mut row = ENVIRONMENTS.found(call, &scope)?;
     refuse_if(!may_deploy(call, &scope, &row)?, Failure::forbidden)?;
     let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP) == "with_action";
     refuse_if(needs_job && !call.params.is_set("force")?, || {
@@ -269,8 +272,8 @@ const COUNT: &str = "required_approval_count";
 fn settle_protected(
     of: &Collection,
     call: &Call<'_>,
+    scope: &Scope,
     row: &mut Record,
-    stored: &[Record],
 ) -> Result<()> {
     let group = (of.path == PROTECTED_TIERS.path).then(|| call.group()).transpose()?;
     let count = call.params.integer(COUNT)?;
@@ -282,7 +285,7 @@ fn settle_protected(
     if row.id != 0 {
         // The path contains the name; it cannot be changed.
         row.set("name", call.segment("entry"));
-    } else if is_taken(stored, row, "name") {
+    } else if is_taken(&of.stored(call, scope)?, row, "name") {
         let name = row.text("name");
         return Err(Failure::conflict(&match group.is_none() && call.release() >= OBSERVED {
             true => format!("Environment '{name}' is already protected"),

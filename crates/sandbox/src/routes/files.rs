@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
 use sha2::{Digest, Sha256};
 
-use super::super::store::repository::{Commit, Edit, File, id_of, is_ref_name};
+use super::super::store::repository::{Edit, File, id_of};
 use super::prelude::*;
 use super::protected_branches;
 use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
@@ -125,8 +125,8 @@ fn tree(call: &Call<'_>) -> Result<Answer> {
     if folders.is_empty() && files.is_empty() && !prefix.is_empty() {
         return Err(Failure::not_found("Tree"));
     }
-    let all: Vec<Value> = folders.into_values().chain(files).collect();
-    page::list(call, &all)
+    let all = folders.into_values().chain(files);
+    page::list(call, all)
 }
 
 /// A file or folder in a list.

@@ -1,7 +1,5 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
-use super::super::settings;
-use super::super::store::project::{Import, NewProject};
 use super::group_rules::rank;
 use super::names::in_sentences;
 use super::prelude::*;

@@ -1,9 +1,7 @@
 //! Freeze periods of a project, in which nothing is deployed. The reference leaves them out; all of
 //! this is the real service's behaviour.
 
-use super::super::cron::Cron;
 use super::prelude::*;
-use super::rows::{Collection, Field, Form};
 use super::variables::has_pipelines;
 use undrift_release::time_zone;
 
@@ -16,7 +14,7 @@ pub(super) const PERIODS: Collection = Collection {
         Field::new(ZONE, Form::Text),
     ],
     scope,
-    settle: |_, call, period, _| settle(call, period),
+    settle: |_, call, _, period| settle(call, period),
     ..Collection::new("/projects/{id}/freeze_periods")
 };
 

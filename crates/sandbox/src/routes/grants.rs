@@ -3,9 +3,6 @@
 //! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` removes it; other grants stay.
 
-use super::super::access::{self, Memberships};
-use super::super::params::{flag, integer, number_of};
-use super::super::store::protection::{self, Action, Grant, Grantee};
 use super::prelude::*;
 
 /// Nobody.
@@ -49,7 +46,7 @@ fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
 
-fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
+pub(super) fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
     call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])
 }
 

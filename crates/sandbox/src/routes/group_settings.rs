@@ -3,9 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::super::attributes::{Attribute, Shown, TABLE};
-use super::super::params::{flag, integer};
-use super::super::store::repository::is_ref_name;
+use super::super::attributes::Shown;
 use super::super::stored_settings::Edit;
 use super::prelude::*;
 use super::{avatars, instance};
@@ -20,7 +18,6 @@ const GRACE: &str = "two_factor_grace_period";
 const MINUTES: &str = "shared_runners_minutes_limit";
 const BRANCH: &str = "default_branch";
 const DOMAINS: &str = "allowed_email_domains_list";
-pub(crate) const ARCHIVED: &str = "archived";
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 
 /// Settings of later releases that show the effective value together with the groups above.
@@ -60,9 +57,9 @@ pub(super) fn show(
                 who_creates_projects(call)?.into()
             }
             DEFAULTS if value.is_null() || value == json!({}) => instance::setting(call, DEFAULTS)?,
-            NO_EMAILS if call.is_from(16, 6) => is_set_above(call, group, NO_EMAILS, true)?.into(),
-            ARCHIVED | NO_FORKS => is_set_above(call, group, &name, true)?.into(),
-            DIFFS if is_set_above(call, group, DIFFS, false)? => false.into(),
+            NO_EMAILS if call.is_from(16, 6) => call.is_set_above(group, NO_EMAILS, true)?.into(),
+            ARCHIVED | NO_FORKS => call.is_set_above(group, &name, true)?.into(),
+            DIFFS if call.is_set_above(group, DIFFS, false)? => false.into(),
             TEMPLATES => match template(call, &value)? {
                 Some(project) => project.into(),
                 None => continue,
@@ -109,20 +106,6 @@ fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<V
     Ok(None)
 }
 
-/// Whether a group, or one above it, sets a flag.
-pub(crate) fn is_set_above(
-    call: &Call<'_>,
-    group: &Namespace,
-    name: &str,
-    value: bool,
-) -> Result<bool> {
-    let above: Vec<i64> = ids(&group.traversal).collect();
-    let sql =
-        "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
-                              AND json_extract(settings, '$.' || ?2) = ?3)";
-    call.one(sql, params![json!(above).to_string(), name, value])
-}
-
 /// Who creates projects in groups without the setting: a word here, a number in the settings of the
 /// service.
 fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
@@ -147,7 +130,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
         "maintainer" => MAINTAINER,
         _ => DEVELOPER,
     };
-    Ok(call.level_in_group(group)? >= least && !is_set_above(call, group, ARCHIVED, true)?)
+    Ok(call.level_in_group(group)? >= least && !call.is_group_archived(group)?)
 }
 
 /// Refuses values of a wrong type before any other check.
@@ -234,10 +217,9 @@ fn field_apart(name: &str) -> String {
     format!("namespace_settings.{name}")
 }
 
-/// Limits of downloads with their maxima.
+/// Limits of downloads.
 const DOWNLOADS: [&str; 2] =
     ["unique_project_download_limit", "unique_project_download_limit_interval_in_seconds"];
-const MOST_DOWNLOADS: [i64; 2] = [10_000, 864_000];
 
 /// Refuses null where a setting needs a value, and values that the place of a group does not allow:
 /// first for settings stored apart from the group, then for the rest.
@@ -416,20 +398,13 @@ fn items(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// The limit of project downloads, the users exempt from it, and those who are notified.
+/// The users exempt from the limit of project downloads, and those who are notified.
 fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
     if group.parent_id.is_some() || !has(WATCHERS) {
         return Ok(());
     }
     let mut complaints = Complaints::default();
-    for (name, most) in DOWNLOADS.into_iter().zip(MOST_DOWNLOADS) {
-        if let Some(number) = call.params.integer(name)?
-            && let Some(fault) = number_fault(Some(number), most)
-        {
-            complaints.add(&field_apart(name), fault);
-        }
-    }
     let unknown = |of, one| format!("should be an array of existing {of}. {one} does not exist");
     if let Some(names) = call.params.texts(EXEMPT)? {
         for name in &names {
@@ -510,10 +485,7 @@ pub(super) fn inherit(
         lock_shares(call, group)?;
     }
     let (own, above) = (runners(call, group.id)?, runners(call, parent.id)?);
-    match strictness(&above) > strictness(&own) {
-        true => spread_runners(call, group, &above),
-        false => Ok(()),
-    }
+    if strictness(&above) > strictness(&own) { spread_runners(call, group, &above) } else { Ok(()) }
 }
 
 /// The attributes that a project takes from its groups while it does not set them.
@@ -536,7 +508,7 @@ pub(crate) fn settle(
         let above = said_above(call, group, devops)?.filter(|said| !said.is_null());
         attributes.insert(devops.to_owned(), above.unwrap_or_else(|| true.into()));
     }
-    if group.is_group() && is_set_above(call, group, DIFFS, false)? {
+    if group.is_group() && call.is_set_above(group, DIFFS, false)? {
         attributes.insert(DIFFS.to_owned(), false.into());
     }
     if project.empty_repo {

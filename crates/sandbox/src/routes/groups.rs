@@ -4,9 +4,7 @@
 //! A group has two forms: a short one in lists, and a longer one alone.
 
 use super::super::store::namespace::NewGroup;
-use super::super::view;
 use super::group_rules::{self, Requested, SHORTEST_PATH, in_one_text};
-use super::group_settings::ARCHIVED;
 use super::prelude::*;
 use super::{
     avatars, custom_attributes, deletion, group_moves, group_settings, instance, members,
@@ -209,7 +207,7 @@ impl Filters {
     }
 
     fn match_group(&self, call: &Call<'_>, group: &Namespace) -> Result<bool> {
-        let archived = || group_settings::is_set_above(call, group, ARCHIVED, true);
+        let archived = || call.is_group_archived(group);
         let marked = || deletion::is_any_marked(call, ids(&group.traversal));
         Ok(!self.stored
             && self.visibility.as_ref().is_none_or(|wanted| *wanted == group.visibility)
@@ -258,7 +256,7 @@ fn respond(
             all.push(brief(call, &group)?);
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 /// The group alone, with its projects if the call asks for them; `preset` is what it means if it does
@@ -365,7 +363,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => return refused("Group is already archived!"),
         (false, false) => return refused("Group is already unarchived!"),
-        (true, false) if group_settings::is_set_above(call, &group, ARCHIVED, true)? => {
+        (true, false) if call.is_group_archived(&group)? => {
             let text = "Cannot archive group since one of the ancestor groups is already archived!";
             return refused(text);
         }

@@ -3,7 +3,6 @@
 
 use undrift_release::REFERENCE;
 
-use super::super::params::{self};
 use super::prelude::*;
 
 /// One sort of secrets.

@@ -1,36 +1,43 @@
 //! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference
 //! leaves out. They are stored and validated, but never delivered.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::attributes::{Attribute, OnNull, TABLE};
-use super::super::profile::AbsentDelete;
-use super::super::re2;
-use super::super::store::record::Records;
-use super::super::store::repository::is_ref_name;
-use super::super::urls;
+use super::super::attributes::OnNull;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::instance;
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/hooks", |call| list(call, &scope(call)?)),
-    post("/hooks", |call| create(call, &scope(call)?)),
-    get("/hooks/{hook_id}", |call| show(call, &scope(call)?)),
-    put("/hooks/{hook_id}", |call| update(call, &scope(call)?)),
-    delete("/hooks/{hook_id}", |call| remove(call, &scope(call)?)),
-    put("/hooks/{hook_id}/url_variables/{key}", |call| set_secret(call, &URL_VARIABLES)),
-    delete("/hooks/{hook_id}/url_variables/{key}", |call| remove_secret(call, &URL_VARIABLES)),
-    put("/hooks/{hook_id}/custom_headers/{key}", |call| set_secret(call, &HEADERS)),
-    delete("/hooks/{hook_id}/custom_headers/{key}", |call| remove_secret(call, &HEADERS)),
-    post("/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
+pub(super) const COLLECTIONS: &[Collection] =
+    &[HOOKS, Collection { path: "/groups/{id}/hooks", ..HOOKS }];
+
+const HOOKS: Collection = Collection {
+    entry: "hook_id",
+    required: &["url"],
+    // Idempotent (reference 2, 4.5).
+    is_idempotent: true,
+    scope: |_, call| scope(call),
+    settle,
+    kept: |call, _, hook| call.check_unmodified(&hook.created_at),
+    json: |_, call, scope, hook| Ok(json(hook, call, scope)),
+    ..Collection::new("/projects/{id}/hooks")
+};
+
+pub(super) const ROUTES: &[Route] = &[
+    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| set_secret(call, &URL_VARIABLES)),
+    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
+        remove_secret(call, &URL_VARIABLES)
+    }),
+    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| set_secret(call, &HEADERS)),
+    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| remove_secret(call, &HEADERS)),
+    post("/{holder}/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
 ];
 
 /// The maximum number of hooks of a project, and of a group.
-const MOST: usize = 100;
-const MOST_OF_GROUP: usize = 50;
+const MOST: i64 = 100;
+const MOST_OF_GROUP: i64 = 50;
 
 /// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
 /// in refusals.
@@ -77,23 +84,14 @@ fn has_strategy(call: &Call<'_>) -> bool {
     call.release() >= STRATEGY_SINCE
 }
 
-pub(super) const HOOKS: Records = Records("hooks");
-
-fn new(call: &Call<'_>, scope: &Scope) -> Record {
-    let mut hook = Record::new(call.now());
-    reset_flags(&mut hook, call, scope);
-    hook
-}
-
 fn reset_flags(hook: &mut Record, call: &Call<'_>, scope: &Scope) {
     for flag in flags(call, scope) {
         hook.set(flag.name, flag.preset.clone());
     }
 }
 
-/// A hook as the service shows it; `listed` is for lists. Settings that were never set show the
-/// default.
-fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
+/// A hook as the service shows it. Settings that were never set show the default.
+fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
     let mut body = json!({
         "id": hook.id,
         "url": hook.text("url"),
@@ -114,7 +112,8 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
         body[STRATEGY] = shown(STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
     }
     // Lists of a project's hooks omit them from 16.7 on.
-    if !listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
+    let is_listed = !call.writes && call.segment(HOOKS.entry).is_empty();
+    if !is_listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
         for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
             body[sort.name] = sort.shown(&hook.settings);
         }
@@ -216,14 +215,15 @@ pub(crate) fn plant(
     if !known.insert(params.text("url")?.unwrap_or_default()) {
         return Ok(());
     }
-    let mut hook = new(call, scope);
+    let mut hook = Record::new(call.now());
+    reset_flags(&mut hook, call, scope);
     take(&mut hook, call, scope, params)?;
-    Ok(HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?)
+    Ok(HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?)
 }
 
 /// The URLs of all hooks.
 pub(crate) fn addresses(call: &Call<'_>, scope: &Scope) -> Result<HashSet<String>> {
-    let hooks = HOOKS.all(call.db, scope.holder())?;
+    let hooks = HOOKS.rows.all(call.db, scope.holder())?;
     Ok(hooks.iter().map(|hook| hook.text("url").to_owned()).collect())
 }
 
@@ -235,75 +235,37 @@ pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
     Ok(found.flatten())
 }
 
-/// The hook of the call.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
-    seek(call, scope)?.ok_or_else(Failure::no_record)
-}
-
-fn seek(call: &Call<'_>, scope: &Scope) -> Result<Option<Record>> {
-    Ok(HOOKS.find(call.db, scope.holder(), call.segment_id("hook_id")?)?)
-}
-
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let all = HOOKS.all(call.db, scope.holder())?;
-    page::list_of(call, &all, |hook| Ok(Cow::Owned(json(hook, call, scope, true))))
-}
-
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    Answer::ok(&json(&find(call, scope)?, call, scope, false))
-}
-
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    call.params.require(&["url"])?;
-    let mut hook = new(call, scope);
-    take(&mut hook, call, scope, &call.params)?;
-    let count = HOOKS.all(call.db, scope.holder())?.len();
+/// Completes a new or changed hook. An edit needs at least one field; in the reference a project's
+/// hook needs the URL.
+fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, hook: &mut Record) -> Result<()> {
+    if hook.id != 0 {
+        check_sent(call, scope)?;
+    }
+    if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
+        reset_flags(hook, call, scope);
+    }
+    take(hook, call, scope, &call.params)?;
     let most = scope.either(MOST, MOST_OF_GROUP);
-    if count >= most {
+    let is_full = hook.id == 0 && HOOKS.rows.count(call.db, scope.holder())? >= most;
+    refuse_if(is_full, || {
         let text = format!("Maximum number of {} hooks ({most}) exceeded", scope.name());
-        return Err(Failure::unprocessable(&text));
-    }
-    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
-    Answer::created(&json(&hook, call, scope, false))
+        Failure::unprocessable(&text)
+    })
 }
 
-/// Needs at least one field; in the reference a project's hook needs the URL.
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let mut hook = find(call, scope)?;
-    if matches!(scope, Scope::Project(_)) && call.release() < OBSERVED {
-        call.params.require(&["url"])?;
-    }
+/// Refuses an edit without fields.
+fn check_sent(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let params = &call.params;
+    if matches!(scope, Scope::Project(_)) && call.release() < OBSERVED {
+        params.require(&["url"])?;
+    }
     let mut known = ["url", TOKEN, FILTER, STRATEGY]
         .into_iter()
         .chain(texts(call).map(|text| text.0))
-        .chain(flags(call, scope).map(|flag| flag.name))
-        .filter(|name| params.has(name));
+        .chain(flags(call, scope).map(|flag| flag.name));
     let mut secrets = SORTS.iter().filter(|sort| sort.is_known(call));
-    if known.next().is_none() && !secrets.any(|sort| sort.has_any(params)) {
-        return Err(Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"));
-    }
-    if call.service.profile.put_resets_omitted_flags {
-        reset_flags(&mut hook, call, scope);
-    }
-    take(&mut hook, call, scope, params)?;
-    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
-    Answer::ok(&json(&hook, call, scope, false))
-}
-
-/// Idempotent for a project (reference 2, 4.5), unless a dialect says otherwise.
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let strict = matches!(scope, Scope::Group(_))
-        || call.service.profile.absent_delete == AbsentDelete::NotFound;
-    match seek(call, scope)? {
-        Some(hook) => {
-            call.check_unmodified(&hook.created_at)?;
-            HOOKS.remove(call.db, &hook)?;
-        }
-        None if strict => return Err(Failure::no_record()),
-        None => {}
-    }
-    Ok(Answer::no_content())
+    let is_empty = !known.any(|name| params.has(name)) && !secrets.any(|sort| sort.has_any(params));
+    refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets one header or variable.
@@ -311,26 +273,26 @@ fn set_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
     let scope = &scope(call)?;
     sort.require(call)?;
     call.params.require(&["value"])?;
-    let mut hook = find(call, scope)?;
+    let mut hook = HOOKS.found(call, scope)?;
     let before = hook.settings.clone();
     let value = call.params.text("value")?;
     sort.add(&mut hook.settings, [(call.segment("key").to_owned(), value.into())]);
     check(&mut hook, call, &before).map_err(|_| Failure::unprocessable("Illegal key or value"))?;
-    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
+    HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
     Ok(Answer::no_content())
 }
 
 fn remove_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
     let scope = &scope(call)?;
     sort.require(call)?;
-    let mut hook = find(call, scope)?;
+    let mut hook = HOOKS.found(call, scope)?;
     let before = hook.settings.clone();
     if !sort.remove(&mut hook.settings, call.segment("key")) {
         return Err(Failure::not_found(sort.one));
     }
     let text = format!("Could not unset {}", sort.one);
     check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&text))?;
-    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
+    HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
     Ok(Answer::no_content())
 }
 
@@ -341,6 +303,6 @@ fn test(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if !flags(call, scope).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
         return Err(Failure::no_valid_value("trigger"));
     }
-    find(call, scope)?;
+    HOOKS.found(call, scope)?;
     Answer::created(&json!({ "message": "201 Created" }))
 }

@@ -1,7 +1,6 @@
 //! Identities of users at providers of sign-ins: at most one per provider. They are stored with the
 //! settings of the user.
 
-use super::super::stored_settings::OF_USERS;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[delete("/users/{user_id}/identities/{provider}", remove)];

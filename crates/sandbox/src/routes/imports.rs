@@ -1,10 +1,6 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
 //! stored: a project appears at once, and its import ends after a time by the clock.
 
-use super::super::params::flag;
-use super::super::settings;
-use super::super::store::project::{Import, NewProject};
-use super::super::store::protection;
 use super::prelude::*;
 use super::{project_rules, projects};
 

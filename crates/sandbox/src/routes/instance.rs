@@ -4,7 +4,6 @@
 
 use std::sync::LazyLock;
 
-use super::super::urls::Reach;
 use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 
@@ -24,17 +23,14 @@ pub(super) const ROUTES: &[Route] = &[
 const TEMPLATES: &str = include_str!("templates.txt");
 
 fn templates(call: &Call<'_>) -> Result<Answer> {
-    let all: Vec<Value> =
-        TEMPLATES.lines().map(|name| json!({ "key": name, "name": name })).collect();
-    page::list(call, &all)
+    page::list(call, TEMPLATES.lines().map(|name| json!({ "key": name, "name": name })))
 }
 
 fn template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
-    match TEMPLATES.lines().any(|known| known == name) {
-        true => Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") })),
-        false => Err(Failure::not_found("Template")),
-    }
+    let is_known = TEMPLATES.lines().any(|known| known == name);
+    refuse_if(!is_known, || Failure::not_found("Template"))?;
+    Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") }))
 }
 
 /// The licences for new projects: key and name of each.
@@ -43,8 +39,8 @@ const LICENSES: &str = include_str!("licenses.txt");
 fn licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let pairs = LICENSES.lines().filter_map(|line| line.split_once(' '));
-    let all: Vec<Value> = pairs.map(|(key, name)| json!({ "key": key, "name": name })).collect();
-    page::list(call, &all)
+    let all = pairs.map(|(key, name)| json!({ "key": key, "name": name }));
+    page::list(call, all)
 }
 
 /// The settings of a new service; the type of each value is that of the setting.

@@ -6,20 +6,16 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::super::store::record::Records;
-use super::super::urls;
+use super::super::attributes::without_comments;
 use super::instance;
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/integrations", |call| list(call, &scope(call)?)),
-    get("/integrations/{slug}", |call| show(call, &scope(call)?)),
-    put("/integrations/{slug}", |call| set(call, &scope(call)?)),
-    delete("/integrations/{slug}", |call| remove(call, &scope(call)?)),
-];
-
-/// The old paths, which only projects have.
 pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/integrations", |call| list(call, &scope(call)?)),
+    get("/{holder}/integrations/{slug}", |call| show(call, &scope(call)?)),
+    put("/{holder}/integrations/{slug}", |call| set(call, &scope(call)?)),
+    delete("/{holder}/integrations/{slug}", |call| remove(call, &scope(call)?)),
+    // The old paths, which only projects have.
     get("/projects/{id}/services", |call| list(call, &scope(call)?)),
     get("/projects/{id}/services/{slug}", |call| show(call, &scope(call)?)),
     put("/projects/{id}/services/{slug}", |call| set(call, &scope(call)?)),
@@ -49,9 +45,8 @@ struct Integration {
 }
 
 static ALL: LazyLock<Vec<Integration>> = LazyLock::new(|| {
-    let lines = include_str!("../integrations.jsonc").lines();
-    let text: String = lines.filter(|line| !line.starts_with("//")).collect();
-    serde_json::from_str(&text).expect("each test of integrations reads the table")
+    let text = without_comments(include_str!("../integrations.jsonc"));
+    serde_json::from_str(text).expect("each test of integrations reads the table")
 });
 
 const STATUS_CHANGES: &str = "notify_only_when_pipeline_status_changes";
@@ -75,24 +70,6 @@ impl Integration {
 
 /// Integrations that only the web interface sets up.
 const BY_HAND: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"];
-/// The switches of events that each row has, and their values in a new one.
-const EVENTS: [(&str, bool); 15] = [
-    ("commit", true),
-    ("push", true),
-    ("issues", true),
-    ("incident", false),
-    ("alert", true),
-    ("confidential_issues", true),
-    ("merge_requests", true),
-    ("tag_push", true),
-    ("deployment", false),
-    ("note", true),
-    ("confidential_note", true),
-    ("pipeline", true),
-    ("wiki_page", true),
-    ("job", true),
-    ("vulnerability", false),
-];
 const COMMENTS: &str = "comment_on_event_enabled";
 const BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
@@ -138,8 +115,8 @@ fn json(call: &Call<'_>, row: &Record, listed: bool) -> Value {
         "active": row.is_set("active"),
         COMMENTS: row.value(COMMENTS),
     });
-    for name in EVENTS.iter().map(|(event, _)| format!("{event}_events")) {
-        body[&name] = row.value(&name);
+    for event in &TABLE.integration_events {
+        body[event.name] = row.value(event.name);
     }
     set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
     if !listed {
@@ -210,8 +187,8 @@ fn first(call: &Call<'_>, of: &Integration) -> Record {
     let mut row = Record::new(call.now());
     row.set("slug", of.slug.as_str());
     row.set(COMMENTS, true);
-    for (event, preset) in EVENTS {
-        row.set(&format!("{event}_events"), preset && of.slug != "jenkins");
+    for event in &TABLE.integration_events {
+        row.set(event.name, *event.preset == true && of.slug != "jenkins");
     }
     for (name, preset) in &of.presets {
         row.set(&property(name), preset.clone());

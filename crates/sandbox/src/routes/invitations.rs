@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 use super::members;
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/invitations", |call| list(call, &scope(call)?)),
-    post("/invitations", |call| create(call, &scope(call)?)),
-    put("/invitations/{email}", |call| update(call, &scope(call)?)),
-    delete("/invitations/{email}", |call| remove(call, &scope(call)?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/invitations", |call| list(call, &scope(call)?)),
+    post("/{holder}/invitations", |call| create(call, &scope(call)?)),
+    put("/{holder}/invitations/{email}", |call| update(call, &scope(call)?)),
+    delete("/{holder}/invitations/{email}", |call| remove(call, &scope(call)?)),
 ];
 
 fn scope(call: &Call<'_>) -> Result<Scope> {
@@ -43,7 +43,7 @@ fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default();
-    page::list(call, &invited(call, scope, &query)?)
+    page::list(call, invited(call, scope, &query)?)
 }
 
 /// Invites each address; users with an account become members at once. For existing invitations and

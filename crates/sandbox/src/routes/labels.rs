@@ -6,26 +6,40 @@
 
 use http::Method;
 
-use super::super::store::label::Label;
-use super::super::view;
 use super::colors::{self, Color};
-use super::group_settings;
-use super::group_settings::ARCHIVED;
 use super::prelude::*;
+use super::rows::Verb;
 
-pub(super) const ROUTES: &[Route] = &[put("/projects/{id}/labels/{name}/promote", promote)];
+pub(super) const COLLECTIONS: &[Collection] =
+    &[LABELS, Collection { path: "/groups/{id}/labels", ..LABELS }];
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/labels", |call| list(call, &place(call, 0)?)),
-    post("/labels", |call| create(call, &place(call, REPORTER)?)),
-    get("/labels/{name}", |call| show(call, &place(call, 0)?)),
-    // The old forms, with the label among the parameters.
-    put("/labels", |call| update(call, &place(call, REPORTER)?)),
-    delete("/labels", |call| remove(call, &place(call, 0)?)),
-    put("/labels/{name}", |call| update(call, &place(call, REPORTER)?)),
-    delete("/labels/{name}", |call| remove(call, &place(call, 0)?)),
+const LABELS: Collection = Collection {
+    entry: "name",
+    required: &["name", "color"],
+    scope: |_, call| {
+        let changes = [Method::POST, Method::PUT].contains(&call.method);
+        place(call, if changes { REPORTER } else { 0 })
+    },
+    find,
+    inherited: |_, call, place| others(call, place),
+    narrow,
+    settle: |_, call, place, label| settle(call, place, label),
+    json: |_, call, place, label| json(call, place, label),
+    ..Collection::new("/projects/{id}/labels")
+};
+
+/// The first two are old forms, with the label among the parameters.
+pub(super) const ROUTES: &[Route] = &[
+    row(Method::PUT, "/{holder}/labels", &LABELS, Verb::Update),
+    row(Method::DELETE, "/{holder}/labels", &LABELS, Verb::Remove),
+    put("/projects/{id}/labels/{name}/promote", promote),
 ];
 
+/// The group of a label, if it belongs to no project.
+const GROUP: &str = "group_id";
+/// How important projects hold a label, also one of a group above: a number by id.
+const PRIORITIES: &str = "priorities";
+const TITLE: &str = "title";
 const LONGEST: usize = 255;
 
 /// The color of a label without one.
@@ -36,21 +50,30 @@ fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
     let place = Scope::of(call, [level, level])?;
     let is_closed = match &place {
         Scope::Project(project) => level > 0 && is_without(call, project)?,
-        Scope::Group(group) => {
-            call.writes && group_settings::is_set_above(call, group, ARCHIVED, true)?
-        }
+        Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
     refuse_if(is_closed, Failure::forbidden).map(|()| place)
 }
 
+/// The labels of some projects and groups, by title.
+fn of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
+    let mut all = Vec::new();
+    for holder in holders {
+        all.extend(LABELS.rows.all(call.db, holder)?);
+    }
+    all.sort_by(|one, other| (one.text(TITLE), one.id).cmp(&(other.text(TITLE), other.id)));
+    Ok(all)
+}
+
 /// The labels here: with those of all groups above, or without. Even without, a project includes
 /// the labels of its own group.
-fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Label>> {
+fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Record>> {
     let mut groups = place.groups();
     if !with_above {
         groups.drain(..groups.len().saturating_sub(1));
     }
-    Ok(Label::of(call.db, place.project_id().as_slice(), &groups)?)
+    let own = place.project_id().map(Holder::Project);
+    of(call, groups.into_iter().map(Holder::Group).chain(own))
 }
 
 /// Whether a project has neither issues nor merge requests, so that nothing can have a label.
@@ -61,14 +84,14 @@ fn is_without(call: &Call<'_>, project: &Project) -> Result<bool> {
 }
 
 /// A label as the service shows it. Only projects show whether it is their own, and its priority.
-fn json(call: &Call<'_>, place: &Scope, label: &Label) -> Result<Value> {
+fn json(call: &Call<'_>, place: &Scope, label: &Record) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
-        "name": label.title,
-        "description": label.description,
-        "description_html": label.description.as_deref().map(view::escaped).unwrap_or_default(),
-        "text_color": colors::readable_on(&label.color),
-        "color": label.color,
+        "name": label.text(TITLE),
+        "description": label.value("description"),
+        "description_html": view::escaped(label.text("description")),
+        "text_color": colors::readable_on(label.text("color")),
+        "color": label.text("color"),
         "subscribed": false,
     });
     if call.params.is_set("with_counts")? {
@@ -77,8 +100,9 @@ fn json(call: &Call<'_>, place: &Scope, label: &Label) -> Result<Value> {
         }
     }
     if let Scope::Project(project) = place {
-        body["priority"] = label.priority(call.db, project.id)?.into();
-        body["is_project_label"] = label.group_id.is_none().into();
+        let priorities = label.value(PRIORITIES);
+        body["priority"] = priorities[project.id.to_string()].clone();
+        body["is_project_label"] = label.value(GROUP).is_null().into();
     }
     Ok(body)
 }
@@ -102,63 +126,89 @@ fn name(call: &Call<'_>) -> Result<String> {
 }
 
 /// The label in the call, by id or else by title.
-fn named(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Label> {
+fn named(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Record> {
     let name = name(call)?;
     let mut all = labels(call, place, with_above)?;
     // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
     if let (Scope::Group(group), true) = (place, call.method == Method::PUT) {
-        let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
-        all.extend(Label::of(call.db, &call.many::<i64>(sql, [group.id])?, &[])?);
+        all.extend(of(call, projects_of(call, group.id)?)?);
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
-    let found = by_id.or_else(|| all.iter().position(|one| one.title == name));
+    let found = by_id.or_else(|| all.iter().position(|one| one.text(TITLE) == name));
     found.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
 }
 
-fn list(call: &Call<'_>, place: &Scope) -> Result<Answer> {
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
-    let mut labels = match place {
-        Scope::Project(project) if is_without(call, project)? => Vec::new(),
-        _ => labels(call, place, with_above)?,
-    };
-    if let Scope::Group(group) = place {
-        labels.extend(labels_below(call, group)?);
-        labels.sort_by(|one, other| (&one.title, one.id).cmp(&(&other.title, other.id)));
-        labels.dedup_by_key(|label| label.id);
-    }
-    let found = |text: &str| text.to_lowercase().contains(&search);
-    let all = labels
-        .iter()
-        .filter(|label| found(&label.title) || label.description.as_deref().is_some_and(found))
-        .map(|label| json(call, place, label));
-    page::each(call, all)
+/// The projects of a group.
+fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holder> + use<>> {
+    let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
+    Ok(call.many(sql, [group])?.into_iter().map(Holder::Project))
 }
 
-/// The labels below a group in its list, if the call asks for them.
-fn labels_below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
+/// Orders a list by title, and leaves out what the call does not ask for.
+fn narrow(call: &Call<'_>, all: &mut Vec<Record>) -> Result<()> {
+    if !call.is_of_group() && is_without(call, &call.project()?)? {
+        all.clear();
+    }
+    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let found = |label: &Record, name| label.text(name).to_lowercase().contains(&search);
+    all.retain(|label| found(label, TITLE) || found(label, "description"));
+    all.sort_by(|one, other| (one.text(TITLE), one.id).cmp(&(other.text(TITLE), other.id)));
+    all.dedup_by_key(|label| label.id);
+    Ok(())
+}
+
+fn has_ancestors(call: &Call<'_>) -> Result<bool> {
+    Ok(call.params.flag("include_ancestor_groups")?.unwrap_or(true))
+}
+
+/// The labels of other places in a list: of the groups above, and for a group those below it, if the
+/// call asks for them.
+fn others(call: &Call<'_>, place: &Scope) -> Result<Vec<Record>> {
+    let mut all = labels(call, place, has_ancestors(call)?)?;
+    let Scope::Group(group) = place else { return Ok(all) };
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
-    let mut projects = Vec::new();
-    if call.params.flag("only_group_labels")? == Some(false) {
-        let sql = "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))";
-        let ids: Vec<i64> = call.many(sql, [Value::from(groups.clone()).to_string()])?;
-        for id in ids {
-            let project = Project::by_id(call.db, id)?;
+    let with_projects = call.params.flag("only_group_labels")? == Some(false);
+    for group in groups {
+        all.extend(of(call, [Holder::Group(group)].into_iter().filter(|_| deep))?);
+        for holder in projects_of(call, group)?.filter(|_| with_projects) {
+            let project = Project::by_id(call.db, holder.key().1)?;
             if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
-                projects.push(id);
+                all.extend(of(call, [holder])?);
             }
         }
     }
-    Ok(Label::of(call.db, &projects, if deep { &groups } else { &[] })?)
+    Ok(all)
 }
 
-fn show(call: &Call<'_>, place: &Scope) -> Result<Answer> {
-    let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
-    let label = named(call, place, with_above)?;
-    Answer::ok(&json(call, place, &label)?)
+/// The label that the call names. A missing one is 404, also for callers who may not remove it.
+fn find(_: &Collection, call: &Call<'_>, place: &Scope) -> Result<Record> {
+    if call.method == Method::PUT {
+        check_sent(call, place)?;
+        return named_to_change(call, place);
+    }
+    if call.method != Method::DELETE {
+        return named(call, place, has_ancestors(call)?);
+    }
+    if matches!(place, Scope::Group(_)) && call.segment("name").is_empty() {
+        call.params.require(&["name"])?;
+    }
+    named(call, place, false)?;
+    match place {
+        Scope::Project(_) => call.writable_project_as(REPORTER).map(drop)?,
+        Scope::Group(_) => call.group_as(REPORTER).map(drop)?,
+    }
+    named_to_change(call, place)
+}
+
+/// Refuses an edit without fields.
+fn check_sent(call: &Call<'_>, place: &Scope) -> Result<()> {
+    let mut known = vec!["new_name", "color", "description"];
+    known.extend(place.project_id().map(|_| "priority"));
+    known.extend((call.release() >= OBSERVED).then_some("archived"));
+    call.params.require_any(&known)
 }
 
 fn checked_title(title: &str) -> Result<String> {
@@ -174,7 +224,7 @@ fn checked_title(title: &str) -> Result<String> {
     } else {
         return Ok(title.to_owned());
     };
-    Err(Failure::model("title", complaint))
+    Err(Failure::model(TITLE, complaint))
 }
 
 /// The color in a call; null means the default.
@@ -200,55 +250,56 @@ fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>> {
     }
 }
 
-fn take_priority(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
+fn take_priority(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
     if let Scope::Project(project) = place
         && let Some(priority) = wanted_priority(call)?
     {
-        label.set_priority(call.db, project.id, priority)?;
+        let mut all = label.value(PRIORITIES);
+        all[project.id.to_string()] = priority.into();
+        label.set(PRIORITIES, all);
     }
     Ok(())
 }
 
-/// A title is taken if a label of a group above has it.
-fn create(call: &Call<'_>, place: &Scope) -> Result<Answer> {
-    call.params.require(&["name", "color"])?;
-    let title = call.params.text("name")?.unwrap_or_default();
-    if labels(call, place, true)?.iter().any(|label| label.title == title) {
-        return Err(Failure::conflict("Label already exists"));
+/// Completes a label. The title of a new one is taken if a label of a group above has it.
+fn settle(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
+    let (is_new, mut title) = (label.id == 0, "new_name");
+    if is_new {
+        title = "name";
+        let wanted = call.params.text(title)?.unwrap_or_default();
+        let is_taken = labels(call, place, true)?.iter().any(|label| label.text(TITLE) == wanted);
+        refuse_if(is_taken, || Failure::conflict("Label already exists"))?;
+        label.set(GROUP, place.either(None, Some(place.id())));
     }
-    let project_id = place.project_id();
-    let group_id = project_id.is_none().then(|| place.id());
-    let mut label = Label {
-        id: 0,
-        project_id,
-        group_id,
-        title: checked_title(&title)?,
-        color: wanted_color(call)?,
-        description: call.params.text("description")?,
-        updated_at: call.now().to_owned(),
-    };
-    check_free(call, place, &label)?;
-    label.id = label.put(call.db)?;
-    take_priority(call, place, &label)?;
-    Answer::created(&json(call, place, &label)?)
+    if call.params.has(title) {
+        label.set(TITLE, checked_title(&call.params.text(title)?.unwrap_or_default())?);
+    }
+    if call.params.has("color") {
+        label.set("color", wanted_color(call)?);
+    }
+    if call.params.has("description") {
+        label.set("description", call.params.text("description")?);
+    }
+    check_free(call, place, label)?;
+    take_priority(call, place, label)
 }
 
 /// 400 if another label of the same project or group has the title.
-fn check_free(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
-    let others = match (place, label.group_id) {
-        (_, Some(group)) => Label::of(call.db, &[], &[group])?,
-        (Scope::Project(project), None) => Label::of(call.db, &[project.id], &[])?,
-        (Scope::Group(_), None) => Vec::new(),
+fn check_free(call: &Call<'_>, place: &Scope, label: &Record) -> Result<()> {
+    let holder = match (place, label.value(GROUP).as_i64()) {
+        (_, Some(group)) => Holder::Group(group),
+        (Scope::Project(project), None) => Holder::Project(project.id),
+        (Scope::Group(_), None) => return Ok(()),
     };
-    let is_taken = others.iter().any(|other| other.title == label.title && other.id != label.id);
-    refuse_if(is_taken, || Failure::model("title", "has already been taken"))
+    let is_taken = is_taken(&of(call, [holder])?, label, TITLE);
+    refuse_if(is_taken, || Failure::model(TITLE, "has already been taken"))
 }
 
 /// The label to change or remove. Through a project it may be a label of its group, which needs
 /// rights in the group.
-fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Label> {
+fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Record> {
     let label = named(call, place, false)?;
-    if let (Scope::Project(_), Some(group)) = (place, label.group_id)
+    if let (Scope::Project(_), Some(group)) = (place, label.value(GROUP).as_i64())
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
     {
@@ -257,56 +308,23 @@ fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Label> {
     Ok(label)
 }
 
-fn update(call: &Call<'_>, place: &Scope) -> Result<Answer> {
-    let mut known = vec!["new_name", "color", "description"];
-    if matches!(place, Scope::Project(_)) {
-        known.push("priority");
-    }
-    if call.release() >= OBSERVED {
-        known.push("archived");
-    }
-    call.params.require_any(&known)?;
-    let mut label = named_to_change(call, place)?;
-    if call.params.has("new_name") {
-        label.title = checked_title(&call.params.text("new_name")?.unwrap_or_default())?;
-    }
-    if call.params.has("color") {
-        label.color = wanted_color(call)?;
-    }
-    if call.params.has("description") {
-        label.description = call.params.text("description")?;
-    }
-    check_free(call, place, &label)?;
-    label.updated_at = call.now().to_owned();
-    label.put(call.db)?;
-    take_priority(call, place, &label)?;
-    Answer::ok(&json(call, place, &label)?)
-}
-
-/// A missing label is 404, also for callers who may not remove it.
-fn remove(call: &Call<'_>, place: &Scope) -> Result<Answer> {
-    if matches!(place, Scope::Group(_)) && call.segment("name").is_empty() {
-        call.params.require(&["name"])?;
-    }
-    named(call, place, false)?;
-    match place {
-        Scope::Project(_) => call.writable_project_as(REPORTER).map(drop)?,
-        Scope::Group(_) => call.group_as(REPORTER).map(drop)?,
-    }
-    let label = named_to_change(call, place)?;
-    call.remove(&label, &label.updated_at)
-}
-
 /// Turns a project's label into one of its group; it absorbs those of the group's other projects
-/// with this title.
+/// with this title. If the group has such a label, that one stays.
 fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let place = Scope::Project(Box::new(project.clone()));
     let group = project.namespace.as_ref().clone();
-    let own = named(call, &place, false).ok().filter(|label| label.group_id.is_none());
-    let mut label = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
+    let own = named(call, &place, false).ok().filter(|label| label.value(GROUP).is_null());
+    let own = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
     refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
     call.check_open(&project)?;
-    label.promote(call.db, group.id)?;
+    let is_twin = |label: &Record| label.text(TITLE) == own.text(TITLE);
+    let of_group = of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
+    for twin in of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label)) {
+        LABELS.rows.remove(call.db, twin)?;
+    }
+    let mut label = of_group.unwrap_or_else(|| own.clone());
+    label.set(GROUP, group.id);
+    LABELS.rows.save(call.db, Holder::Group(group.id), &mut label, call.now())?;
     Answer::ok(&json(call, &Scope::Group(Box::new(group)), &label)?)
 }

@@ -2,8 +2,6 @@
 //! administrators make them. Members, shares and links of groups name one by its id, together with
 //! its level. The permissions themselves have no effect here.
 
-use super::super::access::level_name;
-use super::super::store::stored::stored;
 use super::members::valid_level;
 use super::prelude::*;
 
@@ -21,38 +19,6 @@ pub(super) const ROLE: &str = "member_role_id";
 const LEVEL: &str = "base_access_level";
 const MISMATCH: &str =
     "the custom role's base access level does not match the current access level";
-
-/// The permissions, each with its first release.
-const PERMISSIONS: [(&str, Release); 28] = [
-    ("admin_cicd_variables", Release::new(16, 10)),
-    ("admin_compliance_framework", Release::new(17, 0)),
-    ("admin_group_member", Release::new(16, 5)),
-    ("admin_integrations", Release::new(17, 1)),
-    ("admin_merge_request", Release::new(16, 4)),
-    ("admin_protected_branch", Release::new(17, 4)),
-    ("admin_protected_environments", Release::new(17, 9)),
-    ("admin_push_rules", Release::new(16, 11)),
-    ("admin_runners", Release::new(17, 1)),
-    ("admin_terraform_state", Release::new(16, 8)),
-    ("admin_vulnerability", Release::new(16, 1)),
-    ("admin_web_hook", Release::new(17, 0)),
-    ("apply_security_scan_profiles", Release::new(18, 9)),
-    ("archive_project", Release::new(16, 6)),
-    ("manage_deploy_tokens", Release::new(17, 0)),
-    ("manage_group_access_tokens", Release::new(16, 8)),
-    ("manage_merge_request_settings", Release::new(17, 0)),
-    ("manage_project_access_tokens", Release::new(16, 5)),
-    ("manage_security_policy_link", Release::new(16, 11)),
-    ("read_code", Release::new(15, 7)),
-    ("read_compliance_dashboard", Release::new(17, 7)),
-    ("read_crm_contact", Release::new(17, 1)),
-    ("read_dependency", Release::new(16, 3)),
-    ("read_runners", Release::new(17, 2)),
-    ("read_security_scan_profiles", Release::new(18, 7)),
-    ("read_vulnerability", Release::new(16, 1)),
-    ("remove_group", Release::new(16, 10)),
-    ("remove_project", Release::new(16, 8)),
-];
 
 /// A custom role.
 pub(super) struct Role {
@@ -95,7 +61,8 @@ impl Role {
 
 /// The permissions that the release has.
 fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
-    PERMISSIONS.iter().filter(|(_, since)| call.release() >= *since).map(|(name, _)| *name)
+    let edition = call.edition();
+    TABLE.permissions.iter().filter(move |row| row.is_of(edition)).map(|row| row.name)
 }
 
 /// Whether something has roles that is given them from a release on.

@@ -3,25 +3,21 @@
 //! Both have the same operations, so each handler works on a [`Scope`]: the group or project with
 //! the members.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use rusqlite::ToSql;
+use rusqlite::{Params as Bound, ToSql};
 
-use super::super::access::{LEVELS, MINIMAL, PLANNER, level_name};
-use super::super::clock;
-use super::super::store::stored::stored;
-use super::group_settings;
 use super::member_roles::{self, Role};
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/members", |call| list(call, &Scope::of(call, [0, 0])?)),
-    get("/members/all", |call| list_all(call, &Scope::of(call, [0, 0])?)),
-    get("/members/{user_id}", |call| show(call, &Scope::of(call, [0, 0])?)),
-    get("/members/all/{user_id}", |call| show_any(call, &Scope::of(call, [0, 0])?)),
-    post("/members", |call| add(call, &unlocked(call)?)),
-    put("/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
-    delete("/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/members", |call| list(call, &Scope::of(call, [0, 0])?)),
+    get("/{holder}/members/all", |call| list_all(call, &Scope::of(call, [0, 0])?)),
+    get("/{holder}/members/{user_id}", |call| show(call, &Scope::of(call, [0, 0])?)),
+    get("/{holder}/members/all/{user_id}", |call| show_any(call, &Scope::of(call, [0, 0])?)),
+    post("/{holder}/members", |call| add(call, &unlocked(call)?)),
+    put("/{holder}/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
+    delete("/{holder}/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
 ];
 
 /// The first release in which members have custom roles.
@@ -30,34 +26,39 @@ const ROLES_SINCE: Release = Release::new(15, 9);
 /// The states of a membership.
 pub(super) const STATES: [&str; 2] = ["awaiting", "active"];
 
-/// One membership with its user.
+/// One membership with its user, of a group or of a project.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    id: i64,
-    user: User,
-    access_level: i64,
+    pub(super) id: i64,
+    pub(super) user: User,
+    pub(super) group_id: Option<i64>,
+    pub(super) project_id: Option<i64>,
+    pub(super) access_level: i64,
     /// The custom role.
-    role: Option<i64>,
-    expires_at: Option<String>,
+    pub(super) role: Option<i64>,
+    pub(super) expires_at: Option<String>,
     state: String,
-    created_at: String,
+    pub(super) created_at: String,
     created_by: Option<i64>,
 }
 
 stored!(Member: members m,
-    id, access_level, role = "m.member_role_id", expires_at, state, created_at, created_by; user);
+    id, group_id, project_id, access_level, role = "m.member_role_id", expires_at, state, created_at,
+    created_by; user);
 
 impl Member {
-    /// The memberships that satisfy a condition on `m` and have not expired; `?2` is the day.
-    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
-        let rest = format!(
-            "JOIN users u ON u.id = m.user_id
-             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2) ORDER BY m.id"
-        );
-        let with = params![key, call.today()];
+    /// The memberships that satisfy a condition on `m`.
+    pub(super) fn among(call: &Call<'_>, condition: &str, with: impl Bound) -> Result<Vec<Self>> {
+        let rest = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
         Ok(Self::list_with(call.db, User::COLUMNS, &rest, with, |member, row| {
             Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
         })?)
+    }
+
+    /// Those of them that have not expired. The condition is on `?1`.
+    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
+        let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
+        Self::among(call, &condition, params![key, call.today()])
     }
 
     fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
@@ -226,7 +227,7 @@ fn filtered(call: &Call<'_>, mut members: Vec<Member>) -> Result<Answer> {
     page::list_of(call, &members, |member| {
         let mut body = member.json(call)?;
         set_if(&mut body, seats, "is_using_seat", member.is_active() && !member.user.bot);
-        Ok(Cow::Owned(body))
+        Ok(body)
     })
 }
 
@@ -375,7 +376,7 @@ impl Named {
 fn unlocked(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::of(call, [MAINTAINER, OWNER])?;
     if let Scope::Project(project) = &scope
-        && group_settings::is_set_above(call, &project.namespace, "membership_lock", true)?
+        && call.is_set_above(&project.namespace, "membership_lock", true)?
     {
         let text = "405 Method Not Allowed";
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, text));
@@ -392,16 +393,14 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let Some(several) = named.several() else {
         let (Named::Ids(one) | Named::Names(one)) = &named;
         let user = named.find(call, one)?.ok_or_else(|| Failure::not_found("User"))?;
-        refuse_if(Member::one(call, scope, user.id)?.is_some(), already_member)?;
-        let level = wanted_level(call, scope)?;
-        let expires_at = wanted_expiry(call)?.flatten();
-        let role = member_roles::given(call, ROLES_SINCE)?;
+        refuse_if(Member::one(call, scope, user.id)?.is_some(), || {
+            Failure::conflict("Member already exists")
+        })?;
+        let (level, expires_at, role) = wanted(call, scope)?;
         set_one(call, scope, &user, level, expires_at.as_deref(), role.as_ref())?;
         return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     };
-    let level = wanted_level(call, scope)?;
-    let expires_at = wanted_expiry(call)?.flatten();
-    let role = member_roles::given(call, ROLES_SINCE)?;
+    let (level, expires_at, role) = wanted(call, scope)?;
     let mut reasons = Map::new();
     for one in several {
         if let Some(user) = named.find(call, one)?
@@ -415,8 +414,10 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     each_succeeded(reasons)
 }
 
-fn already_member() -> Failure {
-    Failure::conflict("Member already exists")
+/// The level, the expiry and the role of new members.
+fn wanted(call: &Call<'_>, scope: &Scope) -> Result<(i64, Option<String>, Option<Role>)> {
+    let (level, expires_at) = (wanted_level(call, scope)?, wanted_expiry(call)?.flatten());
+    Ok((level, expires_at, member_roles::given(call, ROLES_SINCE)?))
 }
 
 /// The answer for several users: success, or the failures.

@@ -8,8 +8,6 @@ use std::cmp::Reverse;
 use http::Method;
 use rusqlite::Row;
 
-use super::super::access::level_name;
-use super::super::store::stored::stored;
 use super::member_roles::Role;
 use super::members::{Member, STATES, remove_below};
 use super::prelude::*;
@@ -36,69 +34,43 @@ const IN_HIERARCHY: &str =
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
-/// A membership with its user and its group or project.
-struct Membership {
-    id: i64,
-    user: User,
-    access_level: i64,
-    /// The custom role.
-    role: Option<i64>,
-    created_at: String,
-    expires_at: Option<String>,
-    /// The id and full name of the group or project, whether it is a group, and its path.
-    source_id: i64,
-    source_name: String,
-    is_group: bool,
-    source_path: String,
+/// All memberships at and below a group.
+fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
+    Member::among(call, IN_HIERARCHY, group.range())
 }
 
-stored!(Membership: members m,
-    id, access_level, role = "m.member_role_id", created_at, expires_at,
-    source_id = "coalesce(m.group_id, m.project_id)",
-    source_name = "coalesce(g.full_name, o.full_name || ' / ' || q.name)",
-    is_group = "m.group_id IS NOT NULL",
-    source_path = "coalesce(g.full_path, q.full_path)"; user);
-
-impl Membership {
-    /// Whether this is a direct membership of a group.
-    fn is_of(&self, group: &Namespace) -> bool {
-        self.is_group && self.source_id == group.id
-    }
-
-    fn json(&self, call: &Call<'_>) -> Result<Value> {
-        let (before, after) =
-            if self.is_group { ("groups/", "group_members") } else { ("", "project_members") };
-        let mut body = json!({
-            "id": self.id,
-            "source_id": self.source_id,
-            "source_full_name": self.source_name,
-            "source_members_url": format!("{}/{before}{}/-/{after}", call.base, self.source_path),
-            "created_at": self.created_at,
-            "expires_at": self.expires_at,
-            "access_level": {
-                "string_value": level_name(self.access_level),
-                "integer_value": self.access_level,
-            },
-        });
-        if call.release() >= OBSERVED {
-            let role = Role::by_any(call.db, self.role)?;
-            let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
-            body["access_level"]["custom_role"] = role.into();
+/// A membership with its group or project.
+fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
+    let (source, name, members) = match Namespace::by_any(call.db, member.group_id)? {
+        Some(group) => {
+            let members = format!("groups/{}/-/group_members", group.full_path);
+            (group.id, group.full_name, members)
         }
-        Ok(body)
+        None => {
+            let project = Project::by_id(call.db, member.project_id.unwrap_or_default())?;
+            let project = project.ok_or_else(Failure::no_record)?;
+            let name = format!("{} / {}", project.namespace.full_name, project.name);
+            (project.id, name, format!("{}/-/project_members", project.full_path))
+        }
+    };
+    let mut body = json!({
+        "id": member.id,
+        "source_id": source,
+        "source_full_name": name,
+        "source_members_url": format!("{}/{members}", call.base),
+        "created_at": member.created_at,
+        "expires_at": member.expires_at,
+        "access_level": {
+            "string_value": level_name(member.access_level),
+            "integer_value": member.access_level,
+        },
+    });
+    if call.release() >= OBSERVED {
+        let role = Role::by_any(call.db, member.role)?;
+        let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
+        body["access_level"]["custom_role"] = role.into();
     }
-
-    /// All memberships at and below a group.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let rest = format!(
-            "JOIN users u ON u.id = m.user_id LEFT JOIN namespaces g ON g.id = m.group_id
-             LEFT JOIN projects q ON q.id = m.project_id LEFT JOIN namespaces o ON o.id = q.namespace_id
-             WHERE {IN_HIERARCHY} ORDER BY m.id"
-        );
-        Ok(Self::list_with(call.db, User::COLUMNS, &rest, group.range(), |member, row| {
-            Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
-        })?)
-    }
+    Ok(body)
 }
 
 /// A user who takes a seat, with the highest level.
@@ -113,7 +85,7 @@ impl Seat {
     /// Everybody at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct = Membership::all(call, group)?.into_iter();
+        let direct = all(call, group)?.into_iter();
         let direct = direct.map(|member| Self {
             user: member.user,
             level: member.access_level,
@@ -161,6 +133,11 @@ impl Seat {
     }
 }
 
+/// How many users take a seat at and below a group.
+pub(super) fn seats(call: &Call<'_>, group: &Namespace) -> Result<usize> {
+    Ok(Seat::all(call, group)?.len())
+}
+
 /// The root group, which the caller must own.
 fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
@@ -204,9 +181,9 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
         "last_joined" if !by_user => seats.reverse(),
         _ => {}
     }
-    let owners: Vec<i64> = Membership::all(call, &group)?
+    let owners: Vec<i64> = all(call, &group)?
         .into_iter()
-        .filter(|member| member.is_of(&group) && member.access_level == OWNER)
+        .filter(|member| member.group_id == Some(group.id) && member.access_level == OWNER)
         .map(|member| member.user.id)
         .collect();
     let all = seats.iter().map(|seat| seat.json(call, &owners));
@@ -216,12 +193,12 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let user = existing_user(call)?;
-    let all: Vec<Value> = Membership::all(call, &group)?
+    let all: Vec<Value> = all(call, &group)?
         .iter()
         .filter(|membership| membership.user.id == user)
-        .map(|membership| membership.json(call))
+        .map(|membership| json(call, membership))
         .collect::<Result<_>>()?;
-    if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
+    if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, all) }
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
@@ -229,14 +206,15 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = root_group(call)?;
     let user = existing_user(call)?;
-    let mut all = Vec::new();
+    let mut shown = Vec::new();
     for invited in invited_groups(call, &group)? {
         let Some(invited) = Namespace::by_id(call.db, invited)? else { continue };
-        let members = Membership::all(call, &invited)?.into_iter();
-        let own = members.filter(|member| member.is_of(&invited) && member.user.id == user);
-        all.extend(own.map(|member| member.json(call)));
+        let members = all(call, &invited)?.into_iter();
+        let own =
+            members.filter(|member| member.group_id == Some(invited.id) && member.user.id == user);
+        shown.extend(own.map(|member| json(call, &member)));
     }
-    page::each(call, all.into_iter())
+    page::each(call, shown.into_iter())
 }
 
 /// The groups that are invited at and below a group.
@@ -263,11 +241,11 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     if later && User::by_id(call.db, user)?.is_none() {
         return Err(Failure::bad_request(r#"["User must exist"]"#));
     }
-    let all = Membership::all(call, &group)?;
+    let all = all(call, &group)?;
     if !later && !all.iter().any(|membership| membership.user.id == user) {
         return Err(Failure::not_found("User"));
     }
-    let owns = |member: &&Membership| member.is_of(&group) && member.access_level == OWNER;
+    let owns = |member: &&Member| member.group_id == Some(group.id) && member.access_level == OWNER;
     refuse_if(all.iter().filter(owns).all(|member| member.user.id == user), || call.last_owner())?;
     remove_below(call, &group, user)?;
     Ok(Answer::no_content())
@@ -327,9 +305,7 @@ fn approve_all(call: &Call<'_>) -> Result<Answer> {
 
 fn pending(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
-    let all: Vec<Value> =
-        Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)).collect();
-    page::list(call, &all)
+    page::list(call, Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)))
 }
 
 /// A membership that waits for approval, or for an account.

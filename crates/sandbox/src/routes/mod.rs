@@ -18,6 +18,7 @@ mod files;
 pub(crate) mod forks;
 mod freeze_periods;
 mod grants;
+mod group_links;
 mod group_moves;
 mod group_rules;
 pub(crate) mod group_settings;
@@ -31,7 +32,6 @@ mod integrations;
 pub(crate) mod invitations;
 mod invited;
 mod labels;
-mod ldap_links;
 mod member_roles;
 pub(crate) mod members;
 pub(crate) mod memberships;
@@ -50,7 +50,6 @@ mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod rows;
 pub(super) mod runners;
-mod saml_links;
 pub(crate) mod shares;
 pub(crate) mod system;
 mod tags;
@@ -58,6 +57,7 @@ pub(crate) mod tokens;
 mod user_rules;
 pub(crate) mod users;
 pub(crate) mod variables;
+mod view;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -82,7 +82,7 @@ pub(crate) enum Handler {
 }
 
 /// One operation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
     /// Below `/api/v4`, except for pages, with `{name}` for variable segments.
@@ -108,6 +108,11 @@ const fn patch(path: &'static str, handler: CallHandler) -> Route {
 
 const fn delete(path: &'static str, handler: CallHandler) -> Route {
     route(Method::DELETE, path, handler)
+}
+
+/// A further path for what a collection does.
+const fn row(method: Method, path: &'static str, of: &'static Collection, verb: Verb) -> Route {
+    Route { method, path, handler: Handler::Row(of, verb) }
 }
 
 const fn route(method: Method, path: &'static str, handler: CallHandler) -> Route {
@@ -211,77 +216,34 @@ pub(crate) fn options(told: Option<&'static Described>, path: &str) -> Result<An
 
 /// All routes, with their whole paths.
 pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
-    let operations = operations().map(|route| (format!("/api/v4{}", route.path), route));
+    let operations = OPERATIONS.iter().map(|route| (format!("/api/v4{}", route.path), route));
     let pages = avatars::PAGES.iter().chain(system::PAGES);
     operations.chain(pages.map(|route| (route.path.to_owned(), route)))
 }
 
-fn operations() -> impl Iterator<Item = &'static Route> {
-    let tables = [
-        actions::ROUTES,
-        approval_rules::ROUTES,
-        approvals::ROUTES,
-        collections::ROUTES,
-        custom_attributes::ROUTES,
-        deletion::ROUTES,
-        empty::ROUTES,
-        environments::ROUTES,
-        deploy_keys::ROUTES,
-        files::ROUTES,
-        forks::ROUTES,
-        group_moves::ROUTES,
-        groups::ROUTES,
-        imports::ROUTES,
-        instance::ROUTES,
-        invited::ROUTES,
-        labels::ROUTES,
-        ldap_links::ROUTES,
-        member_roles::ROUTES,
-        runners::ROUTES,
-        memberships::ROUTES,
-        notes::ROUTES,
-        pipeline_schedules::ROUTES,
-        project_list::ROUTES,
-        projects::ROUTES,
-        protected_branches::ROUTES,
-        protected_tags::ROUTES,
-        integrations::ROUTES,
-        pull_mirror::ROUTES,
-        remote_mirrors::ROUTES,
-        repository::ROUTES,
-        shares::ROUTES,
-        system::ROUTES,
-        tags::ROUTES,
-        tokens::ROUTES,
-        identities::ROUTES,
-        users::ROUTES,
-    ];
-    OF_BOTH.iter().chain(tables.into_iter().flatten()).chain(rows::ROUTES.iter())
+macro_rules! routes_of {
+    ($($module:ident)*) => { [$($module::ROUTES),*] };
 }
 
-/// Operations that projects and groups share: their tables contain the paths after the id.
-static OF_BOTH: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let tables = [
-        access_requests::OF_BOTH,
-        avatars::OF_BOTH,
-        badges::OF_BOTH,
-        bots::OF_BOTH,
-        custom_attributes::OF_BOTH,
-        hooks::OF_BOTH,
-        integrations::OF_BOTH,
-        invitations::OF_BOTH,
-        labels::OF_BOTH,
-        members::OF_BOTH,
-        push_rules::OF_BOTH,
-        variables::OF_BOTH,
-    ];
-    let whole = |of: &Route, above: &str| Route {
-        method: of.method.clone(),
-        path: format!("{above}{}", of.path).leak(),
-        handler: of.handler,
+/// The tables of all modules. In paths, `/{holder}` stands for both a project and a group.
+const TABLES: &[&[Route]] = &routes_of! {
+    access_requests actions approvals avatars badges bots collections
+    custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
+    identities imports instance integrations invitations invited labels member_roles
+    members memberships notes pipeline_schedules project_list projects protected_branches
+    pull_mirror push_rules remote_mirrors repository runners shares system tags
+    tokens users
+};
+
+/// The operations of these tables and of the collections.
+static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    let whole = |route: &Route| match route.path.strip_prefix("/{holder}") {
+        Some(rest) => ["/projects/{id}", "/groups/{id}"]
+            .map(|above| Route { path: format!("{above}{rest}").leak(), ..route.clone() })
+            .to_vec(),
+        None => vec![route.clone()],
     };
-    let both = |of| ["/projects/{id}", "/groups/{id}"].map(|above| whole(of, above));
-    tables.into_iter().flatten().flat_map(both).collect()
+    TABLES.iter().copied().flatten().flat_map(whole).chain(rows::routes()).collect()
 });
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Rules for names and paths of both groups and projects, and the words of the service's models.
 
-use serde_json::Value;
-
-use super::super::answer::Failure;
+use super::prelude::*;
 
 pub(super) const BLANK: &str = "can't be blank";
 pub(super) const TAKEN: &str = "has already been taken";

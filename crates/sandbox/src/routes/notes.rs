@@ -5,8 +5,6 @@
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
 //! removed from a list after paging, so pages are short without any sign of it.
 
-use super::super::clock;
-use super::super::page::{Items, Page};
 use super::super::store::merge_request::{Listing, MergeRequest, Note};
 use super::prelude::*;
 
@@ -76,10 +74,8 @@ impl Place {
     fn own(call: &Call<'_>) -> Result<(Self, Note)> {
         let (place, caller) = Self::writable(call)?;
         let note = place.note(call)?;
-        match !note.system && (note.author_id == caller || place.level >= MAINTAINER) {
-            true => Ok((place, note)),
-            false => Err(Failure::forbidden()),
-        }
+        let changes = !note.system && (note.author_id == caller || place.level >= MAINTAINER);
+        refuse_if(!changes, Failure::forbidden).map(|()| (place, note))
     }
 
     fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
@@ -145,12 +141,11 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         offset: page.offset(),
         size: page.size,
     };
-    let mut items = Items::default();
-    for note in Note::page(call.db, of, listing)?.iter().filter(|note| place.shows(note)) {
-        items.push(&place.json(call, note)?)?;
-    }
+    let notes = Note::page(call.db, of, listing)?;
+    let notes = notes.iter().filter(|note| place.shows(note)).map(|note| place.json(call, note));
+    let items = notes.collect::<Result<Vec<_>>>()?;
     let total = Note::count(call.db, of, system)?;
-    Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
+    page.answer(call, &items, total, page.offset().saturating_add(page.size) < total)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -178,10 +173,7 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
             && line.starts_with('/')
     };
     let (commands, kept): (Vec<&str>, Vec<&str>) = body.lines().partition(is_command);
-    match commands.is_empty() {
-        true => (body.to_owned(), commands),
-        false => (kept.join("\n"), commands),
-    }
+    if commands.is_empty() { (body.to_owned(), commands) } else { (kept.join("\n"), commands) }
 }
 
 /// The creation time of the note: owners may set it.

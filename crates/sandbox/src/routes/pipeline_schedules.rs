@@ -4,20 +4,33 @@
 //! A schedule runs with its owner's rights, so only the owner changes it; others must take
 //! ownership first.
 
-use super::super::cron::Cron;
-use super::super::params::{self};
-use super::super::store::record::Records;
-use super::super::store::repository::Repository;
+use http::Method;
+
 use super::freeze_periods::{ZONE, take_cron, take_zone};
 use super::prelude::*;
 use super::variables::has_pipelines;
 
+pub(super) const SCHEDULES: Collection = Collection {
+    entry: "pipeline_schedule_id",
+    scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
+    settle,
+    narrow: |call, schedules| {
+        let scope = call.params.one_of("scope", &["active", "inactive"])?;
+        let wanted = scope.map(|scope| scope == "active");
+        schedules.retain(|one| wanted.is_none_or(|active| one.is_set("active") == active));
+        Ok(())
+    },
+    // Maintainers may also remove schedules of others.
+    kept: |call, scope, schedule| {
+        refuse_if(!is_insider(call, scope, schedule)?, Failure::forbidden)?;
+        call.check_unmodified(&schedule.updated_at)
+    },
+    missing: || Failure::not_found("Pipeline Schedule"),
+    json: |_, call, scope, schedule| json(call, scope, schedule),
+    ..Collection::new("/projects/{id}/pipeline_schedules")
+};
+
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/pipeline_schedules", list),
-    post("/projects/{id}/pipeline_schedules", create),
-    get("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}", show),
-    put("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}", update),
-    delete("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}", remove),
     post("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}/take_ownership", take_ownership),
     post("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}/variables", add_variable),
     put("/projects/{id}/pipeline_schedules/{pipeline_schedule_id}/variables/{key}", set_variable),
@@ -27,19 +40,24 @@ pub(super) const ROUTES: &[Route] = &[
     ),
 ];
 
-const SCHEDULES: Records = Records("pipeline_schedules");
 const OWNER_ID: &str = "owner_id";
 const VARIABLES: &str = "variables";
 const VARIABLE_TYPES: [&str; 2] = ["env_var", "file"];
 const INPUTS: &str = "inputs";
 /// The maximum number of schedules of a project.
-const MOST: usize = 10;
+const MOST: i64 = 10;
 
-/// A schedule in lists; inputs are shown only to its owner and to maintainers.
-fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value> {
-    let mut body = brief(call, schedule)?;
-    if call.is_from(17, 11) && is_insider(call, project, schedule)? {
-        body[INPUTS] = list_of(schedule, INPUTS).into();
+/// A schedule as the service shows it. Reads show inputs only to its owner and to maintainers, and
+/// only the read of a single one has its variables.
+fn json(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<Value> {
+    if call.writes {
+        return details(call, schedule);
+    }
+    let is_single = !call.segment(SCHEDULES.entry).is_empty();
+    let mut body = if is_single { details(call, schedule)? } else { brief(call, schedule)? };
+    if is_insider(call, scope, schedule)? {
+        set_if(&mut body, call.is_from(17, 11), INPUTS, list_of(schedule, INPUTS));
+        set_if(&mut body, is_single, VARIABLES, list_of(schedule, VARIABLES));
     }
     Ok(body)
 }
@@ -83,43 +101,61 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
 }
 
 /// Whether the caller sees what a schedule passes to its pipelines.
-fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<bool> {
-    Ok(is_owner(call, schedule) || call.level_in(project)? >= MAINTAINER)
+fn is_insider(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<bool> {
+    Ok(is_owner(call, schedule) || scope.level(call)? >= MAINTAINER)
 }
 
 /// The project, for callers with the level. Closed while its CI/CD is disabled, also for reads, and
 /// to changes while it is archived.
-fn project(call: &Call<'_>, level: i64) -> Result<Project> {
+fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
     let project = call.project_as(level)?;
     refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
-    Ok(project)
+    Ok(Scope::Project(Box::new(project)))
 }
 
-fn find(call: &Call<'_>, project: &Project) -> Result<Record> {
-    let id = call.segment_id("pipeline_schedule_id")?;
-    let found = SCHEDULES.find(call.db, Holder::Project(project.id), id)?;
-    found.ok_or_else(|| Failure::not_found("Pipeline Schedule"))
+/// Refuses changes by others than the owner and administrators.
+fn check_own(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<()> {
+    let owns = scope.level(call)? >= DEVELOPER && is_owner(call, schedule);
+    refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
 }
 
-/// The schedule of a call that changes it: only for its owner and administrators.
-fn own(call: &Call<'_>) -> Result<(Project, Record)> {
-    let project = project(call, 0)?;
-    let schedule = find(call, &project)?;
-    let developer = call.level_in(&project)? >= DEVELOPER;
-    match call.is_administrator() || developer && is_owner(call, &schedule) {
-        true => Ok((project, schedule)),
-        false => Err(Failure::forbidden()),
+/// The schedule of a call that changes its variables.
+fn own(call: &Call<'_>) -> Result<(Scope, Record)> {
+    let scope = scope(call, 0)?;
+    let schedule = SCHEDULES.found(call, &scope)?;
+    check_own(call, &scope, &schedule)?;
+    Ok((scope, schedule))
+}
+
+fn save(call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
+    Ok(SCHEDULES.rows.save(call.db, scope.holder(), schedule, call.now())?)
+}
+
+/// Completes a new or changed schedule.
+fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
+    let mut wrong = Complaints::default();
+    if schedule.id != 0 {
+        check_own(call, scope, schedule)?;
+        return take(call, scope, schedule, wrong);
     }
-}
-
-fn save(call: &Call<'_>, project: &Project, schedule: &mut Record) -> Result<()> {
-    Ok(SCHEDULES.save(call.db, Holder::Project(project.id), schedule, call.now())?)
+    call.params.require_all(&[
+        Need::Sent("description"),
+        Need::Filled("ref"),
+        Need::Sent("cron"),
+    ])?;
+    schedule.set(OWNER_ID, call.user()?.id);
+    let is_full = of.rows.count(call.db, scope.holder())? >= MOST;
+    let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
+    wrong.add_if(is_full, "base", text);
+    schedule.set(ZONE, "UTC");
+    schedule.set("active", true);
+    take(call, scope, schedule, wrong)
 }
 
 /// Stores the fields in a call, and computes the next run.
 fn take(
     call: &Call<'_>,
-    project: &Project,
+    scope: &Scope,
     schedule: &mut Record,
     mut wrong: Complaints,
 ) -> Result<()> {
@@ -135,7 +171,7 @@ fn take(
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
-        match whole_ref(call, project, &name)? {
+        match whole_ref(call, scope, &name)? {
             Some(name) => schedule.set("ref", name),
             None => wrong.add("ref", "is ambiguous"),
         }
@@ -152,17 +188,17 @@ fn take(
     }
     wrong.settle()?;
     let next = Cron::read(schedule.text("cron")).and_then(|cron| cron.next(call.time));
-    schedule.set("next_run_at", next.map(super::super::clock::spell));
+    schedule.set("next_run_at", next.map(clock::spell));
     Ok(())
 }
 
 /// The full name of a ref, from 17.0 on; `None` if a short one matches not exactly one branch or
 /// tag.
-fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<String>> {
+fn whole_ref(call: &Call<'_>, scope: &Scope, name: &str) -> Result<Option<String>> {
     if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
         return Ok(Some(name.to_owned()));
     }
-    let repository = Repository { db: call.db, project: project.id };
+    let repository = Repository { db: call.db, project: scope.id() };
     let branch = repository.branch(name)?.is_some();
     let tag = repository.tag(name)?.is_some();
     Ok(match (branch, tag) {
@@ -198,78 +234,15 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     Ok(())
 }
 
-fn list(call: &Call<'_>) -> Result<Answer> {
-    let project = project(call, 0)?;
-    let scope = call.params.one_of("scope", &["active", "inactive"])?;
-    let wanted = scope.map(|scope| scope == "active");
-    let schedules = SCHEDULES.all(call.db, Holder::Project(project.id))?;
-    let all = schedules
-        .iter()
-        .filter(|schedule| wanted.is_none_or(|active| schedule.is_set("active") == active))
-        .map(|schedule| json(call, &project, schedule));
-    page::each(call, all)
-}
-
-/// The only answer with variables, for the owner and maintainers only.
-fn show(call: &Call<'_>) -> Result<Answer> {
-    let project = project(call, 0)?;
-    let schedule = find(call, &project)?;
-    let mut body = json(call, &project, &schedule)?;
-    body["last_pipeline"] = Value::Null;
-    if is_insider(call, &project, &schedule)? {
-        body[VARIABLES] = list_of(&schedule, VARIABLES).into();
-    }
-    Answer::ok(&body)
-}
-
-fn create(call: &Call<'_>) -> Result<Answer> {
-    let project = project(call, DEVELOPER)?;
-    call.params.require_all(&[
-        Need::Sent("description"),
-        Need::Filled("ref"),
-        Need::Sent("cron"),
-    ])?;
-    let mut schedule = Record::new(call.now());
-    schedule.set(OWNER_ID, call.user()?.id);
-    let mut wrong = Complaints::default();
-    let count = SCHEDULES.all(call.db, Holder::Project(project.id))?.len();
-    let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
-    wrong.add_if(count >= MOST, "base", text);
-    schedule.set(ZONE, "UTC");
-    schedule.set("active", true);
-    take(call, &project, &mut schedule, wrong)?;
-    save(call, &project, &mut schedule)?;
-    Answer::created(&details(call, &schedule)?)
-}
-
-fn update(call: &Call<'_>) -> Result<Answer> {
-    let (project, mut schedule) = own(call)?;
-    take(call, &project, &mut schedule, Complaints::default())?;
-    save(call, &project, &mut schedule)?;
-    Answer::ok(&details(call, &schedule)?)
-}
-
-/// Maintainers may also remove schedules of others.
-fn remove(call: &Call<'_>) -> Result<Answer> {
-    let project = project(call, 0)?;
-    let schedule = find(call, &project)?;
-    if !is_owner(call, &schedule) && call.level_in(&project)? < MAINTAINER {
-        return Err(Failure::forbidden());
-    }
-    call.check_unmodified(&schedule.updated_at)?;
-    SCHEDULES.remove(call.db, &schedule)?;
-    Ok(Answer::no_content())
-}
-
 /// 200 for the present owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
-    let project = project(call, MAINTAINER)?;
-    let mut schedule = find(call, &project)?;
+    let scope = scope(call, MAINTAINER)?;
+    let mut schedule = SCHEDULES.found(call, &scope)?;
     if is_owner(call, &schedule) {
         return Answer::ok(&details(call, &schedule)?);
     }
     schedule.set(OWNER_ID, call.user()?.id);
-    save(call, &project, &mut schedule)?;
+    save(call, &scope, &mut schedule)?;
     Answer::created(&details(call, &schedule)?)
 }
 
@@ -293,7 +266,7 @@ fn fields_in_call(call: &Call<'_>) -> Result<Map<String, Value>> {
 }
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {
-    let (project, mut schedule) = own(call)?;
+    let (scope, mut schedule) = own(call)?;
     call.params.require(&["key", "value"])?;
     let key = call.params.text("key")?.unwrap_or_default();
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -310,12 +283,12 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
     }
     all.push(variable.clone());
     schedule.set(VARIABLES, all);
-    save(call, &project, &mut schedule)?;
+    save(call, &scope, &mut schedule)?;
     Answer::created(&variable)
 }
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
-    let (project, mut schedule) = own(call)?;
+    let (scope, mut schedule) = own(call)?;
     let mut all = list_of(&schedule, VARIABLES);
     let at = named(call, &all)?;
     if let Value::Object(variable) = &mut all[at] {
@@ -323,16 +296,16 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
     }
     let variable = all[at].clone();
     schedule.set(VARIABLES, all);
-    save(call, &project, &mut schedule)?;
+    save(call, &scope, &mut schedule)?;
     Answer::ok(&variable)
 }
 
 /// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
-    let (project, mut schedule) = own(call)?;
+    let (scope, mut schedule) = own(call)?;
     let mut all = list_of(&schedule, VARIABLES);
     let variable = all.remove(named(call, &all)?);
     schedule.set(VARIABLES, all);
-    save(call, &project, &mut schedule)?;
+    save(call, &scope, &mut schedule)?;
     Answer::with(StatusCode::ACCEPTED, &variable)
 }

@@ -5,21 +5,33 @@ pub(super) use rusqlite::params;
 pub(super) use serde_json::{Map, Value, json};
 pub(super) use undrift_release::Release;
 
-pub(super) use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, ids};
-pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, number_fault, refuse_if, set_if,
+pub(super) use super::super::access::{
+    DEVELOPER, GUEST, LEVELS, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, REPORTER, Token,
+    ids, level_name,
 };
-pub(super) use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
-pub(super) use super::super::call::Call;
-pub(super) use super::super::page;
-pub(super) use super::super::params::{Need, Params};
-pub(super) use super::super::profile::OBSERVED;
+pub(super) use super::super::answer::{
+    Answer, Complaints, Failure, Result, extend, number_fault, refuse_if, set_if,
+};
+pub(super) use super::super::attributes::{Attribute, Route as Accepts, TABLE, Tier, VISIBILITIES};
+pub(super) use super::super::call::{ARCHIVED, Call};
+pub(super) use super::super::cron::Cron;
+pub(super) use super::super::page::Page;
+pub(super) use super::super::params::{Need, Params, flag, integer, number_of};
+pub(super) use super::super::profile::{AbsentDelete, OBSERVED};
 pub(super) use super::super::scope::Scope;
 pub(super) use super::super::store::holder::Holder;
 pub(super) use super::super::store::namespace::Namespace;
-pub(super) use super::super::store::project::Project;
-pub(super) use super::super::store::record::Record;
-pub(super) use super::super::store::stored::Stored as _;
-pub(super) use super::super::store::user::User;
-pub(super) use super::super::stored_settings::OF_GROUPS;
-pub(super) use super::{Route, delete, get, patch, post, put};
+pub(super) use super::super::store::project::{Import, NewProject, Project};
+pub(super) use super::super::store::protection::{
+    self, Action, Grant, Grantee, Protection, covers,
+};
+pub(super) use super::super::store::record::{Record, Records};
+pub(super) use super::super::store::repository::{Commit, Repository, is_ref_name};
+pub(super) use super::super::store::stored::{Stored as _, stored};
+pub(super) use super::super::store::user::{NewUser, User};
+pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
+pub(super) use super::super::urls::Reach;
+pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
+pub(super) use super::rows::{Collection, Field, Form, is_taken};
+pub(super) use super::view::{self, Extras};
+pub(super) use super::{Route, delete, get, patch, post, put, row};

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::ToSql;
 
-use super::super::page::{COUNTED, Items, Page};
-use super::super::view::{self, Extras};
+use super::super::page::COUNTED;
 use super::members;
 use super::prelude::*;
 
@@ -87,6 +86,18 @@ impl Query {
     pub(crate) fn bind(&mut self, name: &'static str, value: impl ToSql + 'static) -> &mut Self {
         self.bound.push((name, Box::new(value)));
         self
+    }
+
+    /// Adds a condition on a value, if there is one.
+    fn on(
+        &mut self,
+        condition: &'static str,
+        name: &'static str,
+        value: Option<impl ToSql + 'static>,
+    ) {
+        if let Some(value) = value {
+            self.and(condition).bind(name, value);
+        }
     }
 
     fn filter(&self) -> String {
@@ -221,9 +232,7 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     let own = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
-    let mut shown = projects
-        .iter()
-        .map(|project| view::value(|text| view::full(call, project, Extras::default(), text)));
+    let mut shown = projects.iter().map(|project| view::full(call, project, Extras::default()));
     Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
@@ -268,7 +277,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
-        return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
+        return page::keyset(call, &rendered(call, &query, &projects)?, cursor);
     }
     let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
@@ -291,7 +300,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
+    page.answer(call, &rendered(call, &query, &projects)?, total, more)
 }
 
 fn order(call: &Call<'_>, query: &Query) -> Result<String> {
@@ -375,18 +384,12 @@ fn narrow_for_user(
 /// The filters of every list.
 fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
-    if let Some(archived) = params.flag("archived")? {
-        query.and("p.archived = :archived").bind(":archived", archived);
-    }
-    if let Some(active) = params.flag("active")?.filter(|_| call.is_from(18, 0)) {
-        query.and(ACTIVE).bind(":active", active);
-    }
-    if let (Some(Some(day)), true) = (params.date("marked_for_deletion_on")?, call.is_from(17, 1)) {
-        query.and("p.marked_for_deletion_on = :marked").bind(":marked", day.to_string());
-    }
-    if let Some(visibility) = params.one_of("visibility", VISIBILITIES)? {
-        query.and("p.visibility = :visibility").bind(":visibility", visibility);
-    }
+    query.on("p.archived = :archived", ":archived", params.flag("archived")?);
+    query.on(ACTIVE, ":active", params.flag("active")?.filter(|_| call.is_from(18, 0)));
+    let marked = params.date("marked_for_deletion_on")?.flatten().filter(|_| call.is_from(17, 1));
+    query.on("p.marked_for_deletion_on = :marked", ":marked", marked.map(|day| day.to_string()));
+    let visibility = params.one_of("visibility", VISIBILITIES)?;
+    query.on("p.visibility = :visibility", ":visibility", visibility);
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         query.bind(":search", format!("%{pattern}%"));
@@ -420,12 +423,8 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
 
 fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
-    if let Some(id) = params.integer("id_after")? {
-        query.and("p.id > :id_after").bind(":id_after", id);
-    }
-    if let Some(id) = params.integer("id_before")? {
-        query.and("p.id < :id_before").bind(":id_before", id);
-    }
+    query.on("p.id > :id_after", ":id_after", params.integer("id_after")?);
+    query.on("p.id < :id_before", ":id_before", params.integer("id_before")?);
     Ok(())
 }
 
@@ -446,12 +445,8 @@ fn narrow_by_use(call: &Call<'_>, query: &mut Query) -> Result<()> {
         // Topics have no ids here.
         query.and("0");
     }
-    if let Some(time) = time(call, "last_activity_after")? {
-        query.and("p.last_activity_at > :after").bind(":after", time);
-    }
-    if let Some(time) = time(call, "last_activity_before")? {
-        query.and("p.last_activity_at < :before").bind(":before", time);
-    }
+    query.on("p.last_activity_at > :after", ":after", time(call, "last_activity_after")?);
+    query.on("p.last_activity_at < :before", ":before", time(call, "last_activity_before")?);
     Ok(())
 }
 
@@ -487,19 +482,17 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
         query.and("(:updated_before IS NULL OR p.updated_at < :updated_before)");
         query.bind(":updated_after", after).bind(":updated_before", before);
     }
-    if let (Some(storage), true) = (params.text("repository_storage")?, call.is_administrator()) {
-        query
-            .and("json_extract(p.attributes, '$.repository_storage') = :storage")
-            .bind(":storage", storage);
-    }
+    let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
+    let is_there = "json_extract(p.attributes, '$.repository_storage') = :storage";
+    query.on(is_there, ":storage", storage);
     Ok(())
 }
 
 fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
-    Ok(call.params.time(name)?.map(super::super::clock::spell))
+    Ok(call.params.time(name)?.map(clock::spell))
 }
 
-fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Items> {
+fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Vec<Value>> {
     let simple = call.params.is_set("simple")? || (call.caller.is_none() && !query.in_full);
     if !simple {
         call.read_direct_levels(projects)?;
@@ -507,12 +500,7 @@ fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Item
     let mut wanted = Extras::of(call)?;
     wanted.permissions &= !query.in_group;
     wanted.statistics &= !query.in_group;
-    let mut items = Items::default();
-    for project in projects {
-        items.add(|text| match simple {
-            true => view::simple(call, project, wanted, text),
-            false => view::full(call, project, wanted, text),
-        })?;
-    }
-    Ok(items)
+    let form: fn(&Call<'_>, &Project, Extras) -> Result<Value> =
+        if simple { view::simple } else { view::full };
+    projects.iter().map(|project| form(call, project, wanted)).collect()
 }

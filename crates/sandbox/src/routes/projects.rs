@@ -1,17 +1,14 @@
 //! Single projects: read, create, edit, archive, delete (reference 2, 4.2 to 4.4).
 
-use super::super::settings;
-use super::super::store::project::{Import, NewProject};
-use super::super::view::{self, Extras};
-use super::approvals::{self, BEFORE_MERGE};
+use super::approvals::BEFORE_MERGE;
 use super::group_rules::{self, rank};
 use super::members;
 use super::prelude::*;
 use super::project_rules::{self, Requested};
 use super::remote_mirrors::masked;
 use super::{
-    actions, avatars, bots, group_settings, instance, integrations, protected_branches,
-    pull_mirror, push_rules, repository, users,
+    actions, approval_rules, avatars, bots, group_settings, instance, integrations,
+    protected_branches, pull_mirror, push_rules, repository, users,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -33,14 +30,10 @@ const TEMPLATES: [&str; 8] =
 /// Anonymous callers get the simple form; in the reference it is only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    let mut text = Vec::new();
-    match call.caller {
-        None if call.release() >= OBSERVED => {
-            view::simple(call, &project, Extras::default(), &mut text)?;
-        }
-        _ => view::full(call, &project, Extras::of(call)?.with_import(), &mut text)?,
-    }
-    Ok(Answer::json(StatusCode::OK, text))
+    Answer::ok(&match call.caller {
+        None if call.release() >= OBSERVED => view::simple(call, &project, Extras::default())?,
+        _ => view::full(call, &project, Extras::of(call)?.with_import())?,
+    })
 }
 
 /// The project as it is now, in the full form.
@@ -55,9 +48,7 @@ pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answ
 
 fn present(call: &Call<'_>, status: StatusCode, id: i64, wanted: Extras) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    let mut text = Vec::new();
-    view::full(call, &project, wanted, &mut text)?;
-    Ok(Answer::json(status, text))
+    Answer::with(status, &view::full(call, &project, wanted)?)
 }
 
 fn languages(call: &Call<'_>) -> Result<Answer> {
@@ -93,7 +84,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
             all.push(actions::location(call, &group));
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -223,7 +214,7 @@ pub(crate) fn insert(
         attributes: &attributes,
     };
     let id = store(call, new)?;
-    approvals::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
+    approval_rules::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
     take_avatar(call, id, params)?;
     Ok(id)
 }
@@ -488,7 +479,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         repository::change_head(call, project, former, wanted)?;
     }
     project.save_attributes(call.db, &attributes, call.now())?;
-    approvals::require(call, project.id, approvals.as_ref(), attributes.get(BEFORE_MERGE))?;
+    approval_rules::require(call, project.id, approvals.as_ref(), attributes.get(BEFORE_MERGE))?;
     take_avatar(call, project.id, params)?;
     Ok(())
 }

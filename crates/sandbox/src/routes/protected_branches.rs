@@ -2,31 +2,37 @@
 //! protection that the service adds to a default branch. The reference leaves them out; all of this is
 //! the real service's behaviour.
 
-use std::borrow::Cow;
-
-use super::super::store::protection::{self, Action, Grant, Grantee, Protection, covers};
 use super::grants::{self, Plan};
 use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 use super::{instance, repository};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/protected_branches", list),
-    post("/projects/{id}/protected_branches", create),
-    get("/projects/{id}/protected_branches/{name}", show),
-    patch("/projects/{id}/protected_branches/{name}", update),
-    delete("/projects/{id}/protected_branches/{name}", remove),
-    get("/groups/{id}/protected_branches", list_of_group),
-    post("/groups/{id}/protected_branches", create_in_group),
-    get("/groups/{id}/protected_branches/{name}", show_of_group),
-    patch("/groups/{id}/protected_branches/{name}", update_in_group),
-    delete("/groups/{id}/protected_branches/{name}", remove_from_group),
+    get("/{holder}/protected_branches", |call| list(call, &scope(call)?)),
+    post("/{holder}/protected_branches", |call| create(call, &scope(call)?)),
+    get("/{holder}/protected_branches/{name}", |call| {
+        let scope = scope(call)?;
+        Answer::ok(&shown(call, &scope, &named(call, &scope)?)?)
+    }),
+    patch("/{holder}/protected_branches/{name}", |call| update(call, &scope(call)?)),
+    delete("/{holder}/protected_branches/{name}", |call| remove(call, &scope(call)?)),
 ];
 
 const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNERS: &str = "code_owner_approval_required";
 
-/// The project of a read: from 16.0 on for callers who may read its code.
+/// The project, or the group from 17.6 on, for its owners.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    if !call.is_of_group() {
+        return Ok(Scope::Project(Box::new(readable(call)?)));
+    }
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
+    let scope = Scope::group(call, OWNER)?;
+    call.require_tier(Tier::Premium).map(|()| scope)
+}
+
+/// The project, which every release reads with another level: from 16.0 on for callers who may read
+/// its code.
 fn readable(call: &Call<'_>) -> Result<Project> {
     if call.is_from(16, 0) {
         return repository::readable(call);
@@ -37,10 +43,8 @@ fn readable(call: &Call<'_>) -> Result<Project> {
 
 /// 403 unless the caller may change protections.
 fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
-    match call.level_in(project)? < MAINTAINER {
-        true => Err(Failure::forbidden()),
-        false => call.check_writable(project),
-    }
+    refuse_if(call.level_in(project)? < MAINTAINER, Failure::forbidden)?;
+    call.check_writable(project)
 }
 
 /// Whether a search matches a name. A text of fewer than three characters must be the whole name.
@@ -53,37 +57,46 @@ fn is_found(name: &str, search: &str) -> bool {
     }
 }
 
-fn list(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut all = Protection::without_grants(call.db, project.id, call.now())?;
-    if call.tier() >= Tier::Premium && call.is_from(17, 6) {
-        all.extend(Protection::of_group(call.db, protection::root(&project.namespace))?);
+    let mut all = Protection::without_grants(call.db, scope.holder(), call.now())?;
+    if let Scope::Project(project) = scope
+        && call.tier() >= Tier::Premium
+        && call.is_from(17, 6)
+    {
+        let above = Holder::Group(protection::root(&project.namespace));
+        all.extend(Protection::without_grants(call.db, above, call.now())?);
     }
     all.retain(|protection| is_found(&protection.name, &search));
     page::list_of(call, &all, |protection| {
         let mut protection = protection.clone();
         protection.read_grants(call.db)?;
-        Ok(Cow::Owned(json(call, &protection)?))
+        shown(call, scope, &protection)
     })
 }
 
-fn show(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
-    Answer::ok(&json(call, &named(call, project.id)?)?)
+/// A protected branch in answers for a project or group.
+fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Value> {
+    let mut body = json(call, protection)?;
+    if let (Some(body), Scope::Group(_)) = (body.as_object_mut(), scope) {
+        body.remove("inherited");
+    }
+    Ok(body)
 }
 
 /// The protected branch in the path.
-fn named(call: &Call<'_>, project: i64) -> Result<Protection> {
-    Protection::named(call.db, project, call.segment("name"), call.now())?
-        .ok_or_else(Failure::no_record)
+fn named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+    Protection::named(call.db, scope.holder(), call.segment("name"), call.now())?
+        .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
 }
 
 /// The same for a change; a missing one is reported first.
-fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection> {
-    let protection = named(call, project.id)?;
-    check_change(call, project)?;
-    refuse_if(!grants::may_unprotect(call, project, &protection.grants)?, Failure::forbidden)?;
+fn changeable(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+    let protection = named(call, scope)?;
+    if let Scope::Project(project) = scope {
+        check_change(call, project)?;
+        refuse_if(!grants::may_unprotect(call, project, &protection.grants)?, Failure::forbidden)?;
+    }
     Ok(protection)
 }
 
@@ -111,24 +124,25 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     Ok(body)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
-    Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    if matches!(scope, Scope::Group(group) if group.parent_id.is_some()) {
+        let words = "cannot be associated with a subgroup".to_owned();
+        return Err(Failure::invalid_record(vec![words]));
+    }
+    Answer::created(&shown(call, scope, &protect(call, scope, &call.params)?)?)
 }
 
-/// Protects a branch of a project with these parameters.
-fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection> {
-    let new = Protection { project_id: Some(project.id), ..Protection::default() };
-    add(call, Some(project), new, params)
+/// The project, if it is none of a group.
+fn project_of(scope: &Scope) -> Option<&Project> {
+    match scope {
+        Scope::Project(project) => Some(project),
+        Scope::Group(_) => None,
+    }
 }
 
-/// Adds `new` with these parameters. Without a project it is one of a group.
-fn add(
-    call: &Call<'_>,
-    project: Option<&Project>,
-    new: Protection,
-    params: &Params,
-) -> Result<Protection> {
+/// Protects a branch with these parameters.
+fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection> {
+    let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
     let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
@@ -138,8 +152,8 @@ fn add(
     if code_owners.is_none() && params.has(CODE_OWNERS) {
         return Err(Failure::internal(&"code_owner_approval_required is null"));
     }
-    let known = |like: &Protection| Protection::like(call.db, like, &name, call.now());
-    if known(&new)?.is_some() {
+    let known = || Protection::named(call.db, scope.holder(), &name, call.now());
+    if known()?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
@@ -159,97 +173,34 @@ fn add(
         code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         grants: plan.added,
-        ..new
+        project_id: scope.project_id(),
+        namespace_id: scope.either(None, Some(scope.id())),
+        ..Protection::default()
     };
     full.insert(call.db)?;
-    known(&full)?.ok_or_else(Failure::no_record)
-}
-
-/// The top-level group of a call, whose owner the caller is.
-fn group(call: &Call<'_>) -> Result<Namespace> {
-    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
-    let group = call.group_as(OWNER)?;
-    call.require_tier(Tier::Premium)?;
-    Ok(group)
-}
-
-/// One of a group as the service shows it.
-fn of_group(call: &Call<'_>, protection: &Protection) -> Result<Value> {
-    let mut body = json(call, protection)?;
-    if let Some(body) = body.as_object_mut() {
-        body.remove("inherited");
-    }
-    Ok(body)
-}
-
-fn list_of_group(call: &Call<'_>) -> Result<Answer> {
-    let group = group(call)?;
-    let search = call.params.text("search")?.unwrap_or_default();
-    let mut all = Protection::of_group(call.db, group.id)?;
-    all.retain(|protection| is_found(&protection.name, &search));
-    page::list_of(call, &all, |protection| Ok(Cow::Owned(of_group(call, protection)?)))
-}
-
-/// The protected branch in the path.
-fn named_in_group(call: &Call<'_>) -> Result<Protection> {
-    let all = Protection::of_group(call.db, group(call)?.id)?;
-    let named = all.into_iter().find(|protection| protection.name == call.segment("name"));
-    named.ok_or_else(|| Failure::not_found("ProtectedBranch"))
-}
-
-fn show_of_group(call: &Call<'_>) -> Result<Answer> {
-    Answer::ok(&of_group(call, &named_in_group(call)?)?)
-}
-
-fn create_in_group(call: &Call<'_>) -> Result<Answer> {
-    let group = group(call)?;
-    if group.parent_id.is_some() {
-        let words = "cannot be associated with a subgroup".to_owned();
-        return Err(Failure::invalid_record(vec![words]));
-    }
-    let new = Protection { namespace_id: Some(group.id), ..Protection::default() };
-    Answer::created(&of_group(call, &add(call, None, new, &call.params)?)?)
-}
-
-fn update_in_group(call: &Call<'_>) -> Result<Answer> {
-    change(call, None, || named_in_group(call))?;
-    Answer::ok(&of_group(call, &named_in_group(call)?)?)
-}
-
-/// Other routes that delete answer without a body.
-fn remove_from_group(call: &Call<'_>) -> Result<Answer> {
-    let protection = named_in_group(call)?;
-    call.check_unmodified(&protection.updated_at)?;
-    protection.remove(call.db)?;
-    Answer::ok(&of_group(call, &protection)?)
+    known()?.ok_or_else(Failure::no_record)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
-pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
     let name = params.text("name")?.unwrap_or_default();
-    if let Some(known) = Protection::named(call.db, project.id, &name, call.now())? {
+    if let Some(known) = Protection::named(call.db, scope.holder(), &name, call.now())? {
         known.remove(call.db)?;
     }
-    protect(call, project, params).map(drop)
+    protect(call, scope, params).map(drop)
 }
 
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
 /// too.
-fn update(call: &Call<'_>) -> Result<Answer> {
-    let project = readable(call)?;
-    change(call, Some(&project), || changeable(call, &project))?;
-    let mut body = json(call, &named(call, project.id)?)?;
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    change(call, scope)?;
+    let mut body = shown(call, scope, &named(call, scope)?)?;
     let is_ignored = call.tier() < Tier::Premium && call.release() >= OBSERVED;
     set_if(&mut body, is_ignored && call.params.has(CODE_OWNERS), CODE_OWNERS, false);
     Answer::ok(&body)
 }
 
-/// Changes what `find` finds, after the parameters were read. Without a project it is one of a group.
-fn change(
-    call: &Call<'_>,
-    project: Option<&Project>,
-    find: impl FnOnce() -> Result<Protection>,
-) -> Result<()> {
+fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let params = &call.params;
     let licensed = call.tier() >= Tier::Premium;
     let lists = Action::ALL.map(grants::list_name);
@@ -259,8 +210,8 @@ fn change(
     let changes = grants::changes(call, call.tier(), params, &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    let mut protection = find()?;
-    let plan = Plan::new(call, project, &protection.grants, &changes)?;
+    let mut protection = changeable(call, scope)?;
+    let plan = Plan::new(call, project_of(scope), &protection.grants, &changes)?;
     plan.check_faults()?;
     plan.apply(call, protection.id)?;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
@@ -282,9 +233,14 @@ fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -
     }
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer> {
-    let protection = changeable(call, &readable(call)?)?;
-    call.remove(&protection, &protection.updated_at)
+/// A group answers with the removed one.
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    let protection = changeable(call, scope)?;
+    let answer = call.remove(&protection, &protection.updated_at)?;
+    match scope {
+        Scope::Project(_) => Ok(answer),
+        Scope::Group(_) => Answer::ok(&shown(call, scope, &protection)?),
+    }
 }
 
 /// Protects the default branch of a project that just got its first one, as its namespace requires,
@@ -305,7 +261,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let known = Protection::all(call.db, project.id, call.now())?;
+    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
@@ -328,10 +284,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 /// How default branches in a namespace are protected: as set in the group, or else in the service.
 /// Before 17.0 this is a number.
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    let set = match namespace.is_group() {
-        true => OF_GROUPS.set(call.db, namespace.id)?,
-        false => Map::new(),
-    };
+    let set = if namespace.is_group() { OF_GROUPS.set(call.db, namespace.id)? } else { Map::new() };
     let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
     let own = set.get(name).filter(|own| !own.is_null() && **own != json!({}));
     let value = own.map_or_else(|| instance::setting(call, name), |own| Ok(own.clone()))?;

@@ -1,75 +1,76 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's
 //! behaviour. There is no update: to change one, remove it and protect the tag again.
 
-use super::super::store::protected_tag::ProtectedTag;
-use super::super::store::protection::Action;
+use super::environments::next_grant;
 use super::grants::{self, Plan};
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/protected_tags", list),
-    post("/projects/{id}/protected_tags", create),
-    get("/projects/{id}/protected_tags/{name}", show),
-    delete("/projects/{id}/protected_tags/{name}", remove),
-];
+pub(super) const TAGS: Collection = Collection {
+    entry: "name",
+    key: "name",
+    required: &["name"],
+    fields: &[Field::new("name", Form::Text)],
+    is_edited: false,
+    scope: |_, call| {
+        let project = call.project_with(MAINTAINER)?;
+        if call.writes {
+            call.check_writable(&project)?;
+        }
+        Ok(Scope::Project(Box::new(project)))
+    },
+    settle,
+    // Answers show no id of a protected tag.
+    json: |_, call, _, tag| {
+        let grants = grants_of(call, tag)?;
+        let grants = grants.iter().map(|grant| grants::json(call, grant));
+        let grants = grants.collect::<Result<Vec<_>>>()?;
+        Ok(json!({ "name": tag.text("name"), "create_access_levels": grants }))
+    },
+    ..Collection::new("/projects/{id}/protected_tags")
+};
 
-/// Answers show no id of a protected tag.
-fn json(call: &Call<'_>, tag: &ProtectedTag) -> Result<Value> {
-    let grants: Vec<Value> =
-        tag.grants.iter().map(|grant| grants::json(call, grant)).collect::<Result<_, _>>()?;
-    Ok(json!({ "name": tag.name, "create_access_levels": grants }))
-}
+const GRANTS: &str = "grants";
 
-fn named(call: &Call<'_>, project: i64) -> Result<ProtectedTag> {
-    ProtectedTag::named(call.db, project, call.segment("name"))?.ok_or_else(Failure::no_record)
-}
-
-fn list(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_with(MAINTAINER)?;
-    let all = ProtectedTag::all(call.db, project.id)?;
-    page::each(call, all.iter().map(|tag| json(call, tag)))
-}
-
-fn show(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_with(MAINTAINER)?;
-    Answer::ok(&json(call, &named(call, project.id)?)?)
-}
-
-/// The project of a write.
-fn writable(call: &Call<'_>) -> Result<Project> {
-    let project = call.project_with(MAINTAINER)?;
-    call.check_writable(&project)?;
-    Ok(project)
-}
-
-fn create(call: &Call<'_>) -> Result<Answer> {
-    let project = writable(call)?;
-    call.params.require(&["name"])?;
-    let name = call.params.text("name")?.unwrap_or_default();
+/// Completes a new one with its grants.
+fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> Result<()> {
+    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
     let changes = grants::of_new(call, tier, &call.params, &[Action::Create])?;
-    let mut plan = Plan::new(call, Some(&project), &[], &changes)?;
-    if name.trim().is_empty() {
+    let mut plan = Plan::new(call, Some(project), &[], &changes)?;
+    tag.set("name", tag.text("name").to_owned());
+    if tag.text("name").trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
-    if ProtectedTag::named(call.db, project.id, &name)?.is_some() {
+    if is_taken(&of.stored(call, scope)?, tag, "name") {
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;
-    let new = ProtectedTag {
-        id: 0,
-        project_id: project.id,
-        name: name.clone(),
-        updated_at: call.now().to_owned(),
-        grants: plan.added,
-    };
-    new.insert(call.db)?;
-    let tag = ProtectedTag::named(call.db, project.id, &name)?.ok_or_else(Failure::no_record)?;
-    Answer::created(&json(call, &tag)?)
+    for grant in &mut plan.added {
+        grant.id = next_grant(call)?;
+    }
+    tag.set(GRANTS, json!(plan.added));
+    Ok(())
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer> {
-    let project = writable(call)?;
-    let tag = named(call, project.id)?;
-    call.remove(&tag, &tag.updated_at)
+/// The grants of a protected tag, without those for something that no longer exists.
+fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
+    let mut all = Vec::new();
+    let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
+    for grant in stored {
+        let exists = match grant.to {
+            Grantee::Level(_) => true,
+            Grantee::User(id) => User::by_id(call.db, id)?.is_some(),
+            Grantee::Group(id) => Namespace::by_id(call.db, id)?.is_some(),
+            Grantee::Key(id) => grants::key_title(call, id)?.is_some(),
+        };
+        all.extend(exists.then_some(grant));
+    }
+    Ok(all)
+}
+
+/// The grants of each protected tag that covers a name.
+pub(super) fn covering(call: &Call<'_>, project: i64, name: &str) -> Result<Vec<Vec<Grant>>> {
+    let mut all = TAGS.rows.all(call.db, Holder::Project(project))?;
+    all.retain(|tag| covers(tag.text("name"), name));
+    all.iter().map(|tag| grants_of(call, tag)).collect()
 }

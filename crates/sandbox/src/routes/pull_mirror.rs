@@ -2,7 +2,6 @@
 //! has a URL and credentials, of which only their existence is stored. Nothing is ever pulled, but
 //! a pull can fail.
 
-use super::super::re2;
 use super::prelude::*;
 use super::remote_mirrors::{checked_url, masked};
 

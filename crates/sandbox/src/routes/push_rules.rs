@@ -1,62 +1,25 @@
 //! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
 //! leaves out: new projects get a copy of it.
 
-use super::super::profile::AbsentDelete;
-use super::super::re2;
-use super::super::store::record::Records;
+use super::super::attributes::{Kind, OnNull};
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/push_rule", |call| show(call, &scope(call)?)),
-    post("/push_rule", |call| create(call, &scope(call)?)),
-    put("/push_rule", |call| update(call, &scope(call)?)),
-    delete("/push_rule", |call| remove(call, &scope(call)?)),
+pub(super) const ROUTES: &[Route] = &[
+    get("/{holder}/push_rule", |call| show(call, &scope(call)?)),
+    post("/{holder}/push_rule", |call| create(call, &scope(call)?)),
+    put("/{holder}/push_rule", |call| update(call, &scope(call)?)),
+    delete("/{holder}/push_rule", |call| remove(call, &scope(call)?)),
 ];
 
-/// The type of a value in a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A flag that is never null: null is not stored.
-    Flag,
-    /// A flag that is null until it is set.
-    Unset,
-    /// The same; in a project's rule it is also null while off.
-    Off,
-    /// An expression of at most 511 characters.
-    Regex,
-    /// An expression that may be longer, from release 16.4 on.
-    LongRegex,
-    /// A number of megabytes.
-    Size,
+/// Flags that a project's rule shows as null while they are off.
+const NULL_WHILE_OFF: [&str; 3] =
+    ["commit_committer_check", "reject_unsigned_commits", "reject_non_dco_commits"];
+
+/// The attributes of this release, in the service's order.
+fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
+    let edition = call.edition();
+    TABLE.push_rules.iter().filter(move |row| row.is_of(edition))
 }
-
-const FIRST: Release = Release::new(15, 8);
-/// The attributes of a rule in the service's order, with their first releases.
-const ATTRIBUTES: [(&str, Kind, Release); 13] = [
-    ("deny_delete_tag", Kind::Unset, FIRST),
-    ("member_check", Kind::Flag, FIRST),
-    ("prevent_secrets", Kind::Flag, FIRST),
-    ("commit_message_regex", Kind::Regex, FIRST),
-    ("commit_message_negative_regex", Kind::LongRegex, FIRST),
-    ("branch_name_regex", Kind::Regex, FIRST),
-    ("author_email_regex", Kind::Regex, FIRST),
-    ("file_name_regex", Kind::Regex, FIRST),
-    ("max_file_size", Kind::Size, FIRST),
-    ("commit_committer_check", Kind::Off, FIRST),
-    ("commit_committer_name_check", Kind::Flag, Release::new(16, 7)),
-    ("reject_unsigned_commits", Kind::Off, FIRST),
-    ("reject_non_dco_commits", Kind::Off, Release::new(17, 1)),
-];
-
-/// The attributes of this release.
-fn attributes(call: &Call<'_>) -> impl Iterator<Item = (&'static str, Kind)> {
-    let release = call.release();
-    let known = ATTRIBUTES.iter().filter(move |(.., since)| *since <= release);
-    known.map(|(name, kind, _)| (*name, *kind))
-}
-
-/// The maximum size of a file.
-const MOST_SIZE: i64 = i32::MAX as i64;
 
 const RULES: Records = Records("push_rules");
 
@@ -67,13 +30,12 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
     if let Some(project) = project {
         body["project_id"] = project.into();
     }
-    for (name, kind) in attributes(call) {
-        body[name] = match (rule.settings.get(name), kind) {
-            (Some(Value::Bool(false)), Kind::Off) if project.is_some() => Value::Null,
-            (Some(stored), _) => stored.clone(),
-            (None, Kind::Flag) => false.into(),
-            (None, Kind::Size) => 0.into(),
-            (None, _) => Value::Null,
+    for row in attributes(call) {
+        let is_null = project.is_some() && NULL_WHILE_OFF.contains(&row.name);
+        body[row.name] = match rule.settings.get(row.name) {
+            Some(Value::Bool(false)) if is_null => Value::Null,
+            Some(stored) => stored.clone(),
+            None => row.preset.clone(),
         };
     }
     body
@@ -81,23 +43,23 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 
 /// Stores the fields in a call, which must have some.
 fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
-    let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
-    params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
+    params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
     let mut complaints = Complaints::default();
-    for (name, kind) in sent {
-        let (value, wrong): (Value, Vec<String>) = match kind {
-            Kind::Regex | Kind::LongRegex => {
+    for row in attributes(call).filter(|row| params.has(row.name)) {
+        let name = row.name;
+        let (value, wrong): (Value, Vec<String>) = match row.kind {
+            Kind::Pattern(longest) => {
                 let regex = params.text(name)?;
-                let wrong = regex_complaints(call, kind, regex.as_deref().unwrap_or_default());
+                let wrong = regex_complaints(call, longest, regex.as_deref().unwrap_or_default());
                 (regex.into(), wrong)
             }
-            Kind::Size => {
+            Kind::Number(bounds) => {
                 let size = params.integer(name)?;
-                (size.into(), number_fault(size, MOST_SIZE).into_iter().collect())
+                (size.into(), number_fault(size, bounds.most).into_iter().collect())
             }
-            Kind::Flag | Kind::Unset | Kind::Off => (params.flag(name)?.into(), Vec::new()),
+            _ => (params.flag(name)?.into(), Vec::new()),
         };
-        if kind == Kind::Flag && value.is_null() {
+        if row.null == OnNull::Unsaved && value.is_null() && matches!(row.kind, Kind::Flag) {
             return Err(Failure::internal(&format!("{name} is null")));
         }
         wrong.into_iter().for_each(|text| complaints.add(name, text));
@@ -107,8 +69,8 @@ fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
 }
 
 /// The faults of an expression.
-fn regex_complaints(call: &Call<'_>, kind: Kind, regex: &str) -> Vec<String> {
-    let longest = if kind == Kind::LongRegex && call.is_from(16, 4) { 2_047 } else { 511 };
+fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String> {
+    let longest = if call.is_from(16, 4) { longest } else { longest.min(511) };
     let long = (regex.chars().count() > longest)
         .then(|| format!("is too long (maximum is {longest} characters)"));
     // Older releases also store invalid ones.
@@ -116,7 +78,6 @@ fn regex_complaints(call: &Call<'_>, kind: Kind, regex: &str) -> Vec<String> {
     long.into_iter().chain(invalid).collect()
 }
 
-/// The fault of a size.
 /// Adds a push rule as a call with these parameters would, unless there is one.
 pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     let holder = Holder::Project(project);

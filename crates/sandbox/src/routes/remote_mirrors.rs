@@ -4,11 +4,8 @@
 //! The URL of a mirror is set at its creation, and never changes; answers do not contain its
 //! credentials.
 
-use super::super::re2;
-use super::super::urls;
 use super::instance;
 use super::prelude::*;
-use super::rows::{Collection, Field, Form};
 
 pub(super) const MIRRORS: Collection = Collection {
     entry: "mirror_id",
@@ -33,7 +30,7 @@ pub(super) const MIRRORS: Collection = Collection {
         ("last_error", "null"),
     ],
     scope: |_, call| project(call),
-    settle: |_, call, mirror, _| settle(call, mirror),
+    settle: |_, call, _, mirror| settle(call, mirror),
     json: |of, call, _, mirror| Ok(json(of.plain(call, mirror), call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
 };
@@ -41,12 +38,12 @@ pub(super) const MIRRORS: Collection = Collection {
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
         refuse_if(!call.is_from(16, 11), Failure::no_route)?;
-        let mirror = MIRRORS.find(call, &project(call)?)?;
+        let mirror = MIRRORS.found(call, &project(call)?)?;
         refuse_if(!mirror.is_set("enabled"), || Failure::refused(DISABLED))?;
         Ok(Answer::no_content())
     }),
     get("/projects/{id}/remote_mirrors/{mirror_id}/public_key", |call| {
-        let mirror = MIRRORS.find(call, &project(call)?)?;
+        let mirror = MIRRORS.found(call, &project(call)?)?;
         let has_key = mirror.text("auth_method") == "ssh_public_key" && call.is_from(17, 9);
         refuse_if(!has_key, Failure::hidden)?;
         Answer::ok(&json!({ "public_key": PUBLIC_KEY }))

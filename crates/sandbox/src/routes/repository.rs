@@ -4,8 +4,7 @@
 
 use regex::Regex;
 
-use super::super::store::protection::{Action, Grant, Grantee, Protection, covers, grant, revoke};
-use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
+use super::super::store::repository::{Branch, Edit, NewCommit};
 use super::prelude::*;
 use super::{grants, protected_branches};
 
@@ -246,12 +245,12 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         (Action::Push, call.params.flag("developers_can_push")?),
         (Action::Merge, call.params.flag("developers_can_merge")?),
     ];
-    match Protection::named(call.db, project.id, &branch.name, call.now())? {
+    match Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())? {
         Some(known) => {
             let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
             for (action, developers) in changes {
-                known.granted(action).try_for_each(|old| revoke(call.db, old.id))?;
-                grant(call.db, known.id, &new(action, developers))?;
+                known.granted(action).try_for_each(|old| protection::revoke(call.db, old.id))?;
+                protection::grant(call.db, known.id, &new(action, developers))?;
             }
         }
         None => {
@@ -273,7 +272,9 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    if let Some(known) = Protection::named(call.db, project.id, &branch.name, call.now())? {
+    if let Some(known) =
+        Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())?
+    {
         known.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)

@@ -7,34 +7,40 @@
 //! To add one, define a constant in [`collections`] and add it to the list there.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use http::Method;
 use matchit::Router;
 use rusqlite::Connection;
 
-use super::super::clock;
-use super::super::store::record::Records;
 use super::environments::{changed, next_grant};
 use super::prelude::*;
 use super::{
-    Handler, Operation, badges, collections, environments, freeze_periods, hooks, ldap_links,
-    remote_mirrors, saml_links, variables,
+    Handler, Operation, access_requests, approval_rules, badges, collections, environments,
+    freeze_periods, group_links, hooks, labels, pipeline_schedules, protected_tags, remote_mirrors,
+    variables,
 };
 
 /// Every collection that the sandbox has.
-const COLLECTIONS: [&[Collection]; 6] = [
+const COLLECTIONS: &[&[Collection]] = &[
+    access_requests::COLLECTIONS,
+    &[approval_rules::RULES],
     collections::COLLECTIONS,
     environments::COLLECTIONS,
     &[freeze_periods::PERIODS],
+    group_links::COLLECTIONS,
+    hooks::COLLECTIONS,
+    labels::COLLECTIONS,
+    &[pipeline_schedules::SCHEDULES],
+    &[protected_tags::TAGS],
     &[remote_mirrors::MIRRORS],
-    &[saml_links::LINKS],
     badges::COLLECTIONS,
+    variables::COLLECTIONS,
 ];
 
 /// Their operations.
-pub(super) static ROUTES: LazyLock<Vec<Route>> =
-    LazyLock::new(|| own().flat_map(Collection::routes).collect());
+pub(super) fn routes() -> impl Iterator<Item = Route> {
+    own().flat_map(Collection::routes)
+}
 
 /// Every collection that the service has.
 fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
@@ -42,7 +48,7 @@ fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection>
 }
 
 fn own() -> impl Iterator<Item = &'static Collection> {
-    COLLECTIONS.into_iter().flatten()
+    COLLECTIONS.iter().copied().flatten()
 }
 
 /// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
@@ -86,12 +92,9 @@ impl Described {
     }
 }
 
-/// Tables of the same shape with their own routes.
-const OTHERS: [Records; 3] = [hooks::HOOKS, variables::VARIABLES, ldap_links::LINKS];
-
 /// Creates missing tables for all collections, for projects, groups, or both.
 pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, _> = OTHERS.map(|records| (records.0, [true; 2])).into();
+    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
     for of in own().chain(told.iter().flat_map(|told| told.collections)) {
         let [projects, groups] = holders.entry(of.rows.0).or_default();
         let is_of_groups = of.path.starts_with("/groups/");
@@ -327,6 +330,8 @@ pub struct Collection {
     pub is_put: bool,
     /// Whether no request creates or removes an entry.
     pub only_edited: bool,
+    /// Whether a project may remove an entry that does not exist, unless a dialect says otherwise.
+    pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
@@ -339,18 +344,17 @@ pub struct Collection {
     pub(super) inherited: fn(&Self, &Call<'_>, &Scope) -> Result<Vec<Record>>,
     /// Further work of a write: it completes a row with the fields of the call, before the row
     /// joins or replaces the stored ones.
-    pub(super) settle: Settle,
+    pub(super) settle: fn(&Self, &Call<'_>, &Scope, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
     pub(super) narrow: fn(&Call<'_>, &mut Vec<Record>) -> Result<()>,
     /// Refuses to remove a row that cannot be removed.
     pub(super) kept: fn(&Call<'_>, &Scope, &Record) -> Result<()>,
+    /// The place's own row that the call names.
+    pub(super) find: fn(&Self, &Call<'_>, &Scope) -> Result<Record>,
     /// The answer about an entry that does not exist.
     pub(super) missing: fn() -> Failure,
     pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
 }
-
-/// Completes a row before it is stored with the others.
-type Settle = fn(&Collection, &Call<'_>, &mut Record, &[Record]) -> Result<()>;
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -387,14 +391,16 @@ impl Collection {
             is_silent: false,
             is_put: false,
             only_edited: false,
+            is_idempotent: false,
             rows: Records(path.split_at(above.len()).1),
             closed_by: &[],
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
             inherited: |_, _, _| Ok(Vec::new()),
-            settle: |of, _, row, stored| of.check_unique(row, stored),
+            settle: |of, call, scope, row| of.check_unique(row, &of.stored(call, scope)?),
             narrow: |_, _| Ok(()),
-            kept: |_, _, _| Ok(()),
+            kept: |call, _, row| call.check_unmodified(&row.updated_at),
+            find: |of, call, scope| of.pick(call, of.stored(call, scope)?),
             missing: Failure::no_record,
             json: |of, call, _, row| of.with_names(call, row),
         }
@@ -434,8 +440,11 @@ impl Collection {
         match verb {
             Verb::List => self.list(call, &scope),
             Verb::Show => {
-                let all = self.all(call, &scope)?;
-                let mut body = body(&self.pick(call, all)?)?;
+                let row = self.found(call, &scope).or_else(|missing| {
+                    let inherited = (self.inherited)(self, call, &scope)?;
+                    self.pick(call, inherited).map_err(|_| missing)
+                })?;
+                let mut body = body(&row)?;
                 for of in
                     all_collections(call).filter(|of| !of.within.is_empty() && of.is_below(self))
                 {
@@ -452,7 +461,7 @@ impl Collection {
                 Answer::created(&body(&row)?)
             }
             Verb::Update => {
-                let mut row = match self.find(call, &scope) {
+                let mut row = match self.found(call, &scope) {
                     Err(_) if self.is_put => self.named(call)?,
                     found => found?,
                 };
@@ -460,13 +469,25 @@ impl Collection {
                 if self.is_silent { Ok(Answer::no_content()) } else { Answer::ok(&body(&row)?) }
             }
             Verb::Remove => {
-                let row = self.find(call, &scope)?;
+                let row = match self.found(call, &scope) {
+                    Err(failure) if self.may_be_absent(call, &scope, &failure) => {
+                        return Ok(Answer::no_content());
+                    }
+                    found => found?,
+                };
                 (self.kept)(call, &scope, &row)?;
-                call.check_unmodified(&row.updated_at)?;
                 self.rows.remove(call.db, &row)?;
                 Ok(Answer::no_content())
             }
         }
+    }
+
+    /// Whether removing an entry that does not exist succeeds.
+    fn may_be_absent(&self, call: &Call<'_>, scope: &Scope, failure: &Failure) -> bool {
+        self.is_idempotent
+            && failure.status == StatusCode::NOT_FOUND
+            && matches!(scope, Scope::Project(_))
+            && call.service.profile.absent_delete == AbsentDelete::NoContent
     }
 
     /// The project or group, for callers who may do this.
@@ -526,9 +547,9 @@ impl Collection {
         })
     }
 
-    /// The place's own row with the name in the path.
-    pub(super) fn find(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
-        self.pick(call, self.stored(call, scope)?)
+    /// The place's own row that the call names.
+    pub(super) fn found(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
+        (self.find)(self, call, scope)
     }
 
     /// A new row with the name in the path.
@@ -548,7 +569,7 @@ impl Collection {
         self.fields.iter().find(is_it)
     }
 
-    fn pick(&self, call: &Call<'_>, mut rows: Vec<Record>) -> Result<Record> {
+    pub(super) fn pick(&self, call: &Call<'_>, mut rows: Vec<Record>) -> Result<Record> {
         if self.is_document {
             return Ok(rows.pop().unwrap_or_else(|| Record::new(call.now())));
         }
@@ -589,10 +610,10 @@ impl Collection {
             }
         }
         (self.narrow)(call, &mut all)?;
-        let all = all.iter().map(|row| (self.json)(self, call, scope, row));
+        let json = |row: &Record| (self.json)(self, call, scope, row);
         match self.unpaged {
-            true => Answer::ok(&all.collect::<Result<Vec<_>>>()?),
-            false => page::each(call, all),
+            true => Answer::ok(&all.iter().map(json).collect::<Result<Vec<_>>>()?),
+            false => page::list_of(call, &all, json),
         }
     }
 
@@ -601,8 +622,7 @@ impl Collection {
         if !self.below.is_empty() {
             row.set(self.below, call.segment_id(self.below)?);
         }
-        let stored = self.stored(call, scope)?;
-        (self.settle)(self, call, row, &stored)?;
+        (self.settle)(self, call, scope, row)?;
         Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
     }
 

@@ -1,6 +1,5 @@
 //! Runners that exist, and which projects have them. Nothing registers or changes one here.
 
-use super::super::store::stored::stored;
 use super::grants;
 use super::prelude::*;
 
@@ -94,7 +93,7 @@ fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
     if let Some(wanted) = call.params.one_of("type", &TYPES)? {
         runners.retain(|runner| runner.runner_type == wanted);
     }
-    page::list(call, &runners.iter().map(Runner::json).collect::<Vec<_>>())
+    page::list(call, runners.iter().map(Runner::json))
 }
 
 fn list_own(call: &Call<'_>) -> Result<Answer> {

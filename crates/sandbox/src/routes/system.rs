@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::prelude::*;
-use super::{project_list, users};
+use super::{memberships, project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/version", version),
@@ -68,10 +68,38 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
             && call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {
-            all.push(json!(namespace.brief(&call.base)));
+            all.push(namespace);
         }
     }
-    page::list(call, &all)
+    page::list_of(call, &all, |namespace| with_counts(call, namespace))
+}
+
+/// A namespace as in lists; from 18.9 on with numbers that its owners see.
+fn with_counts(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
+    let mut body = namespace.brief(&call.base);
+    if call.release() < OBSERVED || call.tier() < Tier::Premium {
+        return Ok(body);
+    }
+    let owns = call.level_in_group(namespace)? >= OWNER;
+    let below = "IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)";
+    if owns && namespace.is_group() {
+        let members = format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {below}");
+        let projects = format!("SELECT count(*) FROM projects WHERE namespace_id {below}");
+        let count = |sql: &str| call.one::<i64>(sql, namespace.range());
+        body["members_count_with_descendants"] = count(&members)?.into();
+        body["projects_count"] = count(&projects)?.into();
+        body["root_repository_size"] = Value::Null;
+    }
+    let seats = match (namespace.is_group(), owns) {
+        (false, _) => Some(1),
+        (true, true) => Some(memberships::seats(call, namespace)?),
+        (true, false) => None,
+    };
+    body["billable_members_count"] = seats.into();
+    if owns {
+        extend(&mut body, json!({ "plan": "default", "trial": false, "trial_ends_on": null }));
+    }
+    Ok(body)
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
@@ -87,7 +115,7 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     match Namespace::by_reference(call.db, call.segment("id"))? {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => {
-            Answer::ok(&namespace.brief(&call.base))
+            Answer::ok(&with_counts(call, &namespace)?)
         }
         _ => Err(Failure::not_found("Namespace")),
     }

@@ -1,11 +1,10 @@
 //! Tags of a repository. The reference leaves them out; all of this is the real service's
 //! behaviour.
 
-use super::super::store::protected_tag::ProtectedTag;
-use super::super::store::protection::{Grantee, covers};
-use super::super::store::repository::{Tag, is_ref_name};
+use super::super::store::repository::Tag;
 use super::grants;
 use super::prelude::*;
+use super::protected_tags::covering;
 use super::repository::{commit_json, is_found, of, readable};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -15,12 +14,6 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/repository/tags/{tag_name}", remove),
 ];
 
-/// The protected tags that match a name.
-fn protections(call: &Call<'_>, project: &Project, name: &str) -> Result<Vec<ProtectedTag>> {
-    let all = ProtectedTag::all(call.db, project.id)?;
-    Ok(all.into_iter().filter(|protected| covers(&protected.name, name)).collect())
-}
-
 fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value> {
     Ok(json!({
         "name": tag.name,
@@ -28,7 +21,7 @@ fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value> {
         "target": tag.commit.id,
         "commit": commit_json(call, project, &tag.commit),
         "release": null,
-        "protected": !protections(call, project, &tag.name)?.is_empty(),
+        "protected": !covering(call, project.id, &tag.name)?.is_empty(),
         "created_at": (!tag.message.is_empty()).then_some(&tag.created_at),
     }))
 }
@@ -74,9 +67,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Target {reference} is invalid")));
     };
-    let protections = protections(call, &project, &name)?;
-    let granted: Vec<Grantee> =
-        protections.iter().flat_map(|one| &one.grants).map(|grant| grant.to).collect();
+    let protections = covering(call, project.id, &name)?;
+    let granted: Vec<Grantee> = protections.iter().flatten().map(|grant| grant.to).collect();
     if !protections.is_empty() && !grants::is_granted(call, &project, &granted)? {
         return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
     }
@@ -88,7 +80,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let tag = named(call, &project, call.segment("tag_name"))?;
     call.check_unmodified(&tag.commit.created_at)?;
-    let is_protected = !protections(call, &project, &tag.name)?.is_empty();
+    let is_protected = !covering(call, project.id, &tag.name)?.is_empty();
     if is_protected && call.level_in(&project)? < MAINTAINER {
         return Err(Failure::refused(
             "You are not allowed to delete protected tags from this project. \

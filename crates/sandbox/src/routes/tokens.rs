@@ -2,7 +2,6 @@
 //! not cover creating them (reference 1, 5). Personal and impersonation tokens differ only in their
 //! URLs.
 
-use super::super::access::{self, Token};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -108,7 +107,7 @@ fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer> {
             all.push(shown(call, &token));
         }
     }
-    page::list(call, &all)
+    page::list(call, all)
 }
 
 /// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who

@@ -1,10 +1,6 @@
 //! Users: operations that clients need in addition to those of the reference.
 
-use std::borrow::Cow;
-
-use super::super::clock;
-use super::super::store::user::NewUser;
-use super::super::stored_settings::{Edit, OF_USERS};
+use super::super::stored_settings::Edit;
 use super::prelude::*;
 use super::user_rules::{self, Requested};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
@@ -155,12 +151,6 @@ fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
-fn extend(body: &mut Value, more: Value) {
-    if let (Value::Object(body), Value::Object(more)) = (body, more) {
-        body.extend(more);
-    }
-}
-
 /// The fields for everybody who may read users. Others see less of a blocked or banned user.
 fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
@@ -260,7 +250,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
         }
     }
     page::list_of(call, &all, |user| {
-        Ok(Cow::Owned(if sees_all { full(call, user)? } else { user.brief(call) }))
+        Ok(if sees_all { full(call, user)? } else { user.brief(call) })
     })
 }
 
@@ -487,5 +477,5 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
             "access_level": level,
         })
     });
-    page::list(call, &all.collect::<Vec<_>>())
+    page::list(call, all)
 }

@@ -1,19 +1,31 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
-use std::borrow::Cow;
-
 use super::super::profile::Profile;
-use super::super::store::record::Records;
 use super::prelude::*;
 
-pub(super) const OF_BOTH: &[Route] = &[
-    get("/variables", |call| list(call, &scope(call)?)),
-    post("/variables", |call| create(call, &scope(call)?)),
-    get("/variables/{key}", |call| show(call, &scope(call)?)),
-    put("/variables/{key}", |call| update(call, &scope(call)?)),
-    delete("/variables/{key}", |call| remove(call, &scope(call)?)),
-];
+pub(super) const COLLECTIONS: &[Collection] =
+    &[VARIABLES, Collection { path: "/groups/{id}/variables", ..VARIABLES }];
+
+/// Its fields are those of reference 1, 2.2, `description` (from release 16.2 on) and `hidden`:
+/// whether no answer contains the value (from release 17.4 on).
+const VARIABLES: Collection = Collection {
+    entry: "key",
+    required: &["key", "value"],
+    scope: |_, call| scope(call),
+    find: |_, call, scope| match call.method == http::Method::PUT {
+        true => find_to_change(call, scope),
+        false => find(call, scope),
+    },
+    settle,
+    // Project variables have no time of change.
+    kept: |call, scope, variable| match scope {
+        Scope::Group(_) => call.check_unmodified(&variable.updated_at),
+        Scope::Project(_) => Ok(()),
+    },
+    json: |_, call, _, variable| Ok(json(variable, call)),
+    ..Collection::new("/projects/{id}/variables")
+};
 
 /// The maximum number of variables of a project, and of a group.
 const MOST: i64 = 8_000;
@@ -23,19 +35,15 @@ const LONGEST: usize = 255;
 /// The minimum length of a masked value.
 const SHORTEST_MASKED: usize = 8;
 
-/// The table of variables. Its fields are those of reference 1, 2.2, `description` (from release
-/// 16.2 on) and `hidden`: whether no answer contains the value (from release 17.4 on).
-pub(super) const VARIABLES: Records = Records("variables");
 const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
 
-/// A new variable with the key in a call.
-fn named(call: &Call<'_>, params: &Params) -> Result<Record> {
-    let mut variable = Record::new(call.now());
+/// Gives a new variable its key and the presets.
+fn begin(variable: &mut Record, params: &Params) -> Result<()> {
     variable.set("key", params.text("key")?.unwrap_or_default().trim());
     variable.set(ENVIRONMENT, "*");
-    reset(&mut variable);
-    Ok(variable)
+    reset(variable);
+    Ok(())
 }
 
 /// Sets the type and the flags to their defaults.
@@ -127,7 +135,8 @@ fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
     value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
 }
 
-fn save(variable: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
+/// Refuses a variable whose key and scope are taken.
+fn check_place(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<()> {
     // Only the database limits it, and only for groups.
     let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
     refuse_if(is_long && matches!(scope, Scope::Group(_)), || {
@@ -135,25 +144,26 @@ fn save(variable: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
     })?;
     refuse_if(is_known(call, scope, variable)?, || {
         Failure::model("key", format!("({}) has already been taken", variable.text("key")))
-    })?;
-    Ok(VARIABLES.save(call.db, scope.holder(), variable, call.now())?)
+    })
 }
 
 /// Whether another variable has the key and the scope.
 fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
-    let namesakes = VARIABLES.with(call.db, scope.holder(), "key", variable.text("key"))?;
+    let namesakes = VARIABLES.rows.with(call.db, scope.holder(), "key", variable.text("key"))?;
     let place = variable.text(ENVIRONMENT);
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
 }
 
 /// Adds a variable as a call with these parameters would; an existing one stays unchanged.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
-    let mut variable = named(call, params)?;
+    let mut variable = Record::new(call.now());
+    begin(&mut variable, params)?;
     take(&mut variable, call, params, is_scoped(call, scope))?;
-    match is_known(call, scope, &variable)? {
-        true => Ok(()),
-        false => save(&mut variable, call, scope),
+    if is_known(call, scope, &variable)? {
+        return Ok(());
     }
+    check_place(call, scope, &variable)?;
+    Ok(VARIABLES.rows.save(call.db, scope.holder(), &mut variable, call.now())?)
 }
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
@@ -197,7 +207,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key in the call, the least recently changed one first.
 fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.with(call.db, scope.holder(), "key", call.segment("key"))?;
+    let mut all = VARIABLES.rows.with(call.db, scope.holder(), "key", call.segment("key"))?;
     all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
     Ok(all)
@@ -218,70 +228,44 @@ fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
 /// Later releases use the filter, but also fall back to any one.
 fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     if matches!(scope, Scope::Project(_)) {
+        if !call.service.profile.optional_variable_value {
+            call.params.require(&["value"])?;
+        }
         return find(call, scope);
     }
     let filter = filter(call)?.filter(|_| call.service.profile.group_variable_filter);
     let filtered = with_key(call, scope, filter)?;
-    let found = match filtered.is_empty() {
-        true => with_key(call, scope, None)?,
-        false => filtered,
-    };
+    let found = if filtered.is_empty() { with_key(call, scope, None)? } else { filtered };
     found.into_iter().next().ok_or_else(|| absent(scope))
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let all = VARIABLES.all(call.db, scope.holder())?;
-    page::list_of(call, &all, |variable| Ok(Cow::Owned(json(variable, call))))
-}
-
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    Answer::ok(&json(&find(call, scope)?, call))
-}
-
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    call.params.require(&["key", "value"])?;
-    let mut variable = named(call, &call.params)?;
-    take(&mut variable, call, &call.params, is_scoped(call, scope))?;
-    hide(&mut variable, call)?;
-    let count = VARIABLES.count(call.db, scope.holder())?;
-    let most = scope.either(MOST, MOST_OF_GROUP);
-    if count >= most {
-        return Err(Failure::model(
-            "base",
-            format!("Maximum number of {} ci variables ({most}) exceeded", scope.name()),
-        ));
-    }
-    save(&mut variable, call, scope)?;
-    Answer::created(&json(&variable, call))
-}
-
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let profile = &call.service.profile;
-    if matches!(scope, Scope::Project(_)) && !profile.optional_variable_value {
-        call.params.require(&["value"])?;
-    }
-    let mut variable = find_to_change(call, scope)?;
-    if profile.put_resets_omitted_flags {
-        reset(&mut variable);
+/// Completes a new or changed variable.
+fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record) -> Result<()> {
+    let is_new = variable.id == 0;
+    if is_new {
+        begin(variable, &call.params)?;
+    } else if call.service.profile.put_resets_omitted_flags {
+        reset(variable);
     }
     let masked = variable.is_set("masked");
-    take(&mut variable, call, &call.params, is_scoped(call, scope))?;
-    if variable.is_set("hidden") && variable.is_set("masked") != masked {
+    take(variable, call, &call.params, is_scoped(call, scope))?;
+    if is_new {
+        hide(variable, call)?;
+        check_number(of, call, scope)?;
+    } else if variable.is_set("hidden") && variable.is_set("masked") != masked {
         return Err(Failure::model(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));
     }
-    save(&mut variable, call, scope)?;
-    Answer::ok(&json(&variable, call))
+    check_place(call, scope, variable)
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let variable = find(call, scope)?;
-    // Project variables have no time of change.
-    if matches!(scope, Scope::Group(_)) {
-        call.check_unmodified(&variable.updated_at)?;
-    }
-    VARIABLES.remove(call.db, &variable)?;
-    Ok(Answer::no_content())
+/// Refuses one variable more than a project or group may have.
+fn check_number(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let most = scope.either(MOST, MOST_OF_GROUP);
+    refuse_if(of.rows.count(call.db, scope.holder())? >= most, || {
+        let text = format!("Maximum number of {} ci variables ({most}) exceeded", scope.name());
+        Failure::model("base", text)
+    })
 }

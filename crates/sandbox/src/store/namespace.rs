@@ -1,7 +1,7 @@
 //! Groups and personal namespaces.
 
 use rusqlite::{Connection, Result, params};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::stored::{Stored as _, run, stored};
 
@@ -22,20 +22,6 @@ pub(crate) struct Namespace {
     pub(crate) created_at: String,
     /// The day on which a group was marked for deletion, if it was.
     pub(crate) marked_for_deletion_on: Option<String>,
-}
-
-/// A namespace in an answer.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Summary<'a> {
-    id: i64,
-    name: &'a str,
-    path: &'a str,
-    kind: &'a str,
-    full_path: &'a str,
-    parent_id: Option<i64>,
-    /// Namespaces have no avatars here.
-    avatar_url: Option<()>,
-    web_url: String,
 }
 
 /// What a new group needs.
@@ -115,16 +101,17 @@ impl Namespace {
     }
 
     /// The form in a project (reference 1, 2.8) and in the list of namespaces.
-    pub(crate) fn brief(&self, base: &str) -> Summary<'_> {
-        Summary {
-            id: self.id,
-            name: &self.name,
-            path: &self.path,
-            kind: &self.kind,
-            full_path: &self.full_path,
-            parent_id: self.parent_id,
-            avatar_url: None,
-            web_url: self.web_url(base),
-        }
+    pub(crate) fn brief(&self, base: &str) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "path": self.path,
+            "kind": self.kind,
+            "full_path": self.full_path,
+            "parent_id": self.parent_id,
+            // Namespaces have no avatars here.
+            "avatar_url": null,
+            "web_url": self.web_url(base),
+        })
     }
 }

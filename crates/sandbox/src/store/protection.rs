@@ -1,13 +1,15 @@
 //! Protected branches: one row each, with a row for each grant. Protected tags use the same grants.
 
 use rusqlite::{Connection, Result, Row, params};
+use serde::{Deserialize, Serialize};
 
+use super::holder::Holder;
 use super::namespace::Namespace;
 use super::project::Project;
 use super::stored::{Stored as _, run, stored};
 
 /// The actions that can be granted on a protected branch or tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Action {
     Push,
     Merge,
@@ -32,7 +34,7 @@ impl Action {
 }
 
 /// The receiver of a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Grantee {
     /// Everybody with this role or a higher one.
     Level(i64),
@@ -48,7 +50,7 @@ pub(crate) enum Grantee {
 const USUAL_LEVEL: i64 = 40;
 
 /// One grant. Each has a level, which only counts if the grant has no grantee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
     /// 0 before it is stored.
     pub(crate) id: i64,
@@ -118,63 +120,48 @@ pub(crate) struct Protection {
 stored!(Protection: protected_branches b,
     id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
 
-/// The condition for those of a project that exist at a time.
-const PRESENT: &str = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)";
+/// The condition for those of a project or group that exist at a time, and whose it is.
+fn present(of: Holder) -> (String, i64) {
+    let (column, id) = match of {
+        Holder::Group(id) => ("namespace_id", id),
+        other => other.key(),
+    };
+    (format!("WHERE b.{column} = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)"), id)
+}
 
 impl Protection {
-    /// Those of a project that exist at a time, in order of creation.
-    pub(crate) fn all(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
-        let mut all = Self::without_grants(db, project, now)?;
+    /// Those of a project or group that exist at a time, in order of creation.
+    pub(crate) fn all(db: &Connection, of: Holder, now: &str) -> Result<Vec<Self>> {
+        let mut all = Self::without_grants(db, of, now)?;
         all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
         Ok(all)
     }
 
     /// The same without their grants.
-    pub(crate) fn without_grants(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
-        Self::list(db, &format!("{PRESENT} ORDER BY b.id"), params![project, now])
+    pub(crate) fn without_grants(db: &Connection, of: Holder, now: &str) -> Result<Vec<Self>> {
+        let (present, id) = present(of);
+        Self::list(db, &format!("{present} ORDER BY b.id"), params![id, now])
     }
 
     /// Those that count in a project: its own, and those of its top-level group.
     pub(crate) fn counting(db: &Connection, project: &Project, now: &str) -> Result<Vec<Self>> {
-        let mut all = Self::all(db, project.id, now)?;
-        all.extend(Self::of_group(db, root(&project.namespace))?);
-        Ok(all)
-    }
-
-    /// Those of a group, in order of creation.
-    pub(crate) fn of_group(db: &Connection, group: i64) -> Result<Vec<Self>> {
-        let mut all = Self::list(db, "WHERE b.namespace_id = ?1 ORDER BY b.id", [group])?;
-        all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+        let mut all = Self::all(db, Holder::Project(project.id), now)?;
+        all.extend(Self::all(db, Holder::Group(root(&project.namespace)), now)?);
         Ok(all)
     }
 
     /// The one with this name, case-sensitive.
     pub(crate) fn named(
         db: &Connection,
-        project: i64,
+        of: Holder,
         name: &str,
         now: &str,
     ) -> Result<Option<Self>> {
-        let rest = format!("{PRESENT} AND b.name = ?3");
-        let mut named = Self::first(db, &rest, params![project, now, name])?;
+        let (present, id) = present(of);
+        let mut named =
+            Self::first(db, &format!("{present} AND b.name = ?3"), params![id, now, name])?;
         named.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
         Ok(named)
-    }
-
-    /// The one with this name that belongs to the same project or group as `other`.
-    pub(crate) fn like(
-        db: &Connection,
-        other: &Self,
-        name: &str,
-        now: &str,
-    ) -> Result<Option<Self>> {
-        match (other.project_id, other.namespace_id) {
-            (Some(project), _) => Self::named(db, project, name, now),
-            (None, Some(group)) => {
-                Ok(Self::of_group(db, group)?.into_iter().find(|one| one.name == name))
-            }
-            (None, None) => Ok(None),
-        }
     }
 
     /// Reads the grants.

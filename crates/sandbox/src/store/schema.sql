@@ -250,51 +250,6 @@ CREATE INDEX protected_branch_grants_by_user ON protected_branch_grants (user_id
 CREATE INDEX protected_branch_grants_by_group ON protected_branch_grants (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX protected_branch_grants_by_key ON protected_branch_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
 
--- Protected tags, and who may create what they cover: a role, a user or a group.
-CREATE TABLE protected_tags (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    UNIQUE (project_id, name)
-);
-
-CREATE TABLE protected_tag_grants (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    tag_id INTEGER NOT NULL REFERENCES protected_tags ON DELETE CASCADE,
-    access_level INTEGER NOT NULL,
-    user_id INTEGER REFERENCES users ON DELETE CASCADE,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    deploy_key_id INTEGER REFERENCES deploy_keys ON DELETE CASCADE
-);
-CREATE INDEX protected_tag_grants_by_tag ON protected_tag_grants (tag_id);
-CREATE INDEX protected_tag_grants_by_user ON protected_tag_grants (user_id) WHERE user_id IS NOT NULL;
-CREATE INDEX protected_tag_grants_by_group ON protected_tag_grants (group_id) WHERE group_id IS NOT NULL;
-CREATE INDEX protected_tag_grants_by_key ON protected_tag_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
-
--- Labels of projects and of groups.
-CREATE TABLE labels (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    title TEXT NOT NULL,
-    color TEXT NOT NULL,
-    description TEXT,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL)),
-    UNIQUE (project_id, title),
-    UNIQUE (group_id, title)
-);
-
--- How important a project holds a label, also one of a group above it.
-CREATE TABLE label_priorities (
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    label_id INTEGER NOT NULL REFERENCES labels ON DELETE CASCADE,
-    priority INTEGER NOT NULL,
-    PRIMARY KEY (project_id, label_id)
-) WITHOUT ROWID;
-CREATE INDEX label_priorities_by_label ON label_priorities (label_id);
-
 -- How merge requests are approved.
 CREATE TABLE approval_settings (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -306,40 +261,7 @@ CREATE TABLE approval_settings (
     CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 
-CREATE TABLE approval_rules (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    rule_type TEXT NOT NULL CHECK (rule_type IN ('regular', 'any_approver', 'report_approver')),
-    report_type TEXT,
-    approvals_required INTEGER NOT NULL,
-    all_branches INTEGER NOT NULL,
-    updated_at TEXT NOT NULL,
-    UNIQUE (project_id, rule_type, name)
-);
-
-CREATE TABLE approval_rule_users (
-    rule_id INTEGER NOT NULL REFERENCES approval_rules ON DELETE CASCADE,
-    user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
-    PRIMARY KEY (rule_id, user_id)
-) WITHOUT ROWID;
-CREATE INDEX approval_rule_users_by_user ON approval_rule_users (user_id);
-
-CREATE TABLE approval_rule_groups (
-    rule_id INTEGER NOT NULL REFERENCES approval_rules ON DELETE CASCADE,
-    group_id INTEGER NOT NULL REFERENCES namespaces ON DELETE CASCADE,
-    PRIMARY KEY (rule_id, group_id)
-) WITHOUT ROWID;
-CREATE INDEX approval_rule_groups_by_group ON approval_rule_groups (group_id);
-
-CREATE TABLE approval_rule_branches (
-    rule_id INTEGER NOT NULL REFERENCES approval_rules ON DELETE CASCADE,
-    branch_id INTEGER NOT NULL REFERENCES protected_branches ON DELETE CASCADE,
-    PRIMARY KEY (rule_id, branch_id)
-) WITHOUT ROWID;
-CREATE INDEX approval_rule_branches_by_branch ON approval_rule_branches (branch_id);
-
--- What is around projects and groups: deploy keys, pipeline schedules. Plain collections have tables of
+-- What is around projects and groups: deploy keys. Plain collections have tables of
 -- their own form (`routes/rows.rs`).
 CREATE TABLE deploy_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -378,15 +300,6 @@ CREATE TABLE runner_projects (
     UNIQUE (runner_id, project_id)
 );
 CREATE INDEX runner_projects_by_project ON runner_projects (project_id);
-
-CREATE TABLE pipeline_schedules (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL
-);
-CREATE INDEX pipeline_schedules_by_project ON pipeline_schedules (project_id);
 
 -- Repositories, as far as clients look at them: commits, each with the whole tree of its files,
 -- branches, tags. Nothing of Git is kept.
@@ -433,18 +346,6 @@ CREATE TABLE tags (
     created_at TEXT NOT NULL,
     PRIMARY KEY (project_id, name)
 ) WITHOUT ROWID;
-
--- Who has asked to become a member.
-CREATE TABLE access_requests (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
-    requested_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE UNIQUE INDEX access_requests_of_projects ON access_requests (project_id, user_id) WHERE project_id IS NOT NULL;
-CREATE UNIQUE INDEX access_requests_of_groups ON access_requests (group_id, user_id) WHERE group_id IS NOT NULL;
 
 -- Merge requests, as far as there is something to comment on, and their notes.
 CREATE TABLE merge_requests (

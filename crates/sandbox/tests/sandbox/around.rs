@@ -977,6 +977,24 @@ async fn inherited_memberships_list_no_namespaces_later() {
     }
 }
 
+#[tokio::test]
+async fn owners_of_a_namespace_find_its_numbers_later() {
+    let rule = fact("namespace-counts");
+    let later = World::at("18.9").await;
+    let of_owner = later.get(ROOT, "/namespaces/acme").await.body;
+    for name in ["members_count_with_descendants", "projects_count", "billable_members_count"] {
+        assert!(of_owner[name].as_u64().is_some_and(|number| number > 0), "{rule} {of_owner}");
+    }
+    assert_eq!((&of_owner["plan"], &of_owner["trial"]), (&json!("default"), &json!(false)));
+    let of_other = later.get("dan", "/namespaces/acme").await.body;
+    assert!(of_other.get("projects_count").is_none() && of_other.get("plan").is_none());
+    assert_eq!(of_other.get("billable_members_count"), Some(&Value::Null), "{rule}");
+    let own = later.get("dan", "/namespaces/dan").await.body;
+    assert_eq!((&own["billable_members_count"], &own["plan"]), (&json!(1), &json!("default")));
+    let earlier = World::at("18.8").await.get(ROOT, "/namespaces/acme").await.body;
+    assert!(earlier.get("billable_members_count").is_none(), "{rule} {earlier}");
+}
+
 /// What the suites of other clients rely on.
 #[tokio::test]
 async fn suites_of_other_clients_find_what_they_expect() {

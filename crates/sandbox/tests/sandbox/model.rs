@@ -164,21 +164,23 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!(row("shares", "project_id", 2.into())["access_level"], 30);
     assert_eq!(row("protected_branches", "name", "main".into())["project_id"], 1);
     assert_eq!(row("protected_branch_grants", "action", "push".into())["access_level"], 40);
-    assert_eq!(row("protected_tags", "name", "v*".into())["project_id"], 1);
-    assert_eq!(row("protected_tag_grants", "tag_id", 1.into())["access_level"], 40);
+    let tag = &row("protected_tags", "project_id", 1.into())["settings"];
+    assert_eq!((&tag["name"], &tag["grants"][0]["level"]), (&json!("v*"), &json!(40)));
     let approvals = row("approval_settings", "project_id", 1.into());
     assert_eq!(approvals["settings"]["reset_approvals_on_push"], false);
-    assert_eq!(row("approval_rules", "name", "r".into())["approvals_required"], 1);
-    assert_eq!(row("approval_rule_users", "rule_id", 1.into())["user_id"], 4);
-    assert_eq!(row("approval_rule_groups", "rule_id", 1.into())["group_id"], 9);
-    assert_eq!(row("approval_rule_branches", "rule_id", 1.into())["branch_id"], 1);
+    let rule = &row("approval_rules", "project_id", 1.into())["settings"];
+    assert_eq!((&rule["name"], &rule["approvals_required"]), (&json!("r"), &json!(1)));
+    for (list, id) in [("users", 4), ("groups", 9), ("protected_branch_ids", 1)] {
+        assert_eq!(rule[list], json!([id]), "{list}");
+    }
     assert_eq!(row("hooks", "group_id", 9.into())["settings"]["url"], "https://b.example/");
     assert_eq!(row("push_rules", "group_id", 9.into())["settings"]["prevent_secrets"], true);
     let mirror = row("remote_mirrors", "project_id", 1.into());
     assert_eq!(mirror["settings"]["url"], "https://u:p@a.example");
     assert_eq!(row("pipeline_schedules", "project_id", 1.into())["settings"]["owner_id"], 1);
-    assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
-    assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
+    let label = &row("labels", "project_id", 1.into())["settings"];
+    assert_eq!((&label["title"], &label["color"]), (&json!("bug"), &json!("#FF0000")));
+    assert_eq!(label["priorities"], json!({"1": 1}));
     assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);
     assert_eq!(row("namespaces", "full_path", "acme".into())["visibility"], "public");
     let token = row("tokens", "user_id", 1.into());

@@ -1,7 +1,5 @@
 //! Finds the differences between two answers in [normal form](super::normal).
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 /// Keys that depend on what the recorded installation lacked: contents of repositories, uploads,
@@ -74,9 +72,10 @@ fn identity(entry: &Value) -> String {
     match IDENTITY.iter().find_map(|name| entry.get(name)) {
         Some(identity) => format!("{identity}@{}", entry["environment_scope"]),
         // Keys in order, so that the same object has the same text.
-        None => match entry.as_object() {
-            Some(members) => format!("{:?}", members.iter().collect::<BTreeMap<_, _>>()),
-            None => entry.to_string(),
-        },
+        None => {
+            let mut sorted = entry.clone();
+            sorted.sort_all_objects();
+            sorted.to_string()
+        }
     }
 }

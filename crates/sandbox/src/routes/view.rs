@@ -3,67 +3,9 @@
 //! The attributes come from the [`Reader`]. This module adds names and URLs, which depend on the
 //! host that the client used, and counted or looked-up values.
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
-
-use super::access::{MAINTAINER, REPORTER};
-use super::answer::{Failure, Result};
-use super::call::Call;
-use super::profile::OBSERVED;
-use super::reader::Reader;
-use super::routes::{custom_attributes, group_settings, shares};
-use super::store::holder::Holder;
-use super::store::namespace::Namespace;
-use super::store::project::Project;
-use super::store::stored::Stored as _;
-use super::store::user::User;
-
-/// A JSON object that is written member by member to the end of a text. A page has a hundred
-/// projects with sixty members each, so nothing is built elsewhere first.
-struct Object<'a> {
-    text: &'a mut Vec<u8>,
-    empty: bool,
-}
-
-impl<'a> Object<'a> {
-    fn open(text: &'a mut Vec<u8>) -> Self {
-        text.push(b'{');
-        Self { text, empty: true }
-    }
-
-    fn close(self) {
-        self.text.push(b'}');
-    }
-
-    /// Starts a member; its value follows. Names are plain words.
-    fn name(&mut self, name: &str) {
-        self.text.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
-        self.empty = false;
-        self.text.extend_from_slice(name.as_bytes());
-        self.text.extend_from_slice(b"\":");
-    }
-
-    fn value(&mut self, name: &str, value: impl Serialize) -> Result<()> {
-        self.name(name);
-        serde_json::to_writer(&mut *self.text, &value).map_err(|error| Failure::internal(&error))
-    }
-
-    /// A text from parts without characters to escape: hosts, paths and words.
-    fn plain(&mut self, name: &str, parts: &[&str]) {
-        self.name(name);
-        self.text.push(b'"');
-        for part in parts {
-            self.text.extend_from_slice(part.as_bytes());
-        }
-        self.text.push(b'"');
-    }
-
-    /// An object as a member.
-    fn object(&mut self, name: &str) -> Object<'_> {
-        self.name(name);
-        Object::open(self.text)
-    }
-}
+use super::super::reader::Reader;
+use super::prelude::*;
+use super::{custom_attributes, group_settings, shares};
 
 /// The optional members of an answer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,36 +38,19 @@ impl Extras {
     }
 }
 
-/// The value that one of the following forms writes.
-pub(crate) fn value(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Value> {
-    let mut text = Vec::new();
-    write(&mut text)?;
-    serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))
-}
-
-/// Writes the simple form to the end of a JSON text.
-pub(crate) fn simple(
-    call: &Call<'_>,
-    project: &Project,
-    wanted: Extras,
-    text: &mut Vec<u8>,
-) -> Result<()> {
+/// The simple form.
+pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Value> {
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
-    let mut object = Object::open(text);
-    view.simple_members(&mut object)?;
-    if call.is_from(18, 2) {
-        object.plain("visibility", &[&project.visibility]);
-    }
+    let mut body = view.simple_members();
+    set_if(&mut body, call.is_from(18, 2), "visibility", project.visibility.as_str());
     if call.release() >= OBSERVED {
-        view.repository_members(&mut object)?;
-        if view.reader.administrator {
-            object.value("repository_storage", &stored["repository_storage"])?;
-        }
-        view.custom_members(&mut object)?;
+        view.repository_members(&mut body);
+        let is_seen = view.reader.administrator;
+        set_if(&mut body, is_seen, "repository_storage", stored["repository_storage"].clone());
+        view.custom_members(&mut body)?;
     }
-    object.close();
-    Ok(())
+    Ok(body)
 }
 
 /// The effective attributes, together with the groups above.
@@ -135,53 +60,45 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
     Ok(stored)
 }
 
-/// Writes the full form to the end of a JSON text.
-pub(crate) fn full(
-    call: &Call<'_>,
-    project: &Project,
-    wanted: Extras,
-    text: &mut Vec<u8>,
-) -> Result<()> {
+/// The full form.
+pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Value> {
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
-    let reader = &view.reader;
-    let mut object = Object::open(text);
-    view.simple_members(&mut object)?;
-    view.repository_members(&mut object)?;
-    object.value("creator_id", project.creator_id)?;
-    object.plain("visibility", &[&project.visibility]);
-    object.value("archived", call.is_archived(project)?)?;
-    object.value("empty_repo", project.empty_repo)?;
-    object.plain(
-        "container_registry_image_prefix",
-        &[host(call), "/", &project.full_path.to_lowercase()],
-    );
-    object.plain("import_status", &[project.import_status_at(call.now())]);
-    view.links(object.object("_links"));
-    object.value(
-        "shared_with_groups",
-        if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() },
-    )?;
+    let mut body = view.simple_members();
+    view.repository_members(&mut body);
+    let shares =
+        if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() };
+    let image = format!("{}/{}", host(call), project.full_path.to_lowercase());
+    let more = json!({
+        "creator_id": project.creator_id,
+        "visibility": project.visibility,
+        "archived": call.is_archived(project)?,
+        "empty_repo": project.empty_repo,
+        "container_registry_image_prefix": image,
+        "import_status": project.import_status_at(call.now()),
+        "_links": view.links(),
+        "shared_with_groups": shares,
+    });
+    extend(&mut body, more);
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
-        view.permissions(user, object.object("permissions"))?;
+        body["permissions"] = view.permissions(user)?;
     }
-    for (name, value) in reader.rest() {
-        object.value(name, value)?;
+    for (name, value) in view.reader.rest() {
+        body[name] = value;
     }
     if call.is_from(16, 3) {
-        object.value("emails_disabled", are_emails_off(call, project)?)?;
+        body["emails_disabled"] = are_emails_off(call, project)?.into();
     }
     if call.release() >= OBSERVED {
-        object.plain("updated_at", &[&project.updated_at]);
-        object.value("description_html", description_html(&stored))?;
+        body["updated_at"] = project.updated_at.as_str().into();
+        body["description_html"] = description_html(&stored).into();
     }
-    if reader.level >= MAINTAINER {
-        view.maintainers_members(&mut object)?;
+    if view.reader.level >= MAINTAINER {
+        view.maintainers_members(&mut body);
     }
-    view.optional_members(&mut object)?;
-    view.wanted_members(&mut object)?;
-    object.close();
-    Ok(())
+    view.optional_members(&mut body)?;
+    view.wanted_members(&mut body)?;
+    Ok(body)
 }
 
 /// One project for one call.
@@ -215,142 +132,120 @@ impl<'a> View<'a> {
     }
 
     /// The members for maintainers only.
-    fn maintainers_members(&self, object: &mut Object<'_>) -> Result<()> {
+    fn maintainers_members(&self, body: &mut Value) {
         let Self { call, project, .. } = self;
-        object.plain("runners_token", &[&project.runners_token]);
-        object.value("import_url", import_url(self.reader.stored))?;
-        if call.is_from(15, 9) {
-            object.value("import_type", Value::Null)?;
-        }
-        if self.wanted.import_error {
-            object.value("import_error", project.import_error_at(call.now()))?;
-        }
-        Ok(())
+        body["runners_token"] = project.runners_token.as_str().into();
+        body["import_url"] = import_url(self.reader.stored).into();
+        set_if(body, call.is_from(15, 9), "import_type", Value::Null);
+        let error = project.import_error_at(call.now());
+        set_if(body, self.wanted.import_error, "import_error", error);
     }
 
     /// The members of the simple form.
-    fn simple_members(&self, object: &mut Object<'_>) -> Result<()> {
+    fn simple_members(&self) -> Value {
         let Self { call, project, .. } = self;
         let host = host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let (base, path) = (call.base.as_str(), project.full_path.as_str());
-        object.value("id", project.id)?;
-        object.value("name", &project.name)?;
-        object.value(
-            "name_with_namespace",
-            format_args!("{} / {}", project.namespace.full_name, project.name),
-        )?;
-        object.plain("path", &[&project.path]);
-        object.plain("path_with_namespace", &[path]);
-        object.plain("created_at", &[&project.created_at]);
-        object.plain("ssh_url_to_repo", &["git@", name, ":", path, ".git"]);
-        object.plain("http_url_to_repo", &[base, "/", path, ".git"]);
-        object.plain("web_url", &[base, "/", path]);
-        object.value("avatar_url", avatar_url(call, project))?;
-        object.value("star_count", project.star_count)?;
-        object.plain("last_activity_at", &[&project.last_activity_at]);
-        object.value("namespace", project.namespace.brief(base))?;
-        self.reader.brief().try_for_each(|(name, value)| object.value(name, value))
+        let mut body = json!({
+            "id": project.id,
+            "name": project.name,
+            "name_with_namespace": format!("{} / {}", project.namespace.full_name, project.name),
+            "path": project.path,
+            "path_with_namespace": path,
+            "created_at": project.created_at,
+            "ssh_url_to_repo": format!("git@{name}:{path}.git"),
+            "http_url_to_repo": format!("{base}/{path}.git"),
+            "web_url": format!("{base}/{path}"),
+            "avatar_url": avatar_url(call, project),
+            "star_count": project.star_count,
+            "last_activity_at": project.last_activity_at,
+            "namespace": project.namespace.brief(base),
+        });
+        for (name, value) in self.reader.brief() {
+            body[name] = value;
+        }
+        body
     }
 
     /// The members for callers who may read the repository.
-    fn repository_members(&self, object: &mut Object<'_>) -> Result<()> {
+    fn repository_members(&self, body: &mut Value) {
         let Self { call, project, .. } = self;
-        if !self.reader.reads_code() {
-            return Ok(());
+        if self.reader.reads_code() {
+            let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base, project.full_path);
+            body["forks_count"] = project.forks_count.into();
+            body["readme_url"] = (!project.empty_repo).then_some(readme).into();
         }
-        object.value("forks_count", project.forks_count)?;
-        match project.empty_repo {
-            true => object.value("readme_url", Value::Null)?,
-            false => object.plain(
-                "readme_url",
-                &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"],
-            ),
-        }
-        Ok(())
     }
 
     /// The members that only some projects or callers have.
-    fn optional_members(&self, object: &mut Object<'_>) -> Result<()> {
+    fn optional_members(&self, body: &mut Value) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
-            object.value("owner", owner(call, id, &project.namespace)?)?;
+            body["owner"] = owner(call, id, &project.namespace)?;
         }
         if call.shows_deletion() {
-            object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
-            object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
+            for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
+                body[name] = project.marked_for_deletion_on.as_deref().into();
+            }
         }
         if let Some(upstream) = project.forked_from_id
             && let Some(upstream) = upstream_of(call, upstream, self.wanted)?
         {
-            object.value("forked_from_project", upstream)?;
+            body["forked_from_project"] = upstream;
         }
         Ok(())
     }
 
     /// The members that the call requests.
-    fn wanted_members(&self, object: &mut Object<'_>) -> Result<()> {
+    fn wanted_members(&self, body: &mut Value) -> Result<()> {
         if self.wanted.license {
-            object.value("license_url", Value::Null)?;
-            object.value("license", Value::Null)?;
+            extend(body, json!({ "license_url": null, "license": null }));
         }
         if self.wanted.statistics && self.reader.level >= REPORTER {
-            let mut sizes = object.object("statistics");
-            for name in STATISTICS.split(' ') {
-                sizes.value(name, 0)?;
-            }
-            if self.call.release() >= OBSERVED {
-                sizes.value("container_registry_size", 0)?;
-            }
-            sizes.close();
+            let observed = self.call.release() >= OBSERVED;
+            let registry = observed.then_some("container_registry_size");
+            let sizes = STATISTICS.split(' ').chain(registry);
+            body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
         }
-        self.custom_members(object)
+        self.custom_members(body)
     }
 
-    fn custom_members(&self, object: &mut Object<'_>) -> Result<()> {
+    fn custom_members(&self, body: &mut Value) -> Result<()> {
         if self.wanted.custom_attributes {
             let all = custom_attributes::of(self.call.db, Holder::Project(self.project.id))?;
-            object.value("custom_attributes", all)?;
+            body["custom_attributes"] = all;
         }
         Ok(())
     }
 
     /// The URLs of a project's parts.
-    fn links(&self, mut object: Object<'_>) {
+    fn links(&self) -> Value {
         let own = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
-        object.plain("self", &[&own]);
-        for (name, path) in [
-            ("issues", "/issues"),
-            ("merge_requests", "/merge_requests"),
-            ("repo_branches", "/repository/branches"),
-            ("labels", "/labels"),
-            ("events", "/events"),
-            ("members", "/members"),
-            ("cluster_agents", "/cluster_agents"),
-        ] {
-            let is_closed = match name {
-                "issues" => !self.reader.uses("issues_access_level"),
-                "merge_requests" => !self.reader.uses("merge_requests_access_level"),
-                _ => false,
+        let mut links = json!({
+            "self": own,
+            "repo_branches": format!("{own}/repository/branches"),
+        });
+        for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
+            let is_open = match name {
+                "issues" => self.reader.uses("issues_access_level"),
+                "merge_requests" => self.reader.uses("merge_requests_access_level"),
+                _ => true,
             };
-            if !is_closed {
-                object.plain(name, &[&own, path]);
-            }
+            set_if(&mut links, is_open, name, format!("{own}/{name}"));
         }
-        object.close();
+        links
     }
 
     /// The caller's direct and inherited roles, null for none.
-    fn permissions(&self, caller: &User, mut object: Object<'_>) -> Result<()> {
+    fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct = call.direct_level(caller, project.id)?;
         let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-        object.value("project_access", direct.map(role))?;
-        object.value("group_access", (inherited > 0).then(|| role(inherited)))?;
-        object.close();
-        Ok(())
+        let inherited = (inherited > 0).then(|| role(inherited));
+        Ok(json!({ "project_access": direct.map(role), "group_access": inherited }))
     }
 }
 
@@ -387,7 +282,7 @@ pub(super) fn escaped(text: &str) -> String {
 fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
     let sql = "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1";
     let own: Option<bool> = call.one(sql, [project.id])?;
-    let above = || group_settings::is_set_above(call, &project.namespace, "emails_disabled", true);
+    let above = || call.is_set_above(&project.namespace, "emails_disabled", true);
     Ok(own == Some(true) || above()?)
 }
 
@@ -418,7 +313,7 @@ fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<Value>
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut brief = value(|text| simple(call, &upstream, wanted, text))?;
+    let mut brief = simple(call, &upstream, wanted)?;
     if call.release() < OBSERVED {
         brief["forks_count"] = upstream.forks_count.into();
         brief["license_url"] = Value::Null;

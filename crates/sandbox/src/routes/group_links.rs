@@ -1,0 +1,151 @@
+//! Links of groups: to groups of an identity provider, whose members become members when they sign in,
+//! and to groups of a directory, or to a filter for its people. Nothing is synchronised here. A
+//! service without SAML for groups answers 401 to everybody; here it is set up, unless the seed says
+//! otherwise.
+
+use http::Method;
+
+use super::member_roles::{self, ROLE};
+use super::prelude::*;
+use super::rows::Verb;
+
+pub(super) const COLLECTIONS: &[Collection] = &[SAML, LDAP];
+
+const SAML: Collection = Collection {
+    entry: "saml_group_name",
+    key: "name",
+    tier: Tier::Premium,
+    required: &[NAME, SAML_LEVEL],
+    fields: &[
+        Field { shown: "name", ..Field::new(NAME, Form::Text) },
+        Field::new(SAML_LEVEL, Form::Integer),
+        Field { since: Some(Release::new(18, 2)), ..Field::new(PROVIDER, Form::Text) },
+    ],
+    is_edited: false,
+    scope: |_, call| {
+        let is_off = "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
+        refuse_if(call.one(is_off, [])?, Failure::unauthorized)?;
+        Scope::group(call, OWNER).map_err(|_| Failure::unauthorized())
+    },
+    settle: |of, call, scope, row| {
+        let level = level(call, SAML_LEVEL, Release::new(18, 5))?;
+        row.set(SAML_LEVEL, level);
+        refuse_if(is_taken(&of.stored(call, scope)?, row, NAME), || {
+            Failure::refused("Saml group name has already been taken")
+        })?;
+        let refused = |text: &str| Failure::refused(text);
+        row.set(ROLE, member_roles::of_link(call, SAML_ROLES_SINCE, level, refused)?);
+        Ok(())
+    },
+    json: |of, call, _, row| json(of, call, row, SAML_ROLES_SINCE),
+    ..Collection::new("/groups/{id}/saml_group_links")
+};
+
+/// All callers but owners get 403, also for a group that they do not see.
+const LDAP: Collection = Collection {
+    entry: EITHER[0],
+    tier: Tier::Premium,
+    required: &[PROVIDER, LDAP_LEVEL],
+    fields: &[
+        Field::new(EITHER[0], Form::Text),
+        Field { shown: LDAP_LEVEL, ..Field::new(SAML_LEVEL, Form::Integer) },
+        Field::new(PROVIDER, Form::Text),
+        Field::new(EITHER[1], Form::Text),
+    ],
+    is_shown: false,
+    is_edited: false,
+    unpaged: true,
+    scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::forbidden()),
+    narrow: |_, all| refuse_if(all.is_empty(), || absent("No linked LDAP groups found")),
+    find: find_ldap,
+    settle: |of, call, scope, row| {
+        let field = named(call)?;
+        let level = level(call, LDAP_LEVEL, Release::new(18, 6))?;
+        row.set(SAML_LEVEL, level);
+        let is_same =
+            |own: &Record| [PROVIDER, field].iter().all(|name| own.text(name) == row.text(name));
+        refuse_if(of.stored(call, scope)?.iter().any(is_same), || {
+            let name = if field == EITHER[0] { "Cn" } else { "Filter" };
+            Failure::conflict(&format!("{name} has already been taken"))
+        })?;
+        row.set(ROLE, member_roles::of_link(call, LDAP_ROLES_SINCE, level, Failure::conflict)?);
+        Ok(())
+    },
+    kept: |_, _, _| Ok(()),
+    json: |of, call, _, row| json(of, call, row, LDAP_ROLES_SINCE),
+    ..Collection::new("/groups/{id}/ldap_group_links")
+};
+
+/// The newer form of a removal names the link by parameters.
+pub(super) const ROUTES: &[Route] = &[
+    row(Method::DELETE, LDAP.path, &LDAP, Verb::Remove),
+    row(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", &LDAP, Verb::Remove),
+];
+
+const NAME: &str = "saml_group_name";
+const SAML_LEVEL: &str = "access_level";
+const SAML_ROLES_SINCE: Release = Release::new(16, 7);
+const PROVIDER: &str = "provider";
+const LDAP_LEVEL: &str = "group_access";
+const LDAP_ROLES_SINCE: Release = Release::new(17, 2);
+/// The fields of which a link to a directory has one.
+const EITHER: [&str; 2] = ["cn", "filter"];
+
+/// A link in answers, with its custom role from a release on.
+fn json(of: &Collection, call: &Call<'_>, row: &Record, roles_since: Release) -> Result<Value> {
+    let mut body = of.plain(call, row);
+    if let Some(body) = body.as_object_mut() {
+        body.retain(|name, _| !["id", "created_at", "updated_at"].contains(&name.as_str()));
+    }
+    if member_roles::are_there(call, roles_since) {
+        body[ROLE] = member_roles::shown(call, row)?;
+    }
+    Ok(body)
+}
+
+/// The level that a link gives, which may be minimal access from a release on.
+fn level(call: &Call<'_>, name: &str, minimal_from: Release) -> Result<Option<i64>> {
+    call.params.number_of(name, |level| {
+        LEVELS.iter().any(|(known, _)| *known == level)
+            && match level {
+                MINIMAL => call.release() >= minimal_from,
+                PLANNER => call.is_from(17, 7),
+                level => level >= GUEST,
+            }
+    })
+}
+
+/// The field of [`EITHER`] that the call has.
+fn named(call: &Call<'_>) -> Result<&'static str> {
+    let wrong = match EITHER.map(|name| call.params.has(name)) {
+        [true, false] => return Ok(EITHER[0]),
+        [false, true] => return Ok(EITHER[1]),
+        [true, true] => "are mutually exclusive",
+        [false, false] => "are missing, exactly one parameter must be provided",
+    };
+    Err(Failure::parameter("cn, filter", wrong))
+}
+
+fn absent(words: &str) -> Failure {
+    Failure::message(StatusCode::NOT_FOUND, words)
+}
+
+/// The link in the path, where a missing provider stands for any one, or else in the parameters.
+fn find_ldap(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Record> {
+    let mut names: Vec<&str> = [PROVIDER, "cn"].into_iter().collect();
+    names.retain(|name| !call.segment(name).is_empty());
+    let in_path = !names.is_empty();
+    if !in_path {
+        call.params.require(&[PROVIDER])?;
+        names = vec![PROVIDER, named(call)?];
+    }
+    let mut found = of.stored(call, scope)?;
+    for name in names {
+        let wanted = match in_path {
+            true => call.segment(name).to_owned(),
+            false => call.params.text(name)?.unwrap_or_default(),
+        };
+        found.retain(|row| row.text(name) == wanted);
+    }
+    found.into_iter().next().ok_or_else(|| absent("Linked LDAP group not found"))
+}
