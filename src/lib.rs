@@ -36,8 +36,3 @@ pub mod comment;
 pub mod report;
 #[cfg(feature = "sandbox")]
 pub use undrift_sandbox as sandbox;
-
-#[cfg(test)]
-#[path = "../tests/support/corpus.rs"]
-#[expect(dead_code, reason = "only the suite of the command line checks the cases")]
-mod corpus;
