@@ -8,18 +8,19 @@
 //!                                                               approve --> apply --> Events --> report
 //! ```
 //!
-//! Modules import only from layers above them in this list (`tests/tables/layers.rs` checks that):
+//! This crate has the frontends, and shows what is in the crates below it: `undrift_model` (what undrift manages),
+//! `undrift_core` (from manifests to a plan, and back) and `undrift_client` (asks the service).
 //!
 //! | layer | modules | contents |
 //! |---|---|---|
 //! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`] | types that every layer uses |
-//! | kinds | [`schema`], [`kind`], [`kinds`] | one file for each kind of object |
+//! | kinds | [`schema`], [`kind`], [`kinds`] | what a kind is, and the description of each |
 //! | declarations | [`desired`], [`selection`] | declared state, and the part of it that a run selects |
 //! | manifest | [`manifest`] | reads, layers and checks manifests, up to [`desired::Desired`]; of the layers below, only the frontends import it |
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | live state, differences, plans, approval |
-//! | api | [`api`] | the only place that sends requests |
-//! | reconcile, with IO | [`observe`], [`apply`] | read the live state, carry out plans |
 //! | export, pure | [`export`], [`absorb`] | live state as manifests, and drift as edits of manifests |
+//! | api | [`api`] | the only place that sends requests |
+//! | reconcile, with IO | [`observe`], [`apply`], [`snapshot`] | read the live state, carry out plans |
 //! | frontends | [`report`], [`comment`], [`cli`] | output, comments in merge requests, the command line; `sandbox` is the crate `undrift_sandbox` |
 //!
 //! Start with [`plan`], then read [`kind`] and one of the [`kinds`], then [`apply`].

@@ -78,6 +78,22 @@ fn what_decides_does_no_io() {
     }
 }
 
+/// What tests of several crates share is public in debug builds: a complete list that nobody read, for
+/// example.
+#[test]
+fn only_tests_use_what_is_for_tests() {
+    let is_test = |file: &Path| file.iter().any(|part| part.to_string_lossy().starts_with("test"));
+    let files = SOURCES.iter().flat_map(|folder| rust_files(&root().join(folder)));
+    let shares = |file: &PathBuf| file.ends_with("model/src/steps.rs");
+    for file in files.filter(|file| !is_test(file) && !shares(file)) {
+        let text = fs::read_to_string(&file).unwrap();
+        let text = without_comments(text.split("#[cfg(test)]\nmod ").next().unwrap());
+        for name in ["testing::", "page::whole", "Plan::of("] {
+            assert!(!text.contains(name), "{} names `{name}`", file.display());
+        }
+    }
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
