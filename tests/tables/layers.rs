@@ -88,7 +88,7 @@ fn only_tests_use_what_is_for_tests() {
     for file in files.filter(|file| !is_test(file) && !shares(file)) {
         let text = fs::read_to_string(&file).unwrap();
         let text = without_comments(text.split("#[cfg(test)]\nmod ").next().unwrap());
-        for name in ["testing::", "page::whole", "Plan::of("] {
+        for name in ["testing::", "page::whole", "Plan::for_test("] {
             assert!(!text.contains(name), "{} names `{name}`", file.display());
         }
     }

@@ -169,7 +169,7 @@ pub(in crate::report) fn blocked_plan() -> Plan {
         )],
         ..Findings::default()
     };
-    Plan::of(findings, 1)
+    Plan::for_test(findings, 1)
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
     let findings = Findings { incomplete: all, ..Findings::default() };
     let text = |full| {
         plan(
-            &Plan::of(findings.clone(), 1_003),
+            &Plan::for_test(findings.clone(), 1_003),
             &run(),
             Title::Plan,
             Style { full, ..Style::default() },
@@ -265,7 +265,7 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
 #[test]
 fn nothing_to_do() {
     let plan = |title, projects| {
-        plan(&Plan::of(Findings::default(), projects), &run(), title, Style::default())
+        plan(&Plan::for_test(Findings::default(), projects), &run(), title, Style::default())
     };
     assert!(plan(Title::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n"));
     assert!(plan(Title::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
@@ -286,7 +286,7 @@ fn nothing_to_do() {
     ] {
         let note = Note { address: address.clone(), reason, fields: Vec::new(), origin: None };
         let findings = Findings { notes: vec![note], ..Findings::default() };
-        let text = plan_of(&Plan::of(findings, 1));
+        let text = plan_of(&Plan::for_test(findings, 1));
         let end = format!("\n\n{sync}{matches}{tail}\n{line}");
         assert!(text.ends_with(&end), "{text}");
     }
@@ -297,7 +297,7 @@ fn nothing_to_do() {
         let (reason, fields) = (Reason::Archived, Vec::new());
         let note = Note { address: address.clone(), reason, fields, origin: None };
         let findings = Findings { notes: vec![note], ..Findings::default() };
-        let text = plan_of(&Plan::of(findings, projects));
+        let text = plan_of(&Plan::for_test(findings, projects));
         assert!(text.ends_with(&format!("\n\nin sync: {says}\n")), "{text}");
     }
 }
@@ -307,7 +307,7 @@ fn nothing_to_do() {
 fn nothing_to_do_because_it_is_not_written_or_not_read() {
     let at = |name: &str| Address::container(format!("acme/{name}").into());
     let summary = |findings| {
-        let plan = Plan::of(findings, 9);
+        let plan = Plan::for_test(findings, 9);
         let text = super::plan(&plan, &run(), Title::Plan, Style::default(), &Secrets::default());
         text.lines()
             .find(|line| line.starts_with("no") && !line.starts_with("note"))

@@ -207,7 +207,7 @@ impl DerefMut for Plan {
 impl Plan {
     /// A plan of this many projects without remembered parts, for tests.
     #[cfg(debug_assertions)]
-    pub fn of(findings: Findings, projects: usize) -> Self {
+    pub fn for_test(findings: Findings, projects: usize) -> Self {
         Self { findings, projects, ..Self::default() }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn with_run<T>(
     live: &Live,
     check: impl FnOnce(&Run<'_, Events>) -> T,
 ) -> T {
-    with_plan(container, &Plan::of(Findings { steps, ..Findings::default() }, 1), live, check)
+    with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
 }
 
 /// The same for all steps of `plan`.

@@ -41,7 +41,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
     };
     let turn = || Step { address: container.address(), ..planned().steps[0].clone() };
     let plan = |acknowledged: Option<Refusal>| {
-        let mut plan = Plan::of(planned().findings, 1);
+        let mut plan = Plan::for_test(planned().findings, 1);
         plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {
             refusal,
             reason: None,
@@ -243,7 +243,7 @@ fn a_possible_step_never_exceeds_the_plan() {
     ] {
         let planned = possible(planned);
         let steps = beside.into_iter().cloned().chain([planned.clone()]).collect();
-        let mut plan = Plan::of(Findings { steps, ..Findings::default() }, 1);
+        let mut plan = Plan::for_test(Findings { steps, ..Findings::default() }, 1);
         plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {
             refusal,
             reason: None,

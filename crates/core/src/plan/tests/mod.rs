@@ -407,7 +407,7 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         assert!(plan.closed().is_some());
         let open = container(&declared, &here(&declared, &is), &settings(&[]));
         assert_eq!(open.closed(), None);
-        let whole = Plan::of(plan.findings, 1);
+        let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
             (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
             (differs, differs)
@@ -474,7 +474,7 @@ fn a_section_follows_the_switch_that_it_needs() {
     assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
     assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
     assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
-    let whole = Plan::of(closed.findings, 1);
+    let whole = Plan::for_test(closed.findings, 1);
     assert_eq!(
         (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
         (false, false)
@@ -544,7 +544,7 @@ fn unlisted_entries_are_differences_only_by_policy() {
         let declared = shop(&sections, unlisted);
         let plan = container(&declared, &here(&declared, &members), &settings(&[]));
         assert_eq!(plan.steps.len(), 0);
-        let whole = Plan::of(plan.findings, 1);
+        let whole = Plan::for_test(plan.findings, 1);
         let found = (
             whole.unlisted(),
             whole.differs(Strictness::Declared),
@@ -574,7 +574,7 @@ fn the_strictness_decides_which_notes_are_differences() {
         (Reason::Waits { why: "until then".into() }, false, false),
     ] {
         let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
-        let plan = Plan::of(findings, 1);
+        let plan = Plan::for_test(findings, 1);
         let differs = [Strictness::Declared, Strictness::Unlisted, Strictness::Unverified]
             .map(|strictness| plan.differs(strictness));
         assert_eq!(differs, [false, strict, unverified], "{reason:?}");

@@ -140,7 +140,7 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
         .iter()
         .flat_map(|path| reasons.iter().map(|reason| note(path, reason.clone())));
     let findings = Findings { steps, refusals, notes: notes.collect(), ..Findings::default() };
-    let mut plan = Plan::of(findings, 4);
+    let mut plan = Plan::for_test(findings, 4);
     plan.limit(1);
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["a", "c", "d"]);
