@@ -16,6 +16,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     REPOSITORY_RULES,
     AGENTS,
     RESOURCE_GROUPS,
+    BOARDS,
     JOB_TOKENS,
     ALLOWED,
     ALLOWED_GROUPS,
@@ -344,6 +345,21 @@ pub(super) const AGENTS: Collection = Collection {
         Ok(body)
     },
     ..Collection::new("/projects/{id}/cluster_agents")
+};
+
+const BOARDS: Collection = Collection {
+    entry: "board_id",
+    tier: Tier::Premium,
+    reads: 0,
+    writes: REPORTER,
+    required: &["name"],
+    fields: &[
+        Field::new("name", Form::Text),
+        Field { preset: "false", ..Field::new("hide_backlog_list", Form::Flag) },
+        Field { preset: "false", ..Field::new("hide_closed_list", Form::Flag) },
+    ],
+    shows: &[("lists", "[]")],
+    ..Collection::new("/groups/{id}/boards")
 };
 
 const KEY: &str = "key";
