@@ -444,12 +444,13 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
 #[tokio::test]
 async fn fields_that_no_manifest_has_are_counted() {
     let world = World::new(Profile::default().at(crate::world::LATER), seed(&[])).await;
-    for (url, members) in [("a", true), ("b", true), ("c", false)] {
-        let hook = json!({"url": format!("https://{url}.example.org"), "member_events": members});
+    for (url, strategy) in [("a", "regex"), ("b", "all_branches"), ("c", "wildcard")] {
+        let url = format!("https://{url}.example.org");
+        let hook = json!({"url": url, "branch_filter_strategy": strategy});
         world.call("POST", "/groups/acme/hooks", Some(hook)).await;
     }
     let written = world.export(Values::Plain).await;
-    let note = "set, but left out, because manifests have no such field: `hooks.member_events` (2 entries)";
+    let note = "set, but left out, because manifests have no such field: `hooks.branch_filter_strategy` (2 entries)";
     assert!(written.notes.iter().any(|own| own == note), "{:?}", written.notes);
 }
 
