@@ -53,20 +53,21 @@ impl Page {
         Ok(self)
     }
 
-    /// The answer with the items of this page and the headers. `more`: other items follow, also in
-    /// a list of more than [`COUNTED`]. A larger `total` means "not counted".
+    /// Adds the headers to the answer with the items of this page. `more`: other items follow, also
+    /// in a list of more than [`COUNTED`]. A larger `total` means "not counted".
     pub(crate) fn answer(
         self,
         call: &Call<'_>,
-        items: &[Value],
+        mut answer: Answer,
         total: i64,
         more: bool,
-    ) -> Result<Answer> {
+    ) -> Answer {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
         let next = more.then_some(self.number.saturating_add(1));
         // A page after the last has none.
-        let previous = (self.number > 1 && !items.is_empty()).then(|| self.number - 1);
+        let is_empty = answer.body.as_deref() == Some(b"[]");
+        let previous = (self.number > 1 && !is_empty).then(|| self.number - 1);
         let spelled = |page: Option<i64>| page.map(|page| page.to_string()).unwrap_or_default();
 
         let link = |page: i64, rel: &str| {
@@ -80,7 +81,6 @@ impl Page {
         if counted {
             links.push(link(last, "last"));
         }
-        let mut answer = Answer::ok(&items)?;
         answer.headers = vec![
             ("link", links.join(", ")),
             ("x-next-page", spelled(next)),
@@ -92,7 +92,7 @@ impl Page {
             answer.headers.push(("x-total", total.to_string()));
             answer.headers.push(("x-total-pages", last.to_string()));
         }
-        Ok(answer)
+        answer
     }
 }
 
@@ -103,37 +103,36 @@ pub(crate) fn list(call: &Call<'_>, all: impl IntoIterator<Item = Value>) -> Res
 
 /// The same for items that may fail.
 pub(crate) fn each(call: &Call<'_>, all: impl Iterator<Item = Result<Value>>) -> Result<Answer> {
-    list_of(call, &all.collect::<Result<Vec<_>>>()?, |item| Ok(item.clone()))
+    list_of(call, all.collect::<Result<Vec<_>>>()?, Ok)
 }
 
 /// The same for objects that `json` converts: only those on the page.
 pub(crate) fn list_of<T>(
     call: &Call<'_>,
-    all: &[T],
-    json: impl Fn(&T) -> Result<Value>,
+    all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    json: impl FnMut(T) -> Result<Value>,
 ) -> Result<Answer> {
-    let page = Page::of(call)?;
+    let (page, all) = (Page::of(call)?, all.into_iter());
+    let total = all.len() as i64;
     let own = all
-        .iter()
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
     let items = own.map(json).collect::<Result<Vec<_>>>()?;
-    let total = all.len() as i64;
-    page.answer(call, &items, total, page.offset().saturating_add(page.size) < total)
+    let more = page.offset().saturating_add(page.size) < total;
+    Ok(page.answer(call, Answer::ok(&items)?, total, more))
 }
 
-/// Answers one keyset page; `cursor` is the parameter and value that continue after its last item.
+/// Completes one keyset page; `cursor` is the parameter and value that continue after its last item.
 pub(crate) fn keyset(
     call: &Call<'_>,
-    items: &[Value],
+    mut answer: Answer,
     cursor: Option<(&'static str, i64)>,
-) -> Result<Answer> {
-    let mut answer = Answer::ok(&items)?;
+) -> Answer {
     if let Some((name, value)) = cursor {
         let link = address(call, &[(name, value.to_string())]);
         answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
     }
-    Ok(answer)
+    answer
 }
 
 /// The URL of the call with some query parameters replaced.

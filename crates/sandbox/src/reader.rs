@@ -3,6 +3,8 @@
 //! The rows of [`attributes`] name the conditions; this module evaluates them. It also has values
 //! that depend on several attributes, or have no row.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
@@ -28,29 +30,25 @@ pub(crate) struct Reader<'a> {
 }
 
 /// A key of an answer with its value.
-type Member = (&'static str, Value);
+type Member<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> Reader<'a> {
     /// The members of the simple form.
-    pub(crate) fn brief(&self) -> impl Iterator<Item = Member> {
-        let tags = self.stored.get("topics").map(|topics| ("tag_list", topics.clone()));
-        self.rows()
-            .filter(|(row, _)| row.reads == Reads::Simple)
-            .map(|(_, member)| member)
-            .chain(tags)
+    pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
+        let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
+        self.rows(true).chain(tags)
     }
 
     /// The members that only the full form has.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = Member> {
-        let rows =
-            self.rows().filter(|(row, _)| row.reads != Reads::Simple).map(|(_, member)| member);
-        rows.chain(self.derived())
+    pub(crate) fn rest(&self) -> impl Iterator<Item = Member<'a>> {
+        self.rows(false).chain(self.derived())
     }
 
-    /// The existing attributes that this caller can see.
-    fn rows(&self) -> impl Iterator<Item = (&'static Attribute, Member)> {
+    /// The existing attributes that this caller can see: those of the simple form, or the others.
+    fn rows(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
         let reader = *self;
         attributes::of(self.edition)
+            .filter(move |row| (row.reads == Reads::Simple) == simple)
             .filter(move |row| {
                 let is_open = reader.edition.release < row.guarded_since;
                 row.is_shown_at(reader.edition.release) && (is_open || reader.sees(row.seen))
@@ -65,12 +63,12 @@ impl<'a> Reader<'a> {
                     Reads::As(key) => key,
                     _ => row.name,
                 };
-                (row, (key, reader.value(row)))
+                (key, reader.value(row))
             })
     }
 
-    fn value(&self, row: &'static Attribute) -> Value {
-        let flag = Value::Bool;
+    fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
+        let flag = |on| Cow::Owned(Value::Bool(on));
         match row.kind {
             Kind::TwinOf(target) => flag(self.uses(target)),
             Kind::OppositeOf(target) => flag(!self.is_on(target)),
@@ -85,12 +83,12 @@ impl<'a> Reader<'a> {
                 flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
             }
             // If it was stored before the attribute existed, the preset applies.
-            _ => self.stored.get(row.name).unwrap_or(row.preset).clone(),
+            _ => Cow::Borrowed(self.stored.get(row.name).unwrap_or(row.preset)),
         }
     }
 
     /// Members without an attribute.
-    fn derived(&self) -> impl Iterator<Item = Member> {
+    fn derived(&self) -> impl Iterator<Item = Member<'a>> {
         let reader = *self;
         [
             (Shown::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
@@ -112,7 +110,7 @@ impl<'a> Reader<'a> {
         ]
         .into_iter()
         .filter(move |(seen, ..)| reader.sees(*seen))
-        .map(|(_, key, value)| (key, value))
+        .map(|(_, key, value)| (key, Cow::Owned(value)))
     }
 
     fn is_on(&self, name: &str) -> bool {

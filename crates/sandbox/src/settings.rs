@@ -530,7 +530,7 @@ mod tests {
             unlisted_hidden: false,
         };
         let members = reader.brief().chain(reader.rest());
-        Ok(members.map(|(key, value)| (key.to_owned(), value)).collect())
+        Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
     }
 
     /// A valid value that differs from the preset.

@@ -483,7 +483,7 @@ fn allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Res
     }
     let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
     let wanted = Extras::of(call)?;
-    view::simple(call, &project, wanted)
+    view::simple(call, &project, wanted)?.value()
 }
 
 fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {

@@ -205,7 +205,7 @@ fn slug(name: &str) -> String {
 fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let wanted = Extras::of(call)?;
-    let project = view::simple(call, project, wanted)?;
+    let project = view::simple(call, project, wanted)?.value()?;
     let mut body = ENVIRONMENTS.plain(call, row);
     body["slug"] = row.value("slug");
     body["project"] = project;

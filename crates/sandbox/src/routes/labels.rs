@@ -61,19 +61,26 @@ fn of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<
     for holder in holders {
         all.extend(LABELS.rows.all(call.db, holder)?);
     }
-    all.sort_by(|one, other| (one.text(TITLE), one.id).cmp(&(other.text(TITLE), other.id)));
+    sort(&mut all);
     Ok(all)
 }
 
-/// The labels here: with those of all groups above, or without. Even without, a project includes
-/// the labels of its own group.
-fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Record>> {
+fn sort(all: &mut [Record]) {
+    all.sort_by_cached_key(|label| (label.text(TITLE).to_owned(), label.id));
+}
+
+/// The groups whose labels are seen here: all, or only the nearest.
+fn groups(place: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
     let mut groups = place.groups();
     if !with_above {
         groups.drain(..groups.len().saturating_sub(1));
     }
-    let own = place.project_id().map(Holder::Project);
-    of(call, groups.into_iter().map(Holder::Group).chain(own))
+    groups.into_iter().map(Holder::Group)
+}
+
+/// The labels of those groups and of the project.
+fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Record>> {
+    of(call, groups(place, with_above).chain(place.project_id().map(Holder::Project)))
 }
 
 /// Whether a project has neither issues nor merge requests, so that nothing can have a label.
@@ -154,7 +161,7 @@ fn narrow(call: &Call<'_>, all: &mut Vec<Record>) -> Result<()> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let found = |label: &Record, name| label.text(name).to_lowercase().contains(&search);
     all.retain(|label| found(label, TITLE) || found(label, "description"));
-    all.sort_by(|one, other| (one.text(TITLE), one.id).cmp(&(other.text(TITLE), other.id)));
+    sort(all);
     all.dedup_by_key(|label| label.id);
     Ok(())
 }
@@ -166,7 +173,7 @@ fn has_ancestors(call: &Call<'_>) -> Result<bool> {
 /// The labels of other places in a list: of the groups above, and for a group those below it, if the
 /// call asks for them.
 fn others(call: &Call<'_>, place: &Scope) -> Result<Vec<Record>> {
-    let mut all = labels(call, place, has_ancestors(call)?)?;
+    let mut all = of(call, groups(place, has_ancestors(call)?))?;
     let Scope::Group(group) = place else { return Ok(all) };
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };

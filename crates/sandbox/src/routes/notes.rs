@@ -145,7 +145,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let notes = notes.iter().filter(|note| place.shows(note)).map(|note| place.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
     let total = Note::count(call.db, of, system)?;
-    page.answer(call, &items, total, page.offset().saturating_add(page.size) < total)
+    let more = page.offset().saturating_add(page.size) < total;
+    Ok(page.answer(call, Answer::ok(&items)?, total, more))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

@@ -232,7 +232,8 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     let own = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
-    let mut shown = projects.iter().map(|project| view::full(call, project, Extras::default()));
+    let mut shown =
+        projects.iter().map(|project| view::full(call, project, Extras::default())?.value());
     Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
@@ -277,7 +278,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
-        return page::keyset(call, &rendered(call, &query, &projects)?, cursor);
+        return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
     }
     let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
@@ -300,7 +301,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let more = projects.len() > size;
     projects.truncate(size);
-    page.answer(call, &rendered(call, &query, &projects)?, total, more)
+    Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
 fn order(call: &Call<'_>, query: &Query) -> Result<String> {
@@ -492,7 +493,7 @@ fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
     Ok(call.params.time(name)?.map(clock::spell))
 }
 
-fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Vec<Value>> {
+fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Answer> {
     let simple = call.params.is_set("simple")? || (call.caller.is_none() && !query.in_full);
     if !simple {
         call.read_direct_levels(projects)?;
@@ -500,7 +501,8 @@ fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Vec<
     let mut wanted = Extras::of(call)?;
     wanted.permissions &= !query.in_group;
     wanted.statistics &= !query.in_group;
-    let form: fn(&Call<'_>, &Project, Extras) -> Result<Value> =
-        if simple { view::simple } else { view::full };
-    projects.iter().map(|project| form(call, project, wanted)).collect()
+    let form = if simple { view::simple } else { view::full };
+    let texts = projects.iter().map(|project| Ok(form(call, project, wanted)?.text()));
+    let texts = texts.collect::<Result<Vec<_>>>()?.join(&b',');
+    Ok(Answer::json(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
 }

@@ -30,10 +30,11 @@ const TEMPLATES: [&str; 8] =
 /// Anonymous callers get the simple form; in the reference it is only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    Answer::ok(&match call.caller {
+    let shown = match call.caller {
         None if call.release() >= OBSERVED => view::simple(call, &project, Extras::default())?,
         _ => view::full(call, &project, Extras::of(call)?.with_import())?,
-    })
+    };
+    Ok(Answer::json(StatusCode::OK, shown.text()))
 }
 
 /// The project as it is now, in the full form.
@@ -48,7 +49,7 @@ pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answ
 
 fn present(call: &Call<'_>, status: StatusCode, id: i64, wanted: Extras) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
-    Answer::with(status, &view::full(call, &project, wanted)?)
+    Ok(Answer::json(status, view::full(call, &project, wanted)?.text()))
 }
 
 fn languages(call: &Call<'_>) -> Result<Answer> {

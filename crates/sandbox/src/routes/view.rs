@@ -3,9 +3,51 @@
 //! The attributes come from the [`Reader`]. This module adds names and URLs, which depend on the
 //! host that the client used, and counted or looked-up values.
 
+use std::collections::BTreeMap;
+use std::fmt::Arguments;
+
+use serde::Serialize;
+
 use super::super::reader::Reader;
 use super::prelude::*;
 use super::{custom_attributes, group_settings, shares};
+
+/// A JSON object, written member by member to a text. A page has a hundred projects with sixty
+/// members each, so none is built elsewhere first.
+#[derive(Debug, Default)]
+pub(crate) struct Object(Vec<u8>);
+
+impl Object {
+    /// Starts a member; its value follows. Names are plain words.
+    fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.0.extend_from_slice(&[b"\"", name.as_bytes(), b"\":"].concat());
+        &mut self.0
+    }
+
+    fn set(&mut self, name: &str, value: impl Serialize) -> Result<()> {
+        serde_json::to_writer(self.name(name), &value).map_err(|error| Failure::internal(&error))
+    }
+
+    /// A text without characters to escape: hosts, paths and words.
+    fn plain(&mut self, name: &str, text: Arguments<'_>) {
+        self.name(name).extend_from_slice(format!("\"{text}\"").as_bytes());
+    }
+
+    fn object(&mut self, name: &str, value: Self) {
+        self.name(name).extend_from_slice(&value.text());
+    }
+
+    /// The whole object; it has a member.
+    pub(crate) fn text(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+
+    pub(crate) fn value(self) -> Result<Value> {
+        serde_json::from_slice(&self.text()).map_err(|error| Failure::internal(&error))
+    }
+}
 
 /// The optional members of an answer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,15 +81,18 @@ impl Extras {
 }
 
 /// The simple form.
-pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Value> {
+pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
-    let mut body = view.simple_members();
-    set_if(&mut body, call.is_from(18, 2), "visibility", project.visibility.as_str());
+    let mut body = view.simple_members()?;
+    if call.is_from(18, 2) {
+        body.set("visibility", &project.visibility)?;
+    }
     if call.release() >= OBSERVED {
-        view.repository_members(&mut body);
-        let is_seen = view.reader.administrator;
-        set_if(&mut body, is_seen, "repository_storage", stored["repository_storage"].clone());
+        view.repository_members(&mut body)?;
+        if view.reader.administrator {
+            body.set("repository_storage", &stored["repository_storage"])?;
+        }
         view.custom_members(&mut body)?;
     }
     Ok(body)
@@ -61,40 +106,37 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
 }
 
 /// The full form.
-pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Value> {
+pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result<Object> {
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
-    let mut body = view.simple_members();
-    view.repository_members(&mut body);
+    let mut body = view.simple_members()?;
+    view.repository_members(&mut body)?;
     let shares =
         if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() };
-    let image = format!("{}/{}", host(call), project.full_path.to_lowercase());
-    let more = json!({
-        "creator_id": project.creator_id,
-        "visibility": project.visibility,
-        "archived": call.is_archived(project)?,
-        "empty_repo": project.empty_repo,
-        "container_registry_image_prefix": image,
-        "import_status": project.import_status_at(call.now()),
-        "_links": view.links(),
-        "shared_with_groups": shares,
-    });
-    extend(&mut body, more);
+    let image = project.full_path.to_lowercase();
+    body.set("creator_id", project.creator_id)?;
+    body.set("visibility", &project.visibility)?;
+    body.set("archived", call.is_archived(project)?)?;
+    body.set("empty_repo", project.empty_repo)?;
+    body.plain("container_registry_image_prefix", format_args!("{}/{image}", host(call)));
+    body.set("import_status", project.import_status_at(call.now()))?;
+    body.object("_links", view.links());
+    body.set("shared_with_groups", shares)?;
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
-        body["permissions"] = view.permissions(user)?;
+        body.object("permissions", view.permissions(user)?);
     }
     for (name, value) in view.reader.rest() {
-        body[name] = value;
+        body.set(name, value)?;
     }
     if call.is_from(16, 3) {
-        body["emails_disabled"] = are_emails_off(call, project)?.into();
+        body.set("emails_disabled", are_emails_off(call, project)?)?;
     }
     if call.release() >= OBSERVED {
-        body["updated_at"] = project.updated_at.as_str().into();
-        body["description_html"] = description_html(&stored).into();
+        body.set("updated_at", &project.updated_at)?;
+        body.set("description_html", description_html(&stored))?;
     }
     if view.reader.level >= MAINTAINER {
-        view.maintainers_members(&mut body);
+        view.maintainers_members(&mut body)?;
     }
     view.optional_members(&mut body)?;
     view.wanted_members(&mut body)?;
@@ -132,120 +174,127 @@ impl<'a> View<'a> {
     }
 
     /// The members for maintainers only.
-    fn maintainers_members(&self, body: &mut Value) {
+    fn maintainers_members(&self, body: &mut Object) -> Result<()> {
         let Self { call, project, .. } = self;
-        body["runners_token"] = project.runners_token.as_str().into();
-        body["import_url"] = import_url(self.reader.stored).into();
-        set_if(body, call.is_from(15, 9), "import_type", Value::Null);
-        let error = project.import_error_at(call.now());
-        set_if(body, self.wanted.import_error, "import_error", error);
+        body.set("runners_token", &project.runners_token)?;
+        body.set("import_url", import_url(self.reader.stored))?;
+        if call.is_from(15, 9) {
+            body.set("import_type", Value::Null)?;
+        }
+        if self.wanted.import_error {
+            body.set("import_error", project.import_error_at(call.now()))?;
+        }
+        Ok(())
     }
 
     /// The members of the simple form.
-    fn simple_members(&self) -> Value {
+    fn simple_members(&self) -> Result<Object> {
         let Self { call, project, .. } = self;
         let host = host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let (base, path) = (call.base.as_str(), project.full_path.as_str());
-        let mut body = json!({
-            "id": project.id,
-            "name": project.name,
-            "name_with_namespace": format!("{} / {}", project.namespace.full_name, project.name),
-            "path": project.path,
-            "path_with_namespace": path,
-            "created_at": project.created_at,
-            "ssh_url_to_repo": format!("git@{name}:{path}.git"),
-            "http_url_to_repo": format!("{base}/{path}.git"),
-            "web_url": format!("{base}/{path}"),
-            "avatar_url": avatar_url(call, project),
-            "star_count": project.star_count,
-            "last_activity_at": project.last_activity_at,
-            "namespace": project.namespace.brief(base),
-        });
-        for (name, value) in self.reader.brief() {
-            body[name] = value;
-        }
-        body
+        let whole = format_args!("{} / {}", project.namespace.full_name, project.name);
+        let mut body = Object::default();
+        body.set("id", project.id)?;
+        body.set("name", &project.name)?;
+        body.set("name_with_namespace", whole)?;
+        body.plain("path", format_args!("{}", project.path));
+        body.plain("path_with_namespace", format_args!("{path}"));
+        body.plain("created_at", format_args!("{}", project.created_at));
+        body.plain("ssh_url_to_repo", format_args!("git@{name}:{path}.git"));
+        body.plain("http_url_to_repo", format_args!("{base}/{path}.git"));
+        body.plain("web_url", format_args!("{base}/{path}"));
+        body.set("avatar_url", avatar_url(call, project))?;
+        body.set("star_count", project.star_count)?;
+        body.plain("last_activity_at", format_args!("{}", project.last_activity_at));
+        body.set("namespace", project.namespace.brief(base))?;
+        self.reader.brief().try_for_each(|(name, value)| body.set(name, value))?;
+        Ok(body)
     }
 
     /// The members for callers who may read the repository.
-    fn repository_members(&self, body: &mut Value) {
+    fn repository_members(&self, body: &mut Object) -> Result<()> {
         let Self { call, project, .. } = self;
         if self.reader.reads_code() {
             let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base, project.full_path);
-            body["forks_count"] = project.forks_count.into();
-            body["readme_url"] = (!project.empty_repo).then_some(readme).into();
+            body.set("forks_count", project.forks_count)?;
+            body.set("readme_url", (!project.empty_repo).then_some(readme))?;
         }
+        Ok(())
     }
 
     /// The members that only some projects or callers have.
-    fn optional_members(&self, body: &mut Value) -> Result<()> {
+    fn optional_members(&self, body: &mut Object) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
-            body["owner"] = owner(call, id, &project.namespace)?;
+            body.set("owner", owner(call, id, &project.namespace)?)?;
         }
         if call.shows_deletion() {
             for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
-                body[name] = project.marked_for_deletion_on.as_deref().into();
+                body.set(name, &project.marked_for_deletion_on)?;
             }
         }
         if let Some(upstream) = project.forked_from_id
             && let Some(upstream) = upstream_of(call, upstream, self.wanted)?
         {
-            body["forked_from_project"] = upstream;
+            body.object("forked_from_project", upstream);
         }
         Ok(())
     }
 
     /// The members that the call requests.
-    fn wanted_members(&self, body: &mut Value) -> Result<()> {
+    fn wanted_members(&self, body: &mut Object) -> Result<()> {
         if self.wanted.license {
-            extend(body, json!({ "license_url": null, "license": null }));
+            body.set("license_url", Value::Null)?;
+            body.set("license", Value::Null)?;
         }
         if self.wanted.statistics && self.reader.level >= REPORTER {
             let observed = self.call.release() >= OBSERVED;
             let registry = observed.then_some("container_registry_size");
-            let sizes = STATISTICS.split(' ').chain(registry);
-            body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
+            let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
+            body.set("statistics", sizes.collect::<BTreeMap<_, _>>())?;
         }
         self.custom_members(body)
     }
 
-    fn custom_members(&self, body: &mut Value) -> Result<()> {
+    fn custom_members(&self, body: &mut Object) -> Result<()> {
         if self.wanted.custom_attributes {
             let all = custom_attributes::of(self.call.db, Holder::Project(self.project.id))?;
-            body["custom_attributes"] = all;
+            body.set("custom_attributes", all)?;
         }
         Ok(())
     }
 
     /// The URLs of a project's parts.
-    fn links(&self) -> Value {
+    fn links(&self) -> Object {
         let own = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
-        let mut links = json!({
-            "self": own,
-            "repo_branches": format!("{own}/repository/branches"),
-        });
+        let mut links = Object::default();
+        links.plain("self", format_args!("{own}"));
+        links.plain("repo_branches", format_args!("{own}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_open = match name {
                 "issues" => self.reader.uses("issues_access_level"),
                 "merge_requests" => self.reader.uses("merge_requests_access_level"),
                 _ => true,
             };
-            set_if(&mut links, is_open, name, format!("{own}/{name}"));
+            if is_open {
+                links.plain(name, format_args!("{own}/{name}"));
+            }
         }
         links
     }
 
     /// The caller's direct and inherited roles, null for none.
-    fn permissions(&self, caller: &User) -> Result<Value> {
+    fn permissions(&self, caller: &User) -> Result<Object> {
         let Self { call, project, .. } = self;
         let direct = call.direct_level(caller, project.id)?;
         let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-        let inherited = (inherited > 0).then(|| role(inherited));
-        Ok(json!({ "project_access": direct.map(role), "group_access": inherited }))
+        let mut body = Object::default();
+        body.set("project_access", direct.map(role))?;
+        body.set("group_access", (inherited > 0).then(|| role(inherited)))?;
+        Ok(body)
     }
 }
 
@@ -308,16 +357,16 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<Value>> {
+fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<Object>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
     let mut brief = simple(call, &upstream, wanted)?;
     if call.release() < OBSERVED {
-        brief["forks_count"] = upstream.forks_count.into();
-        brief["license_url"] = Value::Null;
-        brief["license"] = Value::Null;
+        brief.set("forks_count", upstream.forks_count)?;
+        brief.set("license_url", Value::Null)?;
+        brief.set("license", Value::Null)?;
     }
     Ok(Some(brief))
 }
