@@ -157,13 +157,8 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         .chain(home.parent.map(|parent| Handle::path(parent.argument, parent.argument)))
         .collect();
     let here = kind.fields.iter().filter(|field| field.is_in(home.scope));
-    let of_people = |field: &Field| match field.value_type {
-        ValueType::Grants | ValueType::Approvals => true,
-        ValueType::Texts => field.names.is_some(),
-        _ => false,
-    };
-    home.names_people =
-        here.clone().any(of_people) || parents.is_some_and(|parents| parents.of.home.names_people);
+    home.names_people = here.clone().any(names_people)
+        || parents.is_some_and(|parents| parents.of.home.names_people);
     if home.closed_by.is_empty()
         && let Some(parents) = parents
     {
@@ -175,27 +170,35 @@ fn resolve(kind: &Kind, home: &mut Home, path: Option<&EntryPath>, parents: Opti
         (field.names != Some(Named::Runner)
             && kind.always_named().any(|name| name == field.name)
             && home.parent.is_none_or(|parent| parent.field != field.name))
-            || (of_people(field) && comes_with(field, home))
+            || (names_people(field) && comes_with(field, home))
     };
     let named = here.filter(is_needed).filter_map(Field::live_name);
     let shown = home.inherited.iter().filter(|of| of.is_not).map(|of| of.field);
+    // The entries that only the query addresses may lack a part of it.
+    let addressing = addressed
+        .iter()
+        .flat_map(|of| std::iter::once(of.field).chain(by_query.iter().map(|(_, field)| *field)));
     home.rows = Rows {
-        keys: match kind.keys {
-            // The entries that only the query addresses may lack a part of it.
-            [] => addressed
-                .iter()
-                .flat_map(|of| {
-                    [of.field].into_iter().chain(by_query.iter().map(|(_, field)| *field))
-                })
-                .collect::<Vec<_>>()
-                .leak(),
-            keys => keys,
-        },
-        also: match kind.shows {
-            [] => named.chain(shown).collect::<Vec<_>>().leak(),
-            shows => shows,
-        },
+        keys: given_or(kind.keys, addressing),
+        also: given_or(kind.shows, named.chain(shown)),
     };
+}
+
+/// The names that a description gives, or else those that follow.
+fn given_or(
+    given: &'static [&'static str],
+    others: impl Iterator<Item = &'static str>,
+) -> &'static [&'static str] {
+    if given.is_empty() { others.collect::<Vec<_>>().leak() } else { given }
+}
+
+/// Whether the users and groups that the field names need access.
+fn names_people(field: &Field) -> bool {
+    match field.value_type {
+        ValueType::Grants | ValueType::Approvals => true,
+        ValueType::Texts => field.names.is_some(),
+        _ => false,
+    }
 }
 
 /// Whether `path` has the argument `name`.
