@@ -83,6 +83,9 @@ impl EntryPath {
             if !is_plain(within.unwrap_or(name)) || value.is_empty() {
                 return Err("has a query that is not made of plain names with values");
             }
+            if path.addresses.iter().chain(&path.listing).any(|(other, _)| *other == name) {
+                return Err("names a parameter of the query twice");
+            }
             match value.strip_prefix(':') {
                 Some(field) => path.addresses.push((name, field)),
                 None => path.listing.push((name, value)),

@@ -67,6 +67,18 @@ const ACCESS: [&str; 19] = [
     "users",
 ];
 
+/// Parameters that decide who sends a request, or which part of a list it asks for.
+const OF_THE_CLIENT: [&str; 8] = [
+    "access_token",
+    "job_token",
+    "page",
+    "pagination",
+    "per_page",
+    "private_token",
+    "sudo",
+    "token",
+];
+
 /// Contents of a repository, which a removal would destroy.
 const CONTENTS: [&str; 2] = ["branches", "files"];
 
@@ -227,9 +239,10 @@ impl Check<'_> {
         self.named(name).next()
     }
 
-    /// The fields with this name: two if each scope has its own.
+    /// The fields of manifests with this name: two if each scope has its own.
     fn named(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
-        self.description.fields.iter().filter(move |field| field.name == name)
+        let declared = |field: &&Field| field.accepted != Accepted::ByCall;
+        self.description.fields.iter().filter(move |field| field.name == name).filter(declared)
     }
 
     fn has(&self, value: ValueType) -> bool {
@@ -567,6 +580,11 @@ impl Check<'_> {
     fn address(&mut self, at: &str, path: &EntryPath) {
         for (_, field) in &path.addresses {
             self.known(at.to_owned(), field);
+        }
+        let mut names = path.addresses.iter().chain(&path.listing).map(|(name, _)| *name);
+        if let Some(name) = names.find(|name| OF_THE_CLIENT.contains(name)) {
+            let message = format!("only undrift itself sends the parameter `{name}`");
+            self.fault(at, message, "leave it out");
         }
         let ways = usize::from(path.argument.is_some()) + usize::from(!path.addresses.is_empty());
         let (message, help) = match (self.description.shape, ways) {

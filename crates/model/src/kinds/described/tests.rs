@@ -654,6 +654,18 @@ fn faults_of_a_description_have_their_places() {
         ),
         (
             path,
+            "/groups/:id/toys/:toy_code?sudo=root",
+            "homes/1/path",
+            "only undrift itself sends the parameter `sudo`",
+        ),
+        (
+            "identity: [url, size]",
+            "identity: [url, new_size]",
+            "identity/1",
+            "there is no field `new_size`",
+        ),
+        (
+            path,
             "/groups/:id/toys/:id",
             "homes/1/path",
             "`id` is the argument of the project or group",

@@ -33,6 +33,7 @@ fn a_path_is_below_one_container() {
         "/projects/:id/../../user",
         "/projects/:id/%2e%2e",
         "/projects/:id/badges?sudo",
+        "/projects/:id/badges?a=1&a=:b",
         "/projects/:id/badges?sudo=",
         "/projects/:id/badges?/../user=1",
         "/projects/:id/badges#x",
