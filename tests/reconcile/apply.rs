@@ -7,12 +7,15 @@ use undrift::{
     apply::{Event, Outcome as Ended},
     diff::Step,
     field::Scope,
-    kind::Capability,
+    kind::{Capability, Section},
     sandbox::{Fault, Misfortune, Profile},
     value::Json,
 };
 
-use crate::world::{World, group, project, seed};
+use crate::{
+    convergence,
+    world::{World, group, project, seed},
+};
 
 fn ends(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
     outcome
@@ -347,41 +350,35 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
     // The service hides the credential.
     let mirror = json!({"url": {"env": "MIRROR"}, "enabled": true});
     let variable = json!({"schedule": "nightly", "key": "A", "value": "x"});
-    let freeze = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"});
     let schedule = json!({"description": "nightly", "ref": "refs/heads/main", "cron": "0 1 * * *"});
-    let of_project = json!({
-        "hooks": [hook], "badges": [badge], "remote_mirrors": [mirror],
-        "freeze_periods": [freeze], "pipeline_schedules": [schedule],
-    });
-    let mut with_variables = of_project.clone();
-    with_variables["pipeline_schedule_variables"] = json!([variable]);
-    let of_group = json!({"hooks": [hook], "badges": [badge]});
-    let declared = [(Scope::Project, &of_project), (Scope::Group, &of_group)];
-    let lists = || {
-        declared.iter().flat_map(|(scope, body)| {
-            body.as_object().unwrap().keys().map(|name| (*scope, name.as_str()))
-        })
+    let entry = |of: Section| match of.section {
+        "hooks" => hook.clone(),
+        "badges" => badge.clone(),
+        "remote_mirrors" => mirror.clone(),
+        "pipeline_schedules" => schedule.clone(),
+        _ => convergence::base(of, 0),
     };
-    let mut several: Vec<_> = undrift::kinds::everywhere()
-        .filter(|section| section.may_come_twice())
-        .map(|section| (section.home.scope, section.section))
-        .collect();
-    let mut listed: Vec<_> = lists().collect();
-    several.sort();
-    listed.sort();
-    assert_eq!(several, listed);
+    let several: Vec<Section> =
+        undrift::kinds::everywhere().filter(|of| of.may_come_twice()).collect();
+    let below = |scope: Scope| {
+        let of_scope = several.iter().filter(|of| of.home.scope == scope);
+        Json::Object(of_scope.map(|of| (of.section.into(), json!([entry(*of)]))).collect())
+    };
+    let mut with_variables = below(Scope::Project);
+    with_variables["pipeline_schedule_variables"] = json!([variable]);
+    let of_group = below(Scope::Group);
     let mut world =
         World::new(Profile::default(), seed(&[json!({"path": "acme/shop", "branches": ["main"]})]))
             .await;
     world.declare(&[project("acme/shop", with_variables), group("acme", of_group.clone())]);
     world.set("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
     world.trusts = Duration::from_secs(60);
-    let count = async |world: &World, (scope, name): (Scope, &str)| {
-        let container =
-            if scope == Scope::Group { "/groups/acme" } else { "/projects/acme%2Fshop" };
-        let rows = world.get(&format!("{container}/{name}")).await;
-        let inherited = |row: &&Json| scope == Scope::Project && row["kind"] == "group";
-        rows.as_array().unwrap().iter().filter(|row| !inherited(row)).count()
+    let count = async |world: &World, of: &Section| {
+        let id = of.home.scope.of("acme", "acme%2Fshop");
+        let path = of.home.operations.list.unwrap().row().path.replace(":id", id);
+        let rows = world.get(&path).await;
+        let rows = rows.as_array().unwrap().iter().map(|row| row.as_object().unwrap());
+        rows.filter(|row| !of.home.is_inherited(&(*row).clone().into_iter().collect())).count()
     };
     world
         .apply_between(async |world| {
@@ -390,12 +387,12 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
         })
         .await
         .unwrap();
-    for list in lists() {
-        assert_eq!(count(&world, list).await, 2, "{list:?}");
+    for of in &several {
+        assert_eq!(count(&world, of).await, 2, "{of:?}");
     }
     world.converge("the next run").await;
-    for list in lists() {
-        assert_eq!(count(&world, list).await, 1, "{list:?}");
+    for of in &several {
+        assert_eq!(count(&world, of).await, 1, "{of:?}");
     }
 }
 
