@@ -88,7 +88,8 @@ pub type Counts = BTreeMap<&'static str, Count>;
 /// Sends requests that read, and no others. Clones share all state.
 ///
 /// ```
-/// use undrift::{api::ReadClient, operation};
+/// use undrift_client::api::ReadClient;
+/// use undrift_model::operation;
 ///
 /// async fn ask(client: ReadClient) {
 ///     client.get(operation::VARIABLE_LIST.request()).await.ok();
@@ -98,7 +99,8 @@ pub type Counts = BTreeMap<&'static str, Count>;
 /// The compiler refuses a request that writes:
 ///
 /// ```compile_fail
-/// use undrift::{api::ReadClient, operation};
+/// use undrift_client::api::ReadClient;
+/// use undrift_model::operation;
 ///
 /// async fn ask(client: ReadClient) {
 ///     client.get(operation::VARIABLE_CREATE.request()).await.ok();
