@@ -612,14 +612,8 @@ fn quotation(request: &WireRequest) -> String {
 
 /// Lets the service carry out a request and answer it.
 fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse {
-    let method = match request.method {
-        Method::Get => http::Method::GET,
-        Method::Post => http::Method::POST,
-        Method::Put => http::Method::PUT,
-        Method::Patch => http::Method::PATCH,
-        Method::Delete => http::Method::DELETE,
-    };
-    let builder = http::Request::builder().method(method).uri(format!("/api/v4{}", request.target));
+    let builder =
+        http::Request::builder().method(request.method).uri(format!("/api/v4{}", request.target));
     let builder = builder.header("host", "service.example").header("private-token", token);
     let built = match &request.content {
         Content::Empty => builder.body(Bytes::new()),

@@ -271,15 +271,8 @@ impl HttpTransport {
         let url = url.ok_or_else(|| {
             SendError::new(Phase::NotSent, Failure::Request, "this path is not a valid URL")
         })?;
-        let method = match request.method {
-            Method::Get => http::Method::GET,
-            Method::Post => http::Method::POST,
-            Method::Put => http::Method::PUT,
-            Method::Patch => http::Method::PATCH,
-            Method::Delete => http::Method::DELETE,
-        };
         let idle = request.idle;
-        let builder = self.client.request(method, url).timeout(request.timeout);
+        let builder = self.client.request(request.method.into(), url).timeout(request.timeout);
         let builder = match request.unmodified_since {
             Some(time) => builder.header(IF_UNMODIFIED_SINCE, httpdate::fmt_http_date(time)),
             None => builder,

@@ -118,26 +118,32 @@ pub(super) fn narrows(step: &Step) -> bool {
 impl Placed {
     fn new(scope: Scope, step: Step, caller: &Caller) -> Self {
         let (mut provides, mut takes) = (Vec::new(), Vec::new());
+        let mut changes = |capability, was: bool, is: bool| {
+            provides.extend((is && !was).then_some(capability));
+            takes.extend((was && !is).then_some(capability));
+        };
         for effect in &step.effects {
-            let changes = match effect {
-                Effect::Capability { what, before, after } => vec![(*what, *before, *after)],
+            match effect {
+                Effect::Capability { what, before, after } => changes(*what, *before, *after),
                 Effect::Access { user, before, after, ends, lost_role } => {
                     let stays = if *ends { 0 } else { *after };
                     // A member who leaves may keep access by a group above.
                     let is_inside = *after > 0 || step.provides(Capability::People);
                     let loses = stays < *before || lost_role.is_some();
-                    let loses_own = *user == Some(caller.id) && loses;
-                    vec![
-                        (Capability::People, *before > 0, is_inside),
-                        (Capability::Owner, *before >= OWNER, stays >= OWNER),
-                        (Capability::OwnAccess, loses_own, false),
-                    ]
+                    changes(Capability::People, *before > 0, is_inside);
+                    changes(Capability::Owner, *before >= OWNER, stays >= OWNER);
+                    changes(Capability::OwnAccess, *user == Some(caller.id) && loses, false);
                 }
-                _ => Vec::new(),
-            };
-            for (capability, was, is) in changes {
-                provides.extend((is && !was).then_some(capability));
-                takes.extend((was && !is).then_some(capability));
+                Effect::Share { .. }
+                | Effect::Visibility { .. }
+                | Effect::Follows(_)
+                | Effect::Transfers { .. }
+                | Effect::NeedsAccess { .. }
+                | Effect::Risk(..)
+                | Effect::Rule { .. }
+                | Effect::SideEffect(_)
+                | Effect::Fills
+                | Effect::HandsDown => {}
             }
         }
         let section = step.address.section.and_then(|name| kinds::section(scope, name));

@@ -284,14 +284,15 @@ fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
     let of = section.of;
     let Some(field) = of.table().get(FORMER).map(|spec| spec.name) else { return };
     let identify = |entry: &Entry| of.identify(&forms::plain(&entry.values()));
-    let own: Vec<_> = section.entries.iter().map(identify).collect();
+    let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (at, entry) in section.entries.iter_mut().enumerate() {
         let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
             let was = identify(old);
-            let is_it = was.service_name.is_some() && was.service_name == own[at].service_name;
+            let is_it =
+                was.service_name.is_some() && was.service_name == identities[at].service_name;
             let key = was.keys.into_iter().next().filter(|_| is_it)?;
             let value = old.values().get(of.identity.last()?)?.text()?.to_owned();
-            own.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
+            identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
         });
         if let Some(former) = former {
             let written = entry.values().get(field).and_then(Value::list).cloned();

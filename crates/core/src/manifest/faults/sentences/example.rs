@@ -97,12 +97,12 @@ impl<'d> Located<'d> {
     /// The section whose entries have these properties. A seed has lists with the names of sections, and
     /// entries of their own.
     fn section_with(&self, properties: &Object) -> Option<Section> {
-        let is_own = |of: &Section| {
+        let has_all_needed = |of: &Section| {
             let mut needed = of.identity.iter().chain(of.required);
             of.section == self.section && needed.all(|name| properties.contains_key(*name))
         };
         let depth = 1 + usize::from(self.is_item);
-        kinds::everywhere().find(is_own).filter(|_| self.depth == depth)
+        kinds::everywhere().find(has_all_needed).filter(|_| self.depth == depth)
     }
 
     /// How `piece`, which is written elsewhere, is written as the value of the field `name`.

@@ -1,0 +1,48 @@
+//! For build scripts: tables that are written as YAML become JSON, which the program reads in a tenth of the
+//! time.
+#![expect(clippy::print_stdout, reason = "a build script tells cargo what it read by printing it")]
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+/// Writes each table `src/NAME.yaml` of the package that is built as `tables/NAME.json` of its `OUT_DIR`.
+///
+/// # Errors
+/// If a file cannot be read or written, or is no YAML.
+pub fn convert_all(names: &[&str]) -> io::Result<()> {
+    for name in names {
+        let file = root().join("src").join(name).with_extension("yaml");
+        println!("cargo::rerun-if-changed={}", file.display());
+        convert(&file)?;
+    }
+    Ok(())
+}
+
+/// The same for one file, and returns where its JSON is.
+///
+/// # Errors
+/// As [`convert_all`].
+///
+/// # Panics
+/// If it is not called by a build script, for a file below `src`.
+pub fn convert(file: &Path) -> io::Result<PathBuf> {
+    let wrong = |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
+    let mut content: serde_yaml::Value =
+        serde_yaml::from_str(&fs::read_to_string(file)?).map_err(wrong)?;
+    content.apply_merge().map_err(wrong)?;
+    let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
+    let table = table.join(file.strip_prefix(root().join("src")).unwrap()).with_extension("json");
+    fs::create_dir_all(table.parent().unwrap())?;
+    fs::write(&table, serde_json::to_string(&content)?)?;
+    Ok(table)
+}
+
+/// The folder of the package that is built.
+///
+/// # Panics
+/// If it is not called by a build script.
+pub fn root() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
+}
