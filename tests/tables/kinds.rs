@@ -1,6 +1,6 @@
 //! Rules that hold for every kind.
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 use undrift::{
@@ -12,7 +12,6 @@ use undrift::{
         forms, plain_text,
     },
     kinds::{self, described::FILES, everywhere},
-    manifest::{self, Surroundings},
     operation::{Op, Read, Write},
     release::{Known, REFERENCE},
     value::{Fields, Json, Object, Value},
@@ -545,24 +544,4 @@ fn rows_are_described_row_by_row() {
             assert!(!is_rows || rows.is_object(), "{at}.{}", spec.name);
         }
     }
-}
-
-#[test]
-fn the_sample_organisation_uses_every_section() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/acme");
-    let around = Surroundings { folder: sample.clone(), today: jiff::civil::date(2030, 1, 1) };
-    let desired = manifest::load(&sample, &around).desired.expect("it has no error");
-    let used: BTreeSet<_> = desired
-        .containers
-        .iter()
-        .flat_map(|own| {
-            let created = own.create.fields().map(|_| "create");
-            let sections = own.sections.iter().map(|one| one.of.section);
-            sections.chain(created).map(|section| (own.scope, section))
-        })
-        .collect();
-    let all: BTreeSet<_> =
-        everywhere().map(|section| (section.home.scope, section.section)).collect();
-    let unused: Vec<_> = all.difference(&used).collect();
-    assert!(unused.is_empty(), "{unused:?}");
 }

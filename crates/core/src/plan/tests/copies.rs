@@ -6,35 +6,41 @@ use crate::{address::Selector, kinds, live::entry_ids};
 const MADE: &str = "2026-01-31T12:00:00Z";
 const LATER: &str = "2026-01-31T13:00:00Z";
 
-/// A declared entry of each section in which the service accepts duplicates, and the service's
-/// object without its id.
-fn all() -> Vec<(Scope, &'static str, Json, Json)> {
-    let hook =
-        || (json!({"url": "https://h/x"}), json!({"url": "https://h/x", "created_at": MADE}));
-    let badge = json!({"name": "b", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
-    let freeze = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"});
-    let schedule = json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"});
-    let of = |json: &Json, more: Json| {
-        let mut json = object(json.clone());
-        json.extend(object(more));
-        Json::Object(json)
+/// A section, a declared entry of it, and the service's object without its id.
+type Case = (Section, Json, Json);
+
+/// A case of each section in which the service accepts duplicates.
+fn all() -> Vec<Case> {
+    kinds::everywhere().filter(|of| of.may_come_twice()).map(case).collect()
+}
+
+/// The service adds to some entries what no manifest declares. Others are shown as they are
+/// declared: their entry is made of the examples of the description.
+fn case(of: Section) -> Case {
+    let (declared, shown) = match of.section {
+        "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": MADE})),
+        "pipeline_schedules" => (
+            json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"}),
+            json!({"created_at": MADE}),
+        ),
+        "remote_mirrors" => (
+            json!({"url": {"env": "A"}, "enabled": true}),
+            json!({
+                "url": "https://*****:*****@h/x", "only_protected_branches": false,
+                "keep_divergent_refs": false, "auth_method": "password",
+                "mirror_branch_regex": null,
+            }),
+        ),
+        _ => {
+            let specs = of.table().specs().iter();
+            let specs = specs.filter(|spec| of.identity.contains(&spec.name));
+            let examples = specs.map(|spec| (spec.name.to_owned(), spec.field.examples[0].clone()));
+            (Json::Object(examples.collect()), json!({}))
+        }
     };
-    let mirror = json!({"url": {"env": "A"}, "enabled": true});
-    let hidden = json!({
-        "url": "https://*****:*****@h/x", "enabled": true, "only_protected_branches": false,
-        "keep_divergent_refs": false, "auth_method": "password", "mirror_branch_regex": null,
-    });
-    let at = json!({"created_at": MADE});
-    vec![
-        (Scope::Project, "hooks", hook().0, hook().1),
-        (Scope::Group, "hooks", hook().0, hook().1),
-        (Scope::Project, "badges", badge.clone(), badge.clone()),
-        (Scope::Group, "badges", badge.clone(), badge),
-        (Scope::Group, "issue_boards", json!({"name": "b"}), json!({"name": "b"})),
-        (Scope::Project, "freeze_periods", freeze.clone(), of(&freeze, at.clone())),
-        (Scope::Project, "pipeline_schedules", schedule.clone(), of(&schedule, at)),
-        (Scope::Project, "remote_mirrors", mirror, hidden),
-    ]
+    let mut live = object(declared.clone());
+    live.extend(object(shown));
+    (of, declared, Json::Object(live))
 }
 
 fn with_id(raw: &Json, id: u64, more: Json) -> Json {
@@ -45,36 +51,23 @@ fn with_id(raw: &Json, id: u64, more: Json) -> Json {
 }
 
 /// The plan for one declared entry and the live ones.
-fn planned(
-    (scope, name, declared, _): &(Scope, &str, Json, Json),
-    live: &[Json],
-    resend: &[Selector],
-) -> ContainerPlan {
-    let declared = container_of(*scope, "acme/shop", &json!({*name: [declared]}), Unlisted::Report);
-    let live = here(&declared, &json!({*name: live}));
+fn planned((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
+    let declared = json!({of.section: [declared]});
+    let declared = container_of(of.home.scope, "acme/shop", &declared, Unlisted::Report);
+    let live = here(&declared, &json!({of.section: live}));
     let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
     container(&declared, &live, &Settings { resend: resend.to_vec(), ..settings })
 }
 
 #[test]
-fn every_section_that_accepts_duplicates_is_in_the_table() {
-    let twice = kinds::everywhere().filter(|of| of.may_come_twice());
-    let mut twice: Vec<_> = twice.map(|of| (of.home.scope, of.section)).collect();
-    let mut known: Vec<_> = all().into_iter().map(|(scope, name, ..)| (scope, name)).collect();
-    twice.sort_by_key(|of| (of.0.noun(), of.1));
-    known.sort_by_key(|of| (of.0.noun(), of.1));
-    assert_eq!(known, twice);
-}
-
-#[test]
 fn copies_are_removed_by_one_run_and_the_next_one_plans_nothing() {
     for case in all() {
-        let raw = [4, 5].map(|id| with_id(&case.3, id, json!({})));
+        let raw = [4, 5].map(|id| with_id(&case.2, id, json!({})));
         let plan = planned(&case, &raw, &[]);
         let [step] = &plan.steps[..] else { panic!("{case:?}: {plan:#?}") };
         assert!(step.is_copy && plan.incomplete.is_empty() && plan.refusals.is_empty(), "{plan:?}");
         // The newest mirror has the present credential.
-        let (goes, stays) = if case.1 == "remote_mirrors" { (4, 5) } else { (5, 4) };
+        let (goes, stays) = if case.0.section == "remote_mirrors" { (4, 5) } else { (5, 4) };
         assert_eq!(step.live_id(), Some(goes), "{case:?}");
         let why = format!("with the id {stays}");
         let shows = |note: &Note| format!("{:?}", note.reason).contains(&why);
@@ -92,11 +85,10 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
             (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
             (json!({"created_at": LATER}), "made more than 15 minutes apart"),
         ] {
-            let raw = [with_id(&case.3, 4, json!({})), with_id(&case.3, 5, more.clone())];
+            let raw = [with_id(&case.2, 4, json!({})), with_id(&case.2, 5, more.clone())];
             let plan = planned(&case, &raw, &[]);
             // Nothing of them is hidden, or only what the newest has.
-            let is_open =
-                ["badges", "freeze_periods", "issue_boards", "remote_mirrors"].contains(&case.1);
+            let is_open = !["hooks", "pipeline_schedules"].contains(&case.0.section);
             if more.get("created_at").is_some() && is_open {
                 assert!(plan.steps.len() == 1 && plan.incomplete.is_empty(), "{case:?}");
                 continue;
@@ -112,9 +104,9 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
 /// A resent credential: the newest is replaced, the copy goes.
 #[test]
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
-    let mirrors = all().pop().unwrap();
+    let mirrors = case(kinds::section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
-    let raw = [4, 5].map(|id| with_id(&mirrors.3, id, json!({})));
+    let raw = [4, 5].map(|id| with_id(&mirrors.2, id, json!({})));
     let plan = planned(&mirrors, &raw, &resend);
     let sent: Vec<_> =
         plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
@@ -126,15 +118,13 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
 /// Copies of a parent count as one: its entries are compared below the one that stays.
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
-    let mut all = all().into_iter();
-    let schedules = all.find(|(_, name, ..)| *name == "pipeline_schedules").unwrap();
-    let raw = [5, 4].map(|id| with_id(&schedules.3, id, json!({})));
+    let (of, declared, shown) = case(kinds::section(Scope::Project, "pipeline_schedules").unwrap());
+    let raw = [5, 4].map(|id| with_id(&shown, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
     let sections =
-        json!({"pipeline_schedules": [schedules.2], "pipeline_schedule_variables": [variable]});
+        json!({"pipeline_schedules": [declared], "pipeline_schedule_variables": [variable]});
     let declared = shop(&sections, Unlisted::Report);
     let mut live = here(&declared, &json!({"pipeline_schedules": raw}));
-    let of = kinds::section(Scope::Project, "pipeline_schedules").unwrap();
     let ids = entry_ids(of, &declared, &live.sections["pipeline_schedules"]);
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
     live.names.insert_entries("pipeline_schedules", ids);
