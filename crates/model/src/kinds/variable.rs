@@ -75,6 +75,7 @@ impl Rules for Variables {
         let flag = |name| declared.get(name).and_then(Value::flag).unwrap_or(false);
         let value = declared.get("value").and_then(Value::text);
         let masked = value.filter(|_| flag("masked") || flag(HIDDEN));
+        let masked = masked.filter(|value| !is_quoted(value));
         let why = masked.and_then(|value| maskable(value, flag("raw")).err());
         if let Some(why) = &why {
             let message = format!("a masked value {why}");
@@ -98,22 +99,18 @@ impl Rules for Variables {
         let last = declared.get("key").and_then(Value::text).and_then(|key| key.rsplit('_').next());
         let is_named_so = last.is_some_and(judge::is_named_like_secret);
         // Many protected values are no secrets, such as the hosts of an environment.
-        let is_likely =
-            is_named_so || value.is_some_and(|value| is_quoted(value) || judge::has_random(value));
+        let is_likely = is_named_so || value.is_some_and(judge::has_random);
         let flags = ["masked", HIDDEN].into_iter().chain(is_likely.then_some("protected"));
         let named = flags.into_iter().find(|name| flag(name));
-        let is_certain = value.is_some_and(|value| judge::credential(value).is_some());
+        // What a reference in quotes is, is said of every field.
+        let is_certain =
+            value.is_some_and(|value| is_quoted(value) || judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            let (is, help) = if value.is_some_and(is_quoted) {
-                ("a reference in quotes, which is text", "take the quotes away".to_owned())
-            } else {
-                let help = format!(
-                    "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-                );
-                ("written in plain text", help)
-            };
-            let message = format!("the value of a {flag} variable is {is}");
+            let help = format!(
+                "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
+            );
+            let message = format!("the value of a {flag} variable is written in plain text");
             report(Fault::warning("literal-secret", "value", message, help));
         }
     }

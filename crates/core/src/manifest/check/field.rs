@@ -273,7 +273,13 @@ impl Check<'_> {
             let at = Spot::key(&field.origin);
             // Jobs expand no such text.
             match sign {
-                "env:" | "vault:" => self.faults.error("reference", message, at).help(
+                "{env:" | "{file:" => self.faults.warning("reference", message, at).help(
+                    "take the quotes away: in them it is text",
+                ),
+                "ENC[" => self.faults.warning("reference", message, at).help(
+                    "undrift decrypts nothing: let the job put the secret there, and write `{env: NAME}` or `{file: PATH}`",
+                ),
+                "env:" | "env(" | "vault:" => self.faults.error("reference", message, at).help(
                     "write `{env: NAME}` to take it from the environment; if this very text is meant, write it into a file, and `{file: PATH}`",
                 ),
                 _ => self.faults.warning("reference", message, at).help(
@@ -344,11 +350,14 @@ fn deprecated_in(
 /// Whether `value` names a group or project by something else than its full path.
 fn wrong_path<'v>(schema: &Json, value: &'v Json) -> Option<&'v str> {
     // It takes long to read this out of the schema.
-    let is_path = || matches!(Field::of(schema).names, Some(Named::Group | Named::Project));
+    let named = || Field::of(schema).names;
+    let is_path = || matches!(named(), Some(Named::Group | Named::Project));
     match value {
         Json::String(path) => {
             let is_wrong = path.contains([' ', ':', '@']) || path.starts_with('/');
-            Some(path.as_str()).filter(|_| is_wrong && is_path())
+            let has_no_group =
+                || !path.is_empty() && !path.contains('/') && named() == Some(Named::Project);
+            Some(path.as_str()).filter(|_| (is_wrong && is_path()) || has_no_group())
         }
         Json::Array(items) => {
             let schema = if is_path() { schema } else { &schema["items"] };
@@ -369,13 +378,16 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// How `text` begins, if it consists only of a reference as other tools write it: `$NAME`, `${NAME}`,
-/// `env:NAME` or an expression in double braces.
+/// How `text` begins, if it consists only of a reference in quotes, or of one as other tools write it:
+/// `$NAME`, `${NAME}`, `env:NAME`, `env(NAME)`, an expression in double braces or an encrypted value.
 fn foreign_reference(text: &str) -> Option<&'static str> {
     let unbraced = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(str::to_owned);
     let is_name = |name: &str| is_variable(&unbraced(name).unwrap_or_else(|| name.to_owned()));
     let has_name = |sign: &&str| text.strip_prefix(*sign).is_some_and(is_name);
     let is_expression = text.trim_start_matches('$').starts_with("{{") && text.ends_with("}}");
+    let encloses = |(start, end): &(&str, char)| text.starts_with(start) && text.ends_with(*end);
+    let enclosing = [("{env:", '}'), ("{file:", '}'), ("env(", ')'), ("ENC[", ']')];
     let signs = ["$", "env:", "env.", "file:", "vault:"];
-    signs.into_iter().find(has_name).or(is_expression.then_some("{{"))
+    let enclosed = || enclosing.into_iter().find(encloses).map(|(start, _)| start);
+    signs.into_iter().find(has_name).or_else(enclosed).or(is_expression.then_some("{{"))
 }

@@ -192,7 +192,8 @@ impl Reader<'_, '_> {
             let name = field.or_else(unnamed).filter(|name| must.contains(name));
             let Some(name) = name.filter(|name| !is_written(name)) else { continue };
             // As in `- LOG_LEVEL: debug`.
-            let is_pair = field.is_none() && entries.len() == 1;
+            let is_word = words::alias_in(schema, &[of.section], &key.name).is_some();
+            let is_pair = field.is_none() && !is_word && entries.len() == 1;
             let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
             let value = Sourced { value: value.into(), origin: self.origin(key, layer) };
             fields.push((name, value));

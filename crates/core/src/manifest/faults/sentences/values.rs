@@ -82,7 +82,8 @@ impl Located<'_> {
     /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
     fn in_unit(&self, text: &str) -> Option<String> {
         let about = self.schema["description"].as_str()?;
-        let (base, units) = UNITS.iter().find(|(base, _)| about.contains(base))?;
+        let is_in = |base: &str| about.contains(base.trim_start_matches("in "));
+        let (base, units) = UNITS.iter().find(|(base, _)| is_in(base))?;
         let (mut rest, mut sum) = (text.trim(), 0.0);
         while !rest.is_empty() {
             let is_unit = |c: char| !c.is_ascii_digit() && c != '.';
