@@ -152,13 +152,12 @@ fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection
     if code_owners.is_none() && params.has(CODE_OWNERS) {
         return Err(Failure::internal(&"code_owner_approval_required is null"));
     }
-    let known = || Protection::named(call.db, scope.holder(), &name, call.now());
-    if known()?.is_some() {
+    if Protection::named(call.db, scope.holder(), &name, call.now())?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
     if let Some(project) = project {
-        refuse_if(!grants::may_unprotect(call, project, &plan.added)?, Failure::forbidden)?;
+        refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, Failure::forbidden)?;
     }
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
@@ -167,18 +166,18 @@ fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection
     if let Some(project) = project {
         protection::forget_due(call.db, project.id, &name, call.now())?;
     }
-    let full = Protection {
-        name: name.clone(),
+    let mut protection = Protection {
+        name,
         allow_force_push,
         code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
-        grants: plan.added,
+        grants: plan.grants,
         project_id: scope.project_id(),
         namespace_id: scope.either(None, Some(scope.id())),
         ..Protection::default()
     };
-    full.insert(call.db)?;
-    known()?.ok_or_else(Failure::no_record)
+    protection.save(call.db)?;
+    Ok(protection)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
@@ -213,7 +212,7 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let mut protection = changeable(call, scope)?;
     let plan = Plan::new(call, project_of(scope), &protection.grants, &changes)?;
     plan.check_faults()?;
-    plan.apply(call, protection.id)?;
+    protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
     if licensed {
         let kept = call.service.profile.code_owner_approval_kept
@@ -221,7 +220,7 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
         protection.code_owner_approval_required = code_owners.unwrap_or(kept);
     }
     protection.updated_at = call.now().to_owned();
-    Ok(protection.put(call.db).map(drop)?)
+    Ok(protection.save(call.db)?)
 }
 
 /// 400 for null, and for an empty flag.
@@ -265,9 +264,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
-    let grants = [(Action::Push, push), (Action::Merge, merge)]
-        .map(|(action, level)| Grant::new(action, Some(level), None));
-    let new = Protection {
+    let mut new = Protection {
         project_id: Some(project.id),
         name: branch.to_owned(),
         // Only the object has these.
@@ -275,10 +272,10 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         code_owner_approval_required: wanted[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
-        grants: grants.into(),
+        grants: vec![Grant::new(Action::Push, push), Grant::new(Action::Merge, merge)],
         ..Protection::default()
     };
-    Ok(new.insert(call.db)?)
+    Ok(new.save(call.db)?)
 }
 
 /// How default branches in a namespace are protected: as set in the group, or else in the service.
@@ -297,7 +294,7 @@ pub(super) fn branch_flags(protections: &[Protection], branch: &str) -> Value {
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     let developers = |action| {
         let mut grants = covering.iter().flat_map(|one| one.granted(action));
-        grants.any(|grant| grant.to == Grantee::Level(DEVELOPER))
+        grants.any(|grant| grant.to() == Grantee::Level(DEVELOPER))
     };
     json!({
         "protected": !covering.is_empty(),

@@ -45,10 +45,10 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> 
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;
-    for grant in &mut plan.added {
+    for grant in &mut plan.grants {
         grant.id = next_grant(call)?;
     }
-    tag.set(GRANTS, json!(plan.added));
+    tag.set(GRANTS, json!(plan.grants));
     Ok(())
 }
 
@@ -57,7 +57,7 @@ fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     let mut all = Vec::new();
     let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
     for grant in stored {
-        let exists = match grant.to {
+        let exists = match grant.to() {
             Grantee::Level(_) => true,
             Grantee::User(id) => User::by_id(call.db, id)?.is_some(),
             Grantee::Group(id) => Namespace::by_id(call.db, id)?.is_some(),

@@ -121,10 +121,8 @@ fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> 
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
     }
-    let granted =
-        covering.iter().flat_map(|one| actions.iter().flat_map(|action| one.granted(*action)));
-    let granted: Vec<Grantee> = granted.map(|grant| grant.to).collect();
-    grants::is_granted(call, project, &granted)
+    let granted = covering.iter().flat_map(|one| &one.grants);
+    grants::is_granted(call, project, granted.filter(|grant| actions.contains(&grant.action)))
 }
 
 /// A commit as the service shows it.
@@ -238,33 +236,24 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    let new = |action, developers| {
-        Grant::new(action, Some(if developers { DEVELOPER } else { MAINTAINER }), None)
-    };
-    let wanted = [
-        (Action::Push, call.params.flag("developers_can_push")?),
-        (Action::Merge, call.params.flag("developers_can_merge")?),
-    ];
-    match Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())? {
-        Some(known) => {
-            let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
-            for (action, developers) in changes {
-                known.granted(action).try_for_each(|old| protection::revoke(call.db, old.id))?;
-                protection::grant(call.db, known.id, &new(action, developers))?;
-            }
-        }
-        None => {
-            let grants = wanted.map(|(action, flag)| new(action, flag == Some(true)));
-            let new = Protection {
-                project_id: Some(project.id),
-                name: branch.name.clone(),
-                updated_at: call.now().to_owned(),
-                grants: grants.into(),
-                ..Protection::default()
-            };
-            new.insert(call.db)?;
+    let found = Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())?;
+    let preset = found.is_none().then_some(false);
+    let mut protection = found.unwrap_or_else(|| Protection {
+        project_id: Some(project.id),
+        name: branch.name.clone(),
+        updated_at: call.now().to_owned(),
+        ..Protection::default()
+    });
+    for (action, flag) in
+        [(Action::Push, "developers_can_push"), (Action::Merge, "developers_can_merge")]
+    {
+        if let Some(developers) = call.params.flag(flag)?.or(preset) {
+            let level = if developers { DEVELOPER } else { MAINTAINER };
+            protection.grants.retain(|grant| grant.action != action);
+            protection.grants.push(Grant::new(action, level));
         }
     }
+    protection.save(call.db)?;
     Answer::ok(&json(call, &project, &branch)?)
 }
 

@@ -68,8 +68,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         return Err(Failure::refused(format!("Target {reference} is invalid")));
     };
     let protections = covering(call, project.id, &name)?;
-    let granted: Vec<Grantee> = protections.iter().flatten().map(|grant| grant.to).collect();
-    if !protections.is_empty() && !grants::is_granted(call, &project, &granted)? {
+    if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
+    {
         return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
     }
     repository.add_tag(&name, &message, &commit.id, call.now())?;

@@ -32,7 +32,7 @@ use image::Image;
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
-const FORMAT: i64 = 28;
+const FORMAT: i64 = 29;
 /// Further readers are closed after use.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; with the usual page size of four, each would need a
