@@ -218,10 +218,8 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
             reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
         });
     };
-    let found = || {
-        Project::by_path(call.db, &seed.path)?
-            .ok_or(SeedError::from(rusqlite::Error::QueryReturnedNoRows))
-    };
+    let found = || Project::by_path(call.db, &seed.path)?.ok_or_else(Failure::no_record);
+    let found = || found().map_err(refused(&place));
     let mut settings = seed.settings.clone();
     settings.insert("path".to_owned(), own.into());
     let settings = parameters(&settings).map_err(refused(&place))?;
@@ -241,36 +239,48 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         projects::edit(call, &project, &settings).map_err(refused(&place))?;
     }
     let project = found()?;
-    let id = project.id;
-    let scope = Scope::Project(Box::new(project.clone()));
-    let each =
-        |all: &[Map<String, Value>], what: &str, add: &mut dyn FnMut(Params) -> Result<()>| {
-            all.iter().enumerate().try_for_each(|(number, fields)| {
-                let added = parameters(fields).and_then(&mut *add);
-                added.map_err(refused(&format!("{place}, {what} {}", number + 1)))
-            })
-        };
-    each(&seed.variables, "variable", &mut |fields| variables::plant(call, &scope, &fields))?;
-    for key in &seed.resource_groups {
-        collections::plant_resource_group(call, &project, key)
-            .map_err(refused(&format!("{place}, resource group {key}")))?;
-    }
-    let mut known = hooks::addresses(call, &scope).map_err(refused(&place))?;
-    each(&seed.hooks, "hook", &mut |fields| hooks::plant(call, &scope, &fields, &mut known))?;
-    if let Some(fields) = &seed.push_rule {
-        let add = parameters(fields).and_then(|fields| push_rules::plant(call, id, &fields));
-        add.map_err(refused(&format!("{place}, push rule")))?;
-    }
-    add_members(call, &scope, &place, &seed.members)?;
-    // Only members can be granted something.
-    let mut protect = |fields: Params| protected_branches::plant(call, &scope, &fields);
-    each(&seed.protected_branches, "protected branch", &mut protect)?;
+    add_content(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, root, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.set("projects", id, "archived", true).map_err(refused(&place))?;
+        call.set("projects", project.id, "archived", true).map_err(refused(&place))?;
+    }
+    Ok(())
+}
+
+/// Adds what a project has: members first, because only they can be granted something.
+fn add_content(
+    call: &Call<'_>,
+    place: &str,
+    project: &Project,
+    seed: &SeedProject,
+) -> Result<(), SeedError> {
+    let scope = Scope::Project(Box::new(project.clone()));
+    add_members(call, &scope, place, &seed.members)?;
+    for key in &seed.resource_groups {
+        collections::plant_resource_group(call, project, key)
+            .map_err(refused(&format!("{place}, resource group {key}")))?;
+    }
+    const RULE: &str = "push rule";
+    type Plant = fn(&Call<'_>, &Scope) -> Result<()>;
+    let lists: [(_, &[Map<String, Value>], Plant); 4] = [
+        ("variable", &seed.variables, variables::plant),
+        ("hook", &seed.hooks, hooks::plant),
+        (RULE, seed.push_rule.as_slice(), push_rules::plant),
+        ("protected branch", &seed.protected_branches, protected_branches::plant),
+    ];
+    for (what, entries, plant) in lists {
+        for (number, fields) in entries.iter().enumerate() {
+            let call = |params| Call {
+                params,
+                ..Call::of(call.service, call.db, call.caller.clone(), call.time)
+            };
+            let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
+            let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));
+            added.map_err(refused(&format!("{place}, {what}{number}")))?;
+        }
     }
     Ok(())
 }

@@ -94,17 +94,12 @@ fn is_grantable(action: Action, level: i64) -> bool {
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
-pub(super) fn changes(
-    call: &Call<'_>,
-    tier: Tier,
-    params: &Params,
-    actions: &[Action],
-) -> Result<Vec<Change>> {
+pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
     if tier < Tier::Premium {
         return Ok(Vec::new());
     }
     let lists: Vec<_> =
-        actions.iter().map(|action| (*action, params.get(&list_name(*action)))).collect();
+        actions.iter().map(|action| (*action, call.params.get(&list_name(*action)))).collect();
     let wrong: Vec<String> = lists
         .iter()
         .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
@@ -151,18 +146,13 @@ fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<Change> {
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn of_new(
-    call: &Call<'_>,
-    tier: Tier,
-    params: &Params,
-    actions: &[Action],
-) -> Result<Vec<Change>> {
-    let listed = changes(call, tier, params, actions)?;
+pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
+    let listed = changes(call, tier, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
     for action in actions.iter().copied().filter(|action| licensed(*action)) {
         let name = format!("{}_access_level", action.word());
-        let level = params.number_of(&name, |level| is_grantable(action, level))?;
+        let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
             all.push(Change::new(action, level));
         }

@@ -1,8 +1,6 @@
 //! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference
 //! leaves out. They are stored and validated, but never delivered.
 
-use std::collections::HashSet;
-
 use rusqlite::{Connection, OptionalExtension};
 
 use super::super::attributes::OnNull;
@@ -19,6 +17,7 @@ const HOOKS: Collection = Collection {
     // Idempotent (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
+    most: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
     settle,
     kept: |call, _, hook| call.check_unmodified(&hook.created_at),
     json: |_, call, scope, hook| Ok(json(hook, call, scope)),
@@ -34,10 +33,6 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| remove_secret(call, &HEADERS)),
     post("/{holder}/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
 ];
-
-/// The maximum number of hooks of a project, and of a group.
-const MOST: i64 = 100;
-const MOST_OF_GROUP: i64 = 50;
 
 /// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
 /// in refusals.
@@ -122,7 +117,8 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 }
 
 /// Stores the fields in a call.
-fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
+fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let params = &call.params;
     let before = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
         let url = params.text("url")?.unwrap_or_default().trim().to_owned();
@@ -205,26 +201,13 @@ fn check_filter(hook: &mut Record) -> bool {
     }
 }
 
-/// Adds a hook of a seed, unless its URL is `known`.
-pub(crate) fn plant(
-    call: &Call<'_>,
-    scope: &Scope,
-    params: &Params,
-    known: &mut HashSet<String>,
-) -> Result<()> {
-    if !known.insert(params.text("url")?.unwrap_or_default()) {
+/// Adds a hook of a seed, unless there is one with its URL.
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let url = call.params.text("url")?.unwrap_or_default();
+    if !HOOKS.rows.with(call.db, scope.holder(), "url", &url)?.is_empty() {
         return Ok(());
     }
-    let mut hook = Record::new(call.now());
-    reset_flags(&mut hook, call, scope);
-    take(&mut hook, call, scope, params)?;
-    Ok(HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?)
-}
-
-/// The URLs of all hooks.
-pub(crate) fn addresses(call: &Call<'_>, scope: &Scope) -> Result<HashSet<String>> {
-    let hooks = HOOKS.rows.all(call.db, scope.holder())?;
-    Ok(hooks.iter().map(|hook| hook.text("url").to_owned()).collect())
+    HOOKS.save(call, scope, &mut Record::new(call.now()))
 }
 
 /// The secret of a hook.
@@ -244,13 +227,7 @@ fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, hook: &mut Record) -> 
     if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
         reset_flags(hook, call, scope);
     }
-    take(hook, call, scope, &call.params)?;
-    let most = scope.either(MOST, MOST_OF_GROUP);
-    let is_full = hook.id == 0 && HOOKS.rows.count(call.db, scope.holder())? >= most;
-    refuse_if(is_full, || {
-        let text = format!("Maximum number of {} hooks ({most}) exceeded", scope.name());
-        Failure::unprocessable(&text)
-    })
+    take(hook, call, scope)
 }
 
 /// Refuses an edit without fields.

@@ -199,9 +199,8 @@ fn whole_ref(call: &Call<'_>, scope: &Scope, name: &str) -> Result<Option<String
         return Ok(Some(name.to_owned()));
     }
     let repository = Repository { db: call.db, project: scope.id() };
-    let branch = repository.branch(name)?.is_some();
-    let tag = repository.tag(name)?.is_some();
-    Ok(match (branch, tag) {
+    let [branch, tag] = [BRANCHES, TAGS].map(|of| repository.find(of, name));
+    Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),
         (false, true) => Some(format!("refs/tags/{name}")),
         _ => None,

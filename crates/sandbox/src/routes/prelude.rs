@@ -26,7 +26,9 @@ pub(super) use super::super::store::protection::{
     self, Action, Grant, Grantee, Protection, covers,
 };
 pub(super) use super::super::store::record::{Record, Records};
-pub(super) use super::super::store::repository::{Commit, Repository, is_ref_name};
+pub(super) use super::super::store::repository::{
+    BRANCHES, Commit, Edit, File, Reference, Repository, TAGS, id_of, is_ref_name,
+};
 pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::{NewUser, User};
 pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};

@@ -129,7 +129,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let words = "cannot be associated with a subgroup".to_owned();
         return Err(Failure::invalid_record(vec![words]));
     }
-    Answer::created(&shown(call, scope, &protect(call, scope, &call.params)?)?)
+    Answer::created(&shown(call, scope, &protect(call, scope)?)?)
 }
 
 /// The project, if it is none of a group.
@@ -140,12 +140,13 @@ fn project_of(scope: &Scope) -> Option<&Project> {
     }
 }
 
-/// Protects a branch with these parameters.
-fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection> {
+/// Protects the branch in the call.
+fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+    let params = &call.params;
     let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
+    let changes = grants::of_new(call, call.tier(), &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     project.map_or(Ok(()), |project| check_change(call, project))?;
@@ -181,12 +182,12 @@ fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
-    let name = params.text("name")?.unwrap_or_default();
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let name = call.params.text("name")?.unwrap_or_default();
     if let Some(known) = Protection::named(call.db, scope.holder(), &name, call.now())? {
         known.remove(call.db)?;
     }
-    protect(call, scope, params).map(drop)
+    protect(call, scope).map(drop)
 }
 
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
@@ -206,7 +207,7 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
     let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
     refuse_blank(params, names)?;
-    let changes = grants::changes(call, call.tier(), params, &Action::ALL)?;
+    let changes = grants::changes(call, call.tier(), &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = changeable(call, scope)?;

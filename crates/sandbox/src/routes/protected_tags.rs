@@ -35,7 +35,7 @@ const GRANTS: &str = "grants";
 fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> Result<()> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
-    let changes = grants::of_new(call, tier, &call.params, &[Action::Create])?;
+    let changes = grants::of_new(call, tier, &[Action::Create])?;
     let mut plan = Plan::new(call, Some(project), &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {

@@ -42,7 +42,8 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 }
 
 /// Stores the fields in a call, which must have some.
-fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
+fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
+    let params = &call.params;
     params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
     let mut complaints = Complaints::default();
     for row in attributes(call).filter(|row| params.has(row.name)) {
@@ -78,15 +79,18 @@ fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String>
     long.into_iter().chain(invalid).collect()
 }
 
-/// Adds a push rule as a call with these parameters would, unless there is one.
-pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
-    let holder = Holder::Project(project);
-    if RULES.one(call.db, holder)?.is_some() {
-        return Ok(());
+/// Adds a push rule of a seed, unless there is one.
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    match find(call, scope)? {
+        Some(_) => Ok(()),
+        None => save(call, scope, &mut Record::new(call.now())),
     }
-    let mut rule = Record::new(call.now());
-    take(&mut rule, call, params)?;
-    Ok(RULES.save(call.db, holder, &mut rule, call.now())?)
+}
+
+/// Stores a rule with the fields in the call.
+fn save(call: &Call<'_>, scope: &Scope, rule: &mut Record) -> Result<()> {
+    take(rule, call)?;
+    Ok(RULES.save(call.db, scope.holder(), rule, call.now())?)
 }
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
@@ -131,7 +135,7 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut rule = Record::new(call.now());
-    take(&mut rule, call, &call.params)?;
+    take(&mut rule, call)?;
     if find(call, scope)?.is_some() {
         let text = scope.either("Project push rule exists", "Group push rule exists, try updating");
         return Err(match call.service.profile.later_errors {
@@ -145,8 +149,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut rule = find(call, scope)?.ok_or_else(|| absent(call))?;
-    take(&mut rule, call, &call.params)?;
-    RULES.save(call.db, scope.holder(), &mut rule, call.now())?;
+    save(call, scope, &mut rule)?;
     Answer::ok(&json(&rule, call, scope))
 }
 

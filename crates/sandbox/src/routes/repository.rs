@@ -4,7 +4,6 @@
 
 use regex::Regex;
 
-use super::super::store::repository::{Branch, Edit, NewCommit};
 use super::prelude::*;
 use super::{grants, protected_branches};
 
@@ -31,21 +30,20 @@ pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-/// The commit that a call makes to a branch.
-pub(super) fn new_commit<'a>(
-    call: &'a Call<'_>,
-    branch: &'a str,
-    message: &'a str,
-) -> NewCommit<'a> {
+/// The commit that a call makes.
+pub(super) fn new_commit(call: &Call<'_>, message: &str) -> Commit {
     let author = call.caller.as_ref();
-    NewCommit {
-        branch,
-        message,
-        author_name: author.map_or("undrift", |user| &user.name),
-        author_email: author.map_or("", |user| &user.email),
-        now: call.now(),
+    Commit {
+        message: message.to_owned(),
+        author_name: author.map_or("undrift", |user| &user.name).to_owned(),
+        author_email: author.map_or("", |user| &user.email).to_owned(),
+        created_at: call.now().to_owned(),
+        ..Commit::default()
     }
 }
+
+/// The message of the first commit.
+const INITIAL: &str = "Initial commit";
 
 /// The contents of a new project that is not empty: those of the project that it `copies`, or one
 /// commit.
@@ -63,20 +61,20 @@ pub(super) fn begin(
     let text = format!("# {}\n", project.name);
     let file = Edit::Write { path: "README.md", content: text.as_bytes(), executable: false };
     let files = if readme { vec![file] } else { Vec::new() };
-    Ok(repository.commit(new_commit(call, &branch, "Initial commit"), &files)?)
+    Ok(repository.commit(&branch, new_commit(call, INITIAL), &files)?)
 }
 
 /// Creates a branch, as the default one if there was none. It is not protected.
 pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     let repository = of(call, project);
-    if repository.branch(branch)?.is_some() {
+    if repository.find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
     let head = repository.resolve(&default_branch(call, project)?)?;
     if let Some(head) = head {
         return Ok(repository.point(branch, &head.id)?);
     }
-    repository.commit(new_commit(call, branch, "Initial commit"), &[])?;
+    repository.commit(branch, new_commit(call, INITIAL), &[])?;
     fill(call, project, branch)
 }
 
@@ -95,7 +93,7 @@ pub(super) fn change_head(
     former: &str,
     wanted: &str,
 ) -> Result<()> {
-    if wanted == former || of(call, project).branch(wanted)?.is_some() {
+    if wanted == former || of(call, project).find(BRANCHES, wanted)?.is_some() {
         return Ok(());
     }
     Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
@@ -146,7 +144,7 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 }
 
 /// A branch as the service shows it.
-fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
+fn json(call: &Call<'_>, project: &Project, branch: &Reference) -> Result<Value> {
     let protections = Protection::counting(call.db, project, call.now())?;
     let mut body = protected_branches::branch_flags(&protections, &branch.name);
     body["name"] = branch.name.as_str().into();
@@ -163,7 +161,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
-    let mut all = of(call, &project).branches()?;
+    let mut all = of(call, &project).all(BRANCHES)?;
     all.retain(|branch| {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
@@ -188,8 +186,13 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The branch in the path.
-fn named(call: &Call<'_>, project: &Project) -> Result<Branch> {
-    of(call, project).branch(call.segment("branch"))?.ok_or_else(|| Failure::not_found("Branch"))
+fn named(call: &Call<'_>, project: &Project) -> Result<Reference> {
+    named_as(call, project, call.segment("branch"))
+}
+
+fn named_as(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+    let found = of(call, project).find(BRANCHES, name)?;
+    found.ok_or_else(|| Failure::not_found("Branch"))
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -199,7 +202,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let reference = call.params.text("ref")?.unwrap_or_default();
     refuse_if(!is_ref_name(&name), || Failure::refused("Branch name is invalid"))?;
     let repository = of(call, &project);
-    refuse_if(repository.branch(&name)?.is_some(), || Failure::refused("Branch already exists"))?;
+    refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
+        Failure::refused("Branch already exists")
+    })?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
@@ -209,7 +214,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         )));
     }
     repository.point(&name, &commit.id)?;
-    Answer::created(&json(call, &project, &Branch { name, commit })?)
+    Answer::created(&json(call, &project, &named_as(call, &project, &name)?)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
@@ -227,7 +232,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
              Only a project maintainer or owner can delete a protected branch.",
         ));
     }
-    of(call, &project).remove_branch(&branch.name)?;
+    of(call, &project).remove(BRANCHES, &branch.name)?;
     Ok(Answer::no_content())
 }
 

@@ -231,7 +231,7 @@ impl Field {
             && self.until.is_none_or(|until| call.release() < until)
     }
 
-    fn preset(&self) -> Value {
+    pub(super) fn preset(&self) -> Value {
         serde_json::from_str(self.preset).unwrap_or_default()
     }
 
@@ -334,6 +334,8 @@ pub struct Collection {
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
+    /// How many entries a project, and a group, has at most, with the word for them and the refusal.
+    pub(super) most: Option<Most>,
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
     pub(super) closed_by: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
@@ -355,6 +357,8 @@ pub struct Collection {
     pub(super) missing: fn() -> Failure,
     pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
 }
+
+type Most = (&'static str, [i64; 2], fn(String) -> Failure);
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -393,6 +397,7 @@ impl Collection {
             only_edited: false,
             is_idempotent: false,
             rows: Records(path.split_at(above.len()).1),
+            most: None,
             closed_by: &[],
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
@@ -458,6 +463,7 @@ impl Collection {
                 call.params.require(self.required)?;
                 let mut row = Record::new(call.now());
                 self.save(call, &scope, &mut row)?;
+                self.check_number(call, &scope)?;
                 Answer::created(&body(&row)?)
             }
             Verb::Update => {
@@ -480,6 +486,15 @@ impl Collection {
                 Ok(Answer::no_content())
             }
         }
+    }
+
+    /// Refuses a new entry if there are too many with it.
+    fn check_number(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
+        let Some((noun, [of_project, of_group], refused)) = self.most else { return Ok(()) };
+        let most = scope.either(of_project, of_group);
+        refuse_if(self.rows.count(call.db, scope.holder())? > most, || {
+            refused(format!("Maximum number of {} {noun} ({most}) exceeded", scope.name()))
+        })
     }
 
     /// Whether removing an entry that does not exist succeeds.

@@ -69,6 +69,7 @@ pub(crate) struct Grant {
     /// The protected branch; 0 for a tag.
     pub(crate) branch_id: i64,
     pub(crate) action: Action,
+    #[serde(rename = "level")]
     pub(crate) access_level: i64,
     pub(crate) user_id: Option<i64>,
     pub(crate) group_id: Option<i64>,
