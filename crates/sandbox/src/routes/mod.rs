@@ -231,7 +231,7 @@ const TABLES: &[&[Route]] = &routes_of! {
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
     identities imports instance integrations invitations invited labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
-    pull_mirror push_rules remote_mirrors repository runners shares system tags
+    pull_mirror remote_mirrors repository runners shares system tags
     tokens users
 };
 

@@ -15,22 +15,25 @@ use rusqlite::Connection;
 use super::environments::{changed, next_grant};
 use super::prelude::*;
 use super::{
-    Handler, Operation, access_requests, approval_rules, badges, collections, environments,
-    freeze_periods, group_links, hooks, labels, pipeline_schedules, protected_tags, remote_mirrors,
-    variables,
+    Handler, Operation, access_requests, approval_rules, approvals, badges, collections,
+    environments, freeze_periods, group_links, hooks, integrations, labels, pipeline_schedules,
+    protected_tags, push_rules, remote_mirrors, variables,
 };
 
 /// Every collection that the sandbox has.
 const COLLECTIONS: &[&[Collection]] = &[
     access_requests::COLLECTIONS,
+    approvals::COLLECTIONS,
     &[approval_rules::RULES],
     collections::COLLECTIONS,
     environments::COLLECTIONS,
     &[freeze_periods::PERIODS],
     group_links::COLLECTIONS,
     hooks::COLLECTIONS,
+    integrations::COLLECTIONS,
     labels::COLLECTIONS,
     &[pipeline_schedules::SCHEDULES],
+    push_rules::COLLECTIONS,
     &[protected_tags::TAGS],
     &[remote_mirrors::MIRRORS],
     badges::COLLECTIONS,
@@ -242,7 +245,7 @@ impl Field {
     }
 
     /// The value in the call, given the stored one.
-    fn sent(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
+    pub(super) fn sent(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
         let (params, name) = (&call.params, self.name);
         Ok(match self.form {
             Form::Text if self.trims => {
@@ -324,6 +327,8 @@ pub struct Collection {
     pub unpaged: bool,
     /// Whether it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
+    /// Whether it has at most one entry, which has no name in its path.
+    pub is_single: bool,
     /// Whether an edit answers 204.
     pub is_silent: bool,
     /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
@@ -392,6 +397,7 @@ impl Collection {
             is_patched: false,
             unpaged: false,
             is_document: false,
+            is_single: false,
             is_silent: false,
             is_put: false,
             only_edited: false,
@@ -413,16 +419,17 @@ impl Collection {
 
     fn routes(&'static self) -> impl Iterator<Item = Route> {
         let is_list = !self.is_document;
-        let one = match is_list {
+        let one = match is_list && !self.is_single {
             true => format!("{}/{{{}}}", self.path, self.entry).leak(),
             false => self.path,
         };
+        let has_list = is_list && !self.is_single && self.within.is_empty();
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
         let route = move |is_there: bool, method, path, verb| {
             is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
         };
         [
-            route(is_list && self.within.is_empty(), Method::GET, self.path, Verb::List),
+            route(has_list, Method::GET, self.path, Verb::List),
             route(
                 is_list && !self.is_put && !self.only_edited,
                 Method::POST,
