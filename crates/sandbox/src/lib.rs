@@ -68,7 +68,8 @@ pub use facts::{FACTS, Fact, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
-pub use routes::rows::{Collection, Field, Form, Named, serves};
+pub use routes::fields::{Field, Form, Named};
+pub use routes::rows::{Collection, serves};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 

@@ -5,7 +5,6 @@ use http::Method;
 
 use super::members::{self, Member};
 use super::prelude::*;
-use super::rows::Named;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[REQUESTS, Collection { path: "/groups/{id}/access_requests", ..REQUESTS }];

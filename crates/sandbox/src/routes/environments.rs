@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::params::NONE_SENT;
 use super::collections::{AGENTS, led, maintained};
+use super::fields::{changed, id_of_row};
 use super::grants;
 use super::names::in_sentences;
 use super::prelude::*;
@@ -299,7 +300,12 @@ fn settle_protected(
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
-        let row_of = |id, sent: &Value| grant(call, group.as_ref(), list, id, sent);
+        let row_of = |before: Option<&Value>, sent: &Value, removes| match removes {
+            // Rules of approval must name themselves again.
+            true if list == RULES => named_once(list, sent).map(|()| None),
+            true => Ok(None),
+            false => grant(call, group.as_ref(), list, before, sent),
+        };
         let changed = changed(call, list, row.value(list), row_of)?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
             Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
@@ -307,45 +313,6 @@ fn settle_protected(
         row.set(list, changed);
     }
     Ok(())
-}
-
-/// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
-/// changes that row, and one with `_destroy` removes it. `row` makes a row from an id (0 for a new
-/// one) and the element, or `None` to leave it out.
-pub(super) fn changed(
-    call: &Call<'_>,
-    list: &str,
-    stored: Value,
-    row: impl Fn(i64, &Value) -> Result<Option<Value>>,
-) -> Result<Vec<Value>> {
-    let mut all = stored.as_array().cloned().unwrap_or_default();
-    let Some(changes) = call.params.array(list)? else { return Ok(all) };
-    refuse_if(!changes.iter().all(Value::is_object), || Failure::invalid(list))?;
-    for change in changes {
-        if let Some(id) = integer(&format!("{list}[id]"), &change["id"])? {
-            let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
-            match flag("_destroy", &change["_destroy"])? == Some(true) {
-                // Rules of approval must name themselves again.
-                true if list == RULES => {
-                    named_once(list, change)?;
-                    all.remove(at);
-                }
-                true => drop(all.remove(at)),
-                false => {
-                    let row = row(id, change)?.unwrap_or_default();
-                    let is_other = |name: &str| row[name].is_null() != all[at][name].is_null();
-                    let is_of_environments = [LEVELS, RULES].contains(&list);
-                    refuse_if(is_of_environments && WHO.into_iter().any(is_other), || {
-                        invalid_row(list, EXACTLY_ONE)
-                    })?;
-                    all[at] = row;
-                }
-            }
-        } else {
-            all.extend(row(0, change)?);
-        }
-    }
-    Ok(all)
 }
 
 /// What a row names.
@@ -376,7 +343,7 @@ fn grant(
     call: &Call<'_>,
     group: Option<&Namespace>,
     list: &str,
-    id: i64,
+    before: Option<&Value>,
     sent: &Value,
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
@@ -395,10 +362,12 @@ fn grant(
         (None, None, Some(level)) => Some(grants::describe(level).to_owned()),
         _ => None,
     };
-    let Some(description) = description else { return Ok(None) };
-    let id = if id == 0 { next_grant(call)? } else { id };
+    let other = || invalid_row(list, EXACTLY_ONE);
+    let Some(description) = description else {
+        return before.map_or(Ok(None), |_| Err(other()));
+    };
     let mut body = json!({
-        "id": id,
+        "id": id_of_row(call, before)?,
         // The service's table has a preset, which no request gives to a user or group.
         "access_level": level.or((list == LEVELS).then_some(MAINTAINER)),
         "access_level_description": description,
@@ -413,6 +382,9 @@ fn grant(
         })?;
         body["required_approvals"] = count.into();
     }
+    let is_other =
+        |name| before.is_some_and(|before| body[name].is_null() != before[name].is_null());
+    refuse_if(WHO.into_iter().any(is_other), other)?;
     Ok(Some(body))
 }
 
@@ -437,11 +409,4 @@ fn takes_part(call: &Call<'_>, group: Option<&Namespace>, named: i64) -> Result<
     Ok(named.is_some_and(|named| {
         named.id != group.id && named.traversal.starts_with(&*group.traversal)
     }))
-}
-
-/// Ids are shared by all environments.
-pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
-    let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
-               ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
-    call.one(sql, [])
 }

@@ -34,6 +34,7 @@ pub(super) use super::super::store::user::{NewUser, User};
 pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
-pub(super) use super::rows::{Collection, Field, Form, is_taken};
+pub(super) use super::fields::{Field, Form, Named};
+pub(super) use super::rows::{Collection, is_taken};
 pub(super) use super::view::{self, Extras};
 pub(super) use super::{Route, delete, get, patch, post, put, row};

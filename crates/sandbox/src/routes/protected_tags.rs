@@ -1,7 +1,7 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's
 //! behaviour. There is no update: to change one, remove it and protect the tag again.
 
-use super::environments::next_grant;
+use super::fields::next_grant;
 use super::grants::{self, Plan};
 use super::prelude::*;
 
