@@ -6,7 +6,7 @@
 
 use super::approvals::{RULES_LOCK, is_locked, readable, writable};
 use super::prelude::*;
-use super::{grants, groups, protected_branches};
+use super::{groups, protected_branches};
 
 pub(super) const RULES: Collection = Collection {
     entry: "rule_id",
@@ -156,28 +156,21 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> 
     for name in names.unwrap_or_default() {
         wanted.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
-    let mut members = Vec::new();
-    for id in wanted {
-        if User::by_id(call.db, id)?.is_some() && grants::level_of(call, project, id)? > 0 {
-            members.push(id);
-        }
-    }
-    Ok(Some(members))
+    let is_member =
+        |id: &i64| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0);
+    those(wanted, is_member).map(Some)
+}
+
+/// Whether there is a group that the caller sees.
+fn sees(call: &Call<'_>, id: i64) -> Result<bool> {
+    let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
+    group.map_or(Ok(false), |group| call.sees_group(&group))
 }
 
 /// The groups in a call that the caller sees.
 fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    let mut seen = Vec::new();
-    for id in wanted {
-        let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
-        if let Some(group) = group
-            && call.sees_group(&group)?
-        {
-            seen.push(id);
-        }
-    }
-    Ok(Some(seen))
+    those(wanted, |id| sees(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
@@ -213,14 +206,10 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) ->
 /// The groups that stay though the call does not name them: those that the caller does not see,
 /// unless the call removes them.
 fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let mut kept = ids_of(rule, GROUPS);
-    if call.params.is_set("remove_hidden_groups")? {
-        kept.clear();
+    match call.params.is_set("remove_hidden_groups")? {
+        true => Ok(Vec::new()),
+        false => those(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?)),
     }
-    let is_seen = |group: Namespace| call.sees_group(&group).unwrap_or(false);
-    let known = |id: &i64| Namespace::by_id(call.db, *id).ok().flatten();
-    kept.retain(|id| !known(id).is_some_and(is_seen));
-    Ok(kept)
 }
 
 /// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.

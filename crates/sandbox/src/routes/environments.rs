@@ -104,17 +104,10 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
                 && grant["access_level"].as_i64().is_some_and(|least| level >= least)
             || of_group > 0)
     };
-    for protection in protections {
-        let grants = protection.value(LEVELS);
-        let mut admitted = false;
-        for grant in grants.as_array().into_iter().flatten() {
-            admitted |= admits(grant)?;
-        }
-        if !admitted {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let is_closed = |protection: Record| {
+        Ok(!any(protection.value(LEVELS).as_array().into_iter().flatten(), admits)?)
+    };
+    Ok(!any(protections, is_closed)?)
 }
 
 fn settle_environment(
@@ -395,7 +388,7 @@ fn deploys(call: &Call<'_>, group: Option<&Namespace>, user: i64) -> Result<bool
             let standing = Memberships::of(call.db, user, call.today())?;
             standing.in_namespace(&group.traversal) >= MAINTAINER
         }
-        None => grants::level_of(call, &call.project()?, user)? > 0,
+        None => call.level_of(user, &call.project()?)? > 0,
     })
 }
 

@@ -21,16 +21,10 @@ const LEVELS: [(i64, &str); 4] = [
 /// A grant as answers show it. Users and groups belong to the licensed build, and keys can only
 /// push.
 pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
-    let name = match grant.to() {
-        Grantee::Level(level) => Some(describe(level).to_owned()),
-        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
-        Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
-        Grantee::Key(id) => key_title(call, id)?,
-    };
     let mut body = json!({
         "id": grant.id,
         "access_level": grant.access_level,
-        "access_level_description": name.unwrap_or_default(),
+        "access_level_description": name(call, grant.to())?.unwrap_or_default(),
     });
     let has_key = takes_keys(grant.action) && call.is_from(16, 0);
     set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
@@ -46,8 +40,14 @@ fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
 
-pub(super) fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
-    call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])
+/// The name of what something is granted to; `None` if it does not exist.
+pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
+    Ok(match of {
+        Grantee::Level(level) => Some(describe(level).to_owned()),
+        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
+        Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
+        Grantee::Key(id) => call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])?,
+    })
 }
 
 /// The description of a level in answers.
@@ -245,30 +245,16 @@ impl Plan {
 /// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
 /// the project itself, with at least developer; a key must be able to push to it.
 fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
-    let blank = Some("can't be blank");
     Ok(match to {
         Grantee::Level(_) => None,
-        Grantee::User(id) if User::by_id(call.db, id)?.is_none() => blank,
-        Grantee::User(id) if level_of(call, project, id)? > 0 => None,
+        _ if name(call, to)?.is_none() => Some("can't be blank"),
+        Grantee::User(id) if call.level_of(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
-        Grantee::Group(id) if Namespace::by_id(call.db, id)?.is_none() => blank,
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
-        Grantee::Key(id) if key_title(call, id)?.is_none() => blank,
         Grantee::Key(id) if pushes(call, project.id, id)? => None,
         Grantee::Key(_) => Some("is not enabled for this project"),
     })
-}
-
-/// The level of a user in a project, from any source.
-pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64> {
-    if project.namespace.owner_id == Some(user) {
-        return Ok(OWNER);
-    }
-    let today = call.today();
-    let direct = access::direct_level(call.db, user, project.id, today)?.unwrap_or(0);
-    let standing = Memberships::of(call.db, user, today)?;
-    Ok(direct.max(access::inherited_level(call.db, &standing, project, today)?))
 }
 
 fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
@@ -301,8 +287,8 @@ pub(super) fn is_granted<'g>(
 ) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;
-    for grant in granted {
-        let named = match grant.to() {
+    any(granted, |grant| {
+        Ok(match grant.to() {
             Grantee::Level(NO_ONE) | Grantee::Key(_) => false,
             Grantee::Level(ADMINISTRATORS) => caller.admin,
             Grantee::Level(least) => level >= least,
@@ -313,10 +299,6 @@ pub(super) fn is_granted<'g>(
                 }
                 _ => false,
             },
-        };
-        if named {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+        })
+    })
 }

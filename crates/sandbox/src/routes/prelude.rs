@@ -10,7 +10,7 @@ pub(super) use super::super::access::{
     ids, level_name,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, extend, number_fault, refuse_if, set_if,
+    Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, those,
 };
 pub(super) use super::super::attributes::{Attribute, Route as Accepts, TABLE, Tier, VISIBILITIES};
 pub(super) use super::super::call::{ARCHIVED, Call};

@@ -54,18 +54,8 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> 
 
 /// The grants of a protected tag, without those for something that no longer exists.
 fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
-    let mut all = Vec::new();
     let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
-    for grant in stored {
-        let exists = match grant.to() {
-            Grantee::Level(_) => true,
-            Grantee::User(id) => User::by_id(call.db, id)?.is_some(),
-            Grantee::Group(id) => Namespace::by_id(call.db, id)?.is_some(),
-            Grantee::Key(id) => grants::key_title(call, id)?.is_some(),
-        };
-        all.extend(exists.then_some(grant));
-    }
-    Ok(all)
+    those(stored, |grant| Ok(grants::name(call, grant.to())?.is_some()))
 }
 
 /// The grants of each protected tag that covers a name.

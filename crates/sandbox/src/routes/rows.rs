@@ -389,12 +389,8 @@ impl Collection {
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
     pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let mut rows = Vec::new();
-        for row in self.rows.all(call.db, scope.holder())? {
-            if self.is_known(call, &row)? {
-                rows.push(row);
-            }
-        }
+        let rows = self.rows.all(call.db, scope.holder())?;
+        let mut rows = those(rows, |row| self.is_known(call, row))?;
         if !self.below.is_empty() {
             let above = Value::from(call.segment_id(self.below)?);
             rows.retain(|row| row.value(self.below) == above);
