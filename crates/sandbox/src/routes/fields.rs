@@ -188,6 +188,12 @@ pub(super) fn changed(
     Ok(all)
 }
 
+/// The complaints about members that an item of a list lacks.
+pub(super) fn missing(list: &str, at: usize, item: &Value, names: [&str; 2]) -> Vec<String> {
+    let absent = names.into_iter().filter(|name| item.get(name).is_none());
+    absent.map(|name| format!("{list}[{at}][{name}] is missing")).collect()
+}
+
 /// The id of a row in a list of an entry.
 pub(super) fn id_of_row(call: &Call<'_>, before: Option<&Value>) -> Result<i64> {
     before.and_then(|before| before["id"].as_i64()).map_or_else(|| next_grant(call), Ok)

@@ -3,6 +3,7 @@
 
 use undrift_release::REFERENCE;
 
+use super::fields::missing;
 use super::prelude::*;
 
 /// One sort of secrets.
@@ -62,12 +63,11 @@ impl Secrets {
     /// The secrets in a call, by key.
     pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
-        let mut missing = Vec::new();
-        for (at, item) in items.iter().enumerate() {
-            let members = item.as_object().ok_or_else(|| Failure::invalid(self.name))?;
-            let absent = ["key", "value"].into_iter().filter(|name| !members.contains_key(*name));
-            missing.extend(absent.map(|name| format!("{}[{at}][{name}] is missing", self.name)));
-        }
+        refuse_if(!items.iter().all(Value::is_object), || Failure::invalid(self.name))?;
+        let items_at = items.iter().enumerate();
+        let missing: Vec<_> = items_at
+            .flat_map(|(at, item)| missing(self.name, at, item, ["key", "value"]))
+            .collect();
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
         let read = |item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into()));

@@ -25,12 +25,10 @@ const HOOKS: Collection = Collection {
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| set_secret(call, &URL_VARIABLES)),
-    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
-        remove_secret(call, &URL_VARIABLES)
-    }),
-    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| set_secret(call, &HEADERS)),
-    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| remove_secret(call, &HEADERS)),
+    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
+    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
+    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
+    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
     post("/{holder}/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
 ];
 
@@ -245,30 +243,26 @@ fn check_sent(call: &Call<'_>, scope: &Scope) -> Result<()> {
     refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
-/// Sets one header or variable.
-fn set_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
+/// Sets or removes one header or variable.
+fn change(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
     let scope = &scope(call)?;
     sort.require(call)?;
-    call.params.require(&["value"])?;
-    let mut hook = HOOKS.found(call, scope)?;
-    let before = hook.settings.clone();
-    let value = call.params.text("value")?;
-    sort.add(&mut hook.settings, [(call.segment("key").to_owned(), value.into())]);
-    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable("Illegal key or value"))?;
-    HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
-    Ok(Answer::no_content())
-}
-
-fn remove_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
-    let scope = &scope(call)?;
-    sort.require(call)?;
-    let mut hook = HOOKS.found(call, scope)?;
-    let before = hook.settings.clone();
-    if !sort.remove(&mut hook.settings, call.segment("key")) {
-        return Err(Failure::not_found(sort.one));
+    let sets = call.method == http::Method::PUT;
+    if sets {
+        call.params.require(&["value"])?;
     }
-    let text = format!("Could not unset {}", sort.one);
-    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&text))?;
+    let mut hook = HOOKS.found(call, scope)?;
+    let (before, key) = (hook.settings.clone(), call.segment("key"));
+    let refusal = if sets {
+        let value = call.params.text("value")?;
+        sort.add(&mut hook.settings, [(key.to_owned(), value.into())]);
+        "Illegal key or value".to_owned()
+    } else {
+        let removed = sort.remove(&mut hook.settings, key);
+        refuse_if(!removed, || Failure::not_found(sort.one))?;
+        format!("Could not unset {}", sort.one)
+    };
+    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&refusal))?;
     HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
     Ok(Answer::no_content())
 }

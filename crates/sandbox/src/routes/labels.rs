@@ -16,6 +16,7 @@ pub(super) const COLLECTIONS: &[Collection] =
 const LABELS: Collection = Collection {
     entry: "name",
     required: &["name", "color"],
+    fields: &[Field::new("description", Form::Text)],
     scope: |_, call| {
         let changes = [Method::POST, Method::PUT].contains(&call.method);
         place(call, if changes { REPORTER } else { 0 })
@@ -219,48 +220,30 @@ fn check_sent(call: &Call<'_>, place: &Scope) -> Result<()> {
 }
 
 fn checked_title(title: &str) -> Result<String> {
-    let title = title.trim();
-    if title.is_empty() {
-        let body = json!({"title": ["can't be blank", "is invalid"]});
-        return Err(Failure::refused(body));
-    }
-    let complaint = if title.contains(',') {
-        "is invalid".to_owned()
-    } else if title.chars().count() > LONGEST {
-        format!("is too long (maximum is {LONGEST} characters)")
-    } else {
-        return Ok(title.to_owned());
-    };
-    Err(Failure::model(TITLE, complaint))
+    let (title, mut wrong) = (title.trim(), Complaints::default());
+    wrong.add_if(title.is_empty(), TITLE, "can't be blank");
+    wrong.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
+    let is_long = title.chars().count() > LONGEST && !title.contains(',');
+    wrong.add_if(is_long, TITLE, format!("is too long (maximum is {LONGEST} characters)"));
+    wrong.settle().map(|()| title.to_owned())
 }
 
 /// The color in a call; null means the default.
 fn wanted_color(call: &Call<'_>) -> Result<String> {
-    let Some(text) = call.params.text("color")? else { return Ok(PLAIN.to_owned()) };
-    match Color::read(text.trim()) {
-        Some(color) => Ok(color.kept()),
-        None => Err(Failure::model("color", "must be a valid color code")),
-    }
+    let text = call.params.text("color")?;
+    let color = Color::read(text.as_deref().unwrap_or(PLAIN).trim()).map(Color::kept);
+    color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
 }
 
-/// The priority in a call, if any; null removes it.
-fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>> {
-    const NAME: &str = "priority";
-    if call.params.get(NAME).is_none() {
-        return Ok(None);
-    }
-    match call.params.integer(NAME)? {
-        Some(priority) if priority < 0 => {
-            Err(Failure::model(NAME, "must be greater than or equal to 0"))
-        }
-        priority => Ok(Some(priority)),
-    }
-}
-
+/// Takes the priority in a call, if any; null removes it.
 fn take_priority(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
-    if let Scope::Project(project) = place
-        && let Some(priority) = wanted_priority(call)?
-    {
+    const NAME: &str = "priority";
+    let Scope::Project(project) = place else { return Ok(()) };
+    if call.params.has(NAME) {
+        let priority = call.params.integer(NAME)?;
+        refuse_if(priority.is_some_and(|priority| priority < 0), || {
+            Failure::model(NAME, "must be greater than or equal to 0")
+        })?;
         let mut all = label.value(PRIORITIES);
         all[project.id.to_string()] = priority.into();
         label.set(PRIORITIES, all);
@@ -283,9 +266,6 @@ fn settle(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
     }
     if call.params.has("color") {
         label.set("color", wanted_color(call)?);
-    }
-    if call.params.has("description") {
-        label.set("description", call.params.text("description")?);
     }
     check_free(call, place, label)?;
     take_priority(call, place, label)
