@@ -130,30 +130,21 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
     let call = Call::of(service, db, Some(root.clone()), service.clock.now());
-    for user in &seed.users {
-        add_user(&call, user)?;
-    }
-    for group in &seed.groups {
-        add_group(&call, group)?;
-    }
-    for project in &seed.projects {
-        add_project(&call, root, project)?;
-    }
-    for runner in &seed.runners {
-        add_runner(&call, runner)?;
-    }
-    Ok(())
+    seed.users.iter().try_for_each(|user| add_user(&call, user))?;
+    seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
+    seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
+    seed.runners.iter().try_for_each(|runner| {
+        let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
+        add_runner(&call, runner).map_err(refused(&place))
+    })
 }
 
-fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<(), SeedError> {
-    let place = format!("runner {}", seed.description.as_deref().unwrap_or_default());
-    let project = |path: &String| Ok(call.visible_project(path)?.id);
-    let projects: Result<Vec<_>> = seed.projects.iter().map(project).collect();
-    let projects = projects.map_err(refused(&place))?;
-    let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose();
-    let group = group.map_err(refused(&place))?.map(|group| group.id);
+fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
+    let projects = seed.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
+    let projects = projects.collect::<Result<Vec<_>>>()?;
+    let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
+    let group = group.map(|group| group.id);
     Runner::create(call, seed.description.clone(), seed.locked, group, &projects)
-        .map_err(refused(&place))
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {

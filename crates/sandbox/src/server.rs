@@ -321,8 +321,8 @@ fn without_secrets(method: &Method, target: &str) -> String {
     let kept: Vec<&str> = query
         .split('&')
         .filter(|pair| {
-            let name = super::params::form_decode(pair.split('=').next().unwrap_or_default());
-            let name = name.to_ascii_lowercase();
+            let decoded = url::form_urlencoded::parse(pair.as_bytes()).next();
+            let name = decoded.unwrap_or_default().0.to_ascii_lowercase();
             let plain = name.starts_with("filter[") || name == "page" || name == "per_page";
             let secret = ["token", "secret", "password", "key"].iter().any(|w| name.contains(w));
             plain || !writes && !secret

@@ -131,11 +131,33 @@ fn settle_environment(
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
         Failure::bad_request(text)
     })?;
+    check(row, &stored, before, agent.is_some())
+        .map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
+    for name in ["external_url", AUTO_STOP] {
+        if row.text(name).is_empty() {
+            row.settings.remove(name);
+        }
+    }
+    if row.id == 0 {
+        row.set("state", "available");
+        row.set("slug", slug(row.text("name")));
+    }
+    if row.text("tier").is_empty() {
+        let lower = row.text("name").to_lowercase();
+        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let tier = TIER_WORDS.iter().find(|(_, words)| known(words));
+        row.set("tier", tier.map_or("other", |(tier, _)| tier));
+    }
+    Ok(())
+}
+
+/// The faults of an environment. What an edit leaves as it is is not checked again.
+fn check(row: &Record, stored: &[Record], before: Option<&Record>, has_agent: bool) -> Result<()> {
     let mut wrong = Complaints::default();
-    let name = row.text("name").to_owned();
+    let name = row.text("name");
     wrong.add_if(name.is_empty(), "name", "can't be blank");
-    wrong.add_if(is_taken(&stored, row, "name"), "name", "has already been taken");
-    let slug = slug(&name);
+    wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
+    let slug = slug(name);
     let same_slug = stored.iter().any(|other| row.id == 0 && other.text("slug") == slug);
     wrong.add_if(same_slug, "slug", "has already been taken");
     let url = row.text("external_url");
@@ -145,40 +167,17 @@ fn settle_environment(
     {
         wrong.add("external_url", why);
     }
-    if url.is_empty() {
-        row.settings.remove("external_url");
-    }
-    // What an edit leaves as it is is not checked again.
     let is_changed =
         |name: &str| before.map_or(Value::Null, |before| before.value(name)) != row.value(name);
-    for (name, other, is_missing, words) in [
-        (NAMESPACE, AGENT, agent.is_none(), "cannot be set without a cluster agent"),
-        (
-            FLUX,
-            NAMESPACE,
-            row.text(NAMESPACE).is_empty(),
-            "cannot be set without a kubernetes namespace",
-        ),
+    let has_namespace = !row.text(NAMESPACE).is_empty();
+    for (name, other, has_other, words) in [
+        (NAMESPACE, AGENT, has_agent, "cannot be set without a cluster agent"),
+        (FLUX, NAMESPACE, has_namespace, "cannot be set without a kubernetes namespace"),
     ] {
         let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
-        wrong.add_if(is_set && is_missing, name, words);
+        wrong.add_if(is_set && !has_other, name, words);
     }
-    wrong.settle().map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
-    if row.text(AUTO_STOP).is_empty() {
-        row.settings.remove(AUTO_STOP);
-    }
-    let lower = name.to_lowercase();
-    if row.id == 0 {
-        row.set("state", "available");
-        row.set("slug", slug);
-    }
-    if row.text("tier").is_empty() {
-        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let tier =
-            TIER_WORDS.iter().find(|(_, words)| known(words)).map_or("other", |(tier, _)| tier);
-        row.set("tier", tier);
-    }
-    Ok(())
+    wrong.settle()
 }
 
 /// A name in the form for URLs: short, plain, and with a mark if it was changed.

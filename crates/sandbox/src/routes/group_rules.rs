@@ -183,21 +183,20 @@ fn check_visibility(
         return Ok(());
     }
     if let Some(own) = wanted.own {
-        let mut more_visible = |sql: &str, what: &str| -> Result<()> {
-            let words: Vec<String> = call.many(sql, [own.id])?;
-            if words.iter().any(|other| rank(other) > rank(word)) {
-                complaints.add(FIELD, format!("{word} is not allowed since {what}."));
-            }
-            Ok(())
-        };
-        more_visible(
-            "SELECT visibility FROM projects WHERE namespace_id = ?1",
-            "this group contains projects with higher visibility",
-        )?;
-        more_visible(
-            "SELECT visibility FROM namespaces WHERE parent_id = ?1",
-            "there are sub-groups with higher visibility",
-        )?;
+        for (sql, what) in [
+            (
+                "SELECT visibility FROM projects WHERE namespace_id = ?1",
+                "this group contains projects with higher visibility",
+            ),
+            (
+                "SELECT visibility FROM namespaces WHERE parent_id = ?1",
+                "there are sub-groups with higher visibility",
+            ),
+        ] {
+            let is_lower =
+                call.many(sql, [own.id])?.iter().any(|other: &String| rank(other) > rank(word));
+            complaints.add_if(is_lower, FIELD, format!("{word} is not allowed since {what}."));
+        }
     }
     if let Some(parent) = wanted.parent.filter(|parent| rank(word) > rank(&parent.visibility)) {
         let of_parent = &parent.visibility;
@@ -240,14 +239,11 @@ pub(super) fn without_path() -> Failure {
 /// Whether the caller may create subgroups, or top-level groups: owners may, and maintainers unless
 /// a setting restricts it.
 pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
-    let Some(parent) = parent else { return may_create_at_the_top(call) };
-    let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
-        == Some(&Value::from("owner"));
-    Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
-}
-
-fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
-    let user = call.user()?;
-    let may = || users::may_create_groups(call, user);
-    Ok(user.admin || may()?)
+    let Some(parent) = parent else {
+        let user = call.user()?;
+        return Ok(user.admin || users::may_create_groups(call, user)?);
+    };
+    let level = OF_GROUPS.set(call.db, parent.id)?.remove("subgroup_creation_level");
+    let only_owners = level.is_some_and(|level| level == "owner");
+    Ok(call.level_in_group(parent)? >= if only_owners { OWNER } else { MAINTAINER })
 }
