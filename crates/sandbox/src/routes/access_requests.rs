@@ -92,7 +92,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         return Answer::created(&body);
     }
     let level = if given.is_some() { members::wanted_level(call, scope)? } else { DEVELOPER };
-    REQUESTS.rows.remove(call.db, &request)?;
+    REQUESTS.rows.remove(call, &request)?;
     Answer::created(&welcome(call, scope, user, level)?)
 }
 

@@ -89,7 +89,7 @@ fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
     }
     let named = ids_of(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::all(call.db, scope.holder(), call.now())?
+    let branches: Vec<Value> = Protection::all(call, scope.holder())?
         .iter()
         .filter(|protection| is_for_all || named.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
@@ -176,7 +176,7 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
+    let known = Protection::all(call, Holder::Project(project.id))?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }
 
@@ -288,7 +288,7 @@ pub(super) fn require(
     let wanted = wanted.filter(|wanted| wanted.is_i64() && former != Some(wanted));
     let Some(count) = wanted.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
     let holder = Holder::Project(project);
-    let known = RULES.rows.with(call.db, holder, TYPE, ANY)?.pop();
+    let known = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
     let mut rule = known.unwrap_or_else(|| {
         let mut rule = Record::new(call.now());
         rule.set("name", USUAL);
@@ -299,6 +299,6 @@ pub(super) fn require(
         return Ok(false);
     }
     rule.set(REQUIRED, count.clone());
-    RULES.rows.save(call.db, holder, &mut rule, call.now())?;
+    RULES.rows.save(call, holder, &mut rule)?;
     Ok(true)
 }

@@ -121,7 +121,7 @@ impl State {
     fn of(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Self> {
         let above = match scope {
             Scope::Project(project) => {
-                SETTINGS.rows.one(call.db, Holder::Group(protection::root(&project.namespace)))?
+                SETTINGS.rows.one(call, Holder::Group(protection::root(&project.namespace)))?
             }
             Scope::Group(_) => None,
         };
@@ -255,7 +255,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     state.check("reset_approvals_on_push is disabled")?;
     row.settings = state.settings;
-    SETTINGS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
+    SETTINGS.rows.save(call, scope.holder(), &mut row)?;
     if call.params.has(BEFORE_MERGE) {
         let not_a_number = || Failure::model(BEFORE_MERGE, "is not a number");
         let count = call.params.integer(BEFORE_MERGE)?.ok_or_else(not_a_number)?;

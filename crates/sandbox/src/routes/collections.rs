@@ -183,7 +183,7 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
 /// All tokens of the service, for administrators.
 fn every_token(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    page::list(call, TOKENS.rows.every(call.db)?.iter().map(|row| token(call, row)))
+    page::list(call, TOKENS.rows.every(call)?.iter().map(|row| token(call, row)))
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
@@ -226,7 +226,7 @@ const CHECKS: Collection = Collection {
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &Call<'_>) -> Result<()> {
     let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let known = Protection::all(call.db, Holder::Project(call.project()?.id), call.now())?;
+    let known = Protection::all(call, Holder::Project(call.project()?.id))?;
     let is_known = |id: &i64| known.iter().any(|branch| branch.id == *id);
     refuse_if(!wanted.iter().all(is_known), Failure::no_record)
 }
@@ -234,7 +234,7 @@ fn check_branches(call: &Call<'_>) -> Result<()> {
 fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let wanted = row.value("protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();
-    let branches = Protection::all(call.db, scope.holder(), call.now())?;
+    let branches = Protection::all(call, scope.holder())?;
     let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({
@@ -383,5 +383,5 @@ pub(crate) fn plant_resource_group(call: &Call<'_>, project: &Project, key: &str
     row.set(KEY, key);
     row.set(MODE, mode.filter(Value::is_string).unwrap_or_else(|| MODES[0].into()));
     let of = Holder::Project(project.id);
-    Ok(RESOURCE_GROUPS.rows.save(call.db, of, &mut row, call.now())?)
+    Ok(RESOURCE_GROUPS.rows.save(call, of, &mut row)?)
 }

@@ -88,10 +88,10 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
     if call.is_administrator() || call.tier() < PROTECTED.tier {
         return Ok(true);
     }
-    let mut protections = PROTECTED.rows.all(call.db, scope.holder())?;
+    let mut protections = PROTECTED.rows.all(call, scope.holder())?;
     protections.retain(|one| one.text("name") == row.text("name"));
     for group in ids(&project.namespace.traversal).filter(|_| project.namespace.is_group()) {
-        let of_group = PROTECTED_TIERS.rows.all(call.db, Holder::Group(group))?;
+        let of_group = PROTECTED_TIERS.rows.all(call, Holder::Group(group))?;
         protections.extend(of_group.into_iter().filter(|one| one.text("name") == row.text("tier")));
     }
     let (user, level) = (call.user()?.id, call.level_in(project)?);
@@ -216,7 +216,7 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
 /// The agent of an environment, if the project still has it.
 fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
     let id = row.value(AGENT).as_i64();
-    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call.db, of, id))?)
+    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call, of, id))?)
 }
 
 /// No jobs run here, so it stops at once; one that only a job stops needs `force`.
@@ -229,7 +229,7 @@ fn stop(call: &Call<'_>) -> Result<Answer> {
         Failure::bad_request("Attempted to stop the environment but failed to change the status")
     })?;
     row.set("state", "stopped");
-    ENVIRONMENTS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
+    ENVIRONMENTS.rows.save(call, scope.holder(), &mut row)?;
     Answer::ok(&environment(call, &scope, &row)?)
 }
 

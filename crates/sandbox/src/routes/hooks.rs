@@ -202,7 +202,7 @@ fn check_filter(hook: &mut Record) -> bool {
 /// Adds a hook of a seed, unless there is one with its URL.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let url = call.params.text("url")?.unwrap_or_default();
-    if !HOOKS.rows.with(call.db, scope.holder(), "url", &url)?.is_empty() {
+    if !HOOKS.rows.with(call, scope.holder(), "url", &url)?.is_empty() {
         return Ok(());
     }
     HOOKS.save(call, scope, &mut Record::new(call.now()))
@@ -263,7 +263,7 @@ fn change(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
         format!("Could not unset {}", sort.one)
     };
     check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&refusal))?;
-    HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
+    HOOKS.rows.save(call, scope.holder(), &mut hook)?;
     Ok(Answer::no_content())
 }
 

@@ -115,7 +115,7 @@ fn known(call: &Call<'_>) -> Option<&'static Integration> {
 }
 
 fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(ROWS.all(call.db, of)?.into_iter().find(|row| row.text("slug") == slug))
+    Ok(ROWS.all(call, of)?.into_iter().find(|row| row.text("slug") == slug))
 }
 
 /// An integration as the service shows it; lists leave out its properties.
@@ -185,7 +185,7 @@ fn set(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
     }
     match scope {
         Scope::Group(group) => {
-            ROWS.save(call.db, scope.holder(), row, call.now())?;
+            ROWS.save(call, scope.holder(), row)?;
             spread(call, group, row)
         }
         Scope::Project(_) => Ok(()),
@@ -234,7 +234,7 @@ fn take(call: &Call<'_>, scope: &Scope, of: &'static Integration, row: &mut Reco
     if moved && !text("username").is_empty() && !call.params.has("password") {
         return Err(refused("password", "can't be blank"));
     }
-    let others = ROWS.all(call.db, scope.holder())?;
+    let others = ROWS.all(call, scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
     let is_tracker = |slug: &str| ALL.iter().any(|of| of.is_issue_tracker && of.slug == slug);
     let is_second = of.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
@@ -297,7 +297,7 @@ fn remove(of: &Collection, call: &Call<'_>) -> Result<Answer> {
     let mut row = of.found(call, &scope)?;
     row.settings.retain(|name, _| !name.starts_with("properties."));
     row.set("active", false);
-    ROWS.save(call.db, scope.holder(), &mut row, call.now())?;
+    ROWS.save(call, scope.holder(), &mut row)?;
     Ok(Answer::no_content())
 }
 
@@ -338,7 +338,7 @@ fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
         if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
             let mut row = found.unwrap_or_else(|| Record::new(call.now()));
             take_over(&mut row, own, group.id);
-            ROWS.save(call.db, of, &mut row, call.now())?;
+            ROWS.save(call, of, &mut row)?;
         }
     }
     Ok(())
@@ -351,13 +351,13 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
     }
     let above: Vec<i64> = ids(&namespace.traversal).collect();
     for group in above.into_iter().rev() {
-        for row in ROWS.all(call.db, Holder::Group(group))? {
+        for row in ROWS.all(call, Holder::Group(group))? {
             let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
             if row.is_set("active") && is_new {
                 let from = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
                 let mut copy = Record::new(call.now());
                 take_over(&mut copy, &row, from.unwrap_or(group));
-                ROWS.save(call.db, Holder::Project(project), &mut copy, call.now())?;
+                ROWS.save(call, Holder::Project(project), &mut copy)?;
             }
         }
     }

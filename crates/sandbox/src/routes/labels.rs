@@ -60,7 +60,7 @@ fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
 fn of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut all = Vec::new();
     for holder in holders {
-        all.extend(LABELS.rows.all(call.db, holder)?);
+        all.extend(LABELS.rows.all(call, holder)?);
     }
     sort(&mut all);
     Ok(all)
@@ -308,10 +308,10 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     let is_twin = |label: &Record| label.text(TITLE) == own.text(TITLE);
     let of_group = of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
     for twin in of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label)) {
-        LABELS.rows.remove(call.db, twin)?;
+        LABELS.rows.remove(call, twin)?;
     }
     let mut label = of_group.unwrap_or_else(|| own.clone());
     label.set(GROUP, group.id);
-    LABELS.rows.save(call.db, Holder::Group(group.id), &mut label, call.now())?;
+    LABELS.rows.save(call, Holder::Group(group.id), &mut label)?;
     Answer::ok(&json(call, &Scope::Group(Box::new(group)), &label)?)
 }

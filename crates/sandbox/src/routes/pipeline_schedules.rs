@@ -133,7 +133,7 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record
         Need::Sent("cron"),
     ])?;
     schedule.set(OWNER_ID, call.user()?.id);
-    let is_full = of.rows.count(call.db, scope.holder())? >= MOST;
+    let is_full = of.rows.count(call, scope.holder())? >= MOST;
     let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
     wrong.add_if(is_full, "base", text);
     schedule.set(ZONE, "UTC");
@@ -223,7 +223,7 @@ fn take_ownership(call: &Call<'_>) -> Result<Answer> {
         return Answer::ok(&details(call, &schedule)?);
     }
     schedule.set(OWNER_ID, call.user()?.id);
-    SCHEDULES.rows.save(call.db, scope.holder(), &mut schedule, call.now())?;
+    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
     Answer::created(&details(call, &schedule)?)
 }
 
@@ -254,7 +254,7 @@ fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>
     let mut all = list_of(&schedule, VARIABLES);
     let variable = change(&mut all)?;
     schedule.set(VARIABLES, all);
-    SCHEDULES.rows.save(call.db, scope.holder(), &mut schedule, call.now())?;
+    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
     Ok(variable)
 }
 

@@ -59,13 +59,13 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut all = Protection::without_grants(call.db, scope.holder(), call.now())?;
+    let mut all = Protection::without_grants(call, scope.holder())?;
     if let Scope::Project(project) = scope
         && call.tier() >= Tier::Premium
         && call.is_from(17, 6)
     {
         let above = Holder::Group(protection::root(&project.namespace));
-        all.extend(Protection::without_grants(call.db, above, call.now())?);
+        all.extend(Protection::without_grants(call, above)?);
     }
     all.retain(|protection| is_found(&protection.name, &search));
     page::list_of(call, &all, |protection| {
@@ -86,7 +86,7 @@ fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Valu
 
 /// The protected branch in the path.
 fn named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
-    Protection::named(call.db, scope.holder(), call.segment("name"), call.now())?
+    Protection::named(call, scope.holder(), call.segment("name"))?
         .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
 }
 
@@ -153,7 +153,7 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
     if code_owners.is_none() && params.has(CODE_OWNERS) {
         return Err(Failure::internal(&"code_owner_approval_required is null"));
     }
-    if Protection::named(call.db, scope.holder(), &name, call.now())?.is_some() {
+    if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
@@ -184,7 +184,7 @@ fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(known) = Protection::named(call.db, scope.holder(), &name, call.now())? {
+    if let Some(known) = Protection::named(call, scope.holder(), &name)? {
         known.remove(call.db)?;
     }
     protect(call, scope).map(drop)
@@ -261,7 +261,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
+    let known = Protection::all(call, Holder::Project(project.id))?;
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }

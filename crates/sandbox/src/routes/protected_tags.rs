@@ -60,7 +60,7 @@ fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
 
 /// The grants of each protected tag that covers a name.
 pub(super) fn covering(call: &Call<'_>, project: i64, name: &str) -> Result<Vec<Vec<Grant>>> {
-    let mut all = TAGS.rows.all(call.db, Holder::Project(project))?;
+    let mut all = TAGS.rows.all(call, Holder::Project(project))?;
     all.retain(|tag| covers(tag.text("name"), name));
     all.iter().map(|tag| grants_of(call, tag)).collect()
 }

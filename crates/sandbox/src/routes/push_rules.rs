@@ -116,21 +116,16 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
     }
     let above: Vec<i64> = ids(&namespace.traversal).collect();
     for group in above.into_iter().rev() {
-        if let Some(rule) = RULES.rows.one(call.db, Holder::Group(group))? {
+        if let Some(rule) = RULES.rows.one(call, Holder::Group(group))? {
             let mut copy = Record { settings: rule.settings, ..Record::new(call.now()) };
-            return Ok(RULES.rows.save(
-                call.db,
-                Holder::Project(project),
-                &mut copy,
-                call.now(),
-            )?);
+            return Ok(RULES.rows.save(call, Holder::Project(project), &mut copy)?);
         }
     }
     Ok(())
 }
 
 fn find(call: &Call<'_>, scope: &Scope) -> Result<Option<Record>> {
-    Ok(RULES.rows.one(call.db, scope.holder())?)
+    Ok(RULES.rows.one(call, scope.holder())?)
 }
 
 /// The answer without a rule; a read of a project's is null.

@@ -114,7 +114,7 @@ pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Resu
 /// Whether the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
 fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
-    let protections = Protection::counting(call.db, project, call.now())?;
+    let protections = Protection::counting(call, project)?;
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
@@ -145,7 +145,7 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 
 /// A branch as the service shows it.
 fn json(call: &Call<'_>, project: &Project, branch: &Reference) -> Result<Value> {
-    let protections = Protection::counting(call.db, project, call.now())?;
+    let protections = Protection::counting(call, project)?;
     let mut body = protected_branches::branch_flags(&protections, &branch.name);
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
@@ -224,7 +224,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     if branch.name == default_branch(call, &project)? {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
-    let protections = Protection::counting(call.db, &project, call.now())?;
+    let protections = Protection::counting(call, &project)?;
     let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
     if is_protected && call.level_in(&project)? < MAINTAINER {
         return Err(Failure::refused(
@@ -241,7 +241,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    let found = Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())?;
+    let found = Protection::named(call, Holder::Project(project.id), &branch.name)?;
     let preset = found.is_none().then_some(false);
     let mut protection = found.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
@@ -266,9 +266,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    if let Some(known) =
-        Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())?
-    {
+    if let Some(known) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
         known.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)

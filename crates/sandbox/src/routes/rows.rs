@@ -330,7 +330,7 @@ impl Collection {
                     found => found?,
                 };
                 (self.kept)(call, &scope, &row)?;
-                self.rows.remove(call.db, &row)?;
+                self.rows.remove(call, &row)?;
                 Ok(Answer::no_content())
             }
         }
@@ -340,7 +340,7 @@ impl Collection {
     fn check_number(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
         let Some((noun, [of_project, of_group], refused)) = self.most else { return Ok(()) };
         let most = scope.either(of_project, of_group);
-        refuse_if(self.rows.count(call.db, scope.holder())? > most, || {
+        refuse_if(self.rows.count(call, scope.holder())? > most, || {
             refused(format!("Maximum number of {} {noun} ({most}) exceeded", scope.name()))
         })
     }
@@ -383,13 +383,13 @@ impl Collection {
         let Some(above) = all_collections(call).find(|other| self.is_below(other)) else {
             return Ok(());
         };
-        let found = above.rows.find(call.db, scope.holder(), call.segment_id(self.below)?)?;
+        let found = above.rows.find(call, scope.holder(), call.segment_id(self.below)?)?;
         found.map(|_| ()).ok_or_else(Failure::no_record)
     }
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
     pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let rows = self.rows.all(call.db, scope.holder())?;
+        let rows = self.rows.all(call, scope.holder())?;
         let mut rows = those(rows, |row| self.is_known(call, row))?;
         if !self.below.is_empty() {
             let above = Value::from(call.segment_id(self.below)?);
@@ -484,7 +484,7 @@ impl Collection {
             row.set(self.below, call.segment_id(self.below)?);
         }
         (self.settle)(self, call, scope, row)?;
-        Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
+        Ok(self.rows.save(call, scope.holder(), row)?)
     }
 
     /// Stores the fields in the call.

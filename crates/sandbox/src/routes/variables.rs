@@ -121,7 +121,7 @@ fn check_place(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<()> 
 
 /// Whether another variable has the key and the scope.
 fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
-    let namesakes = VARIABLES.rows.with(call.db, scope.holder(), "key", variable.text("key"))?;
+    let namesakes = VARIABLES.rows.with(call, scope.holder(), "key", variable.text("key"))?;
     let place = variable.text(ENVIRONMENT);
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
 }
@@ -172,7 +172,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key in the call, the least recently changed one first.
 fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.rows.with(call.db, scope.holder(), "key", call.segment("key"))?;
+    let mut all = VARIABLES.rows.with(call, scope.holder(), "key", call.segment("key"))?;
     all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
     Ok(all)

@@ -4,6 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRe
 use rusqlite::{Connection, Result, ToSql, params};
 use serde::{Deserialize, Serialize};
 
+use super::super::call::Call;
 use super::holder::Holder;
 use super::namespace::Namespace;
 use super::project::Project;
@@ -125,36 +126,31 @@ fn present(of: Holder) -> (String, i64) {
 
 impl Protection {
     /// Those of a project or group that exist at a time, in order of creation.
-    pub(crate) fn all(db: &Connection, of: Holder, now: &str) -> Result<Vec<Self>> {
-        let mut all = Self::without_grants(db, of, now)?;
-        all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+    pub(crate) fn all(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
+        let mut all = Self::without_grants(call, of)?;
+        all.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(all)
     }
 
     /// The same without their grants.
-    pub(crate) fn without_grants(db: &Connection, of: Holder, now: &str) -> Result<Vec<Self>> {
+    pub(crate) fn without_grants(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
         let (present, id) = present(of);
-        Self::list(db, &format!("{present} ORDER BY b.id"), params![id, now])
+        Self::list(call.db, &format!("{present} ORDER BY b.id"), params![id, call.now()])
     }
 
     /// Those that count in a project: its own, and those of its top-level group.
-    pub(crate) fn counting(db: &Connection, project: &Project, now: &str) -> Result<Vec<Self>> {
-        let mut all = Self::all(db, Holder::Project(project.id), now)?;
-        all.extend(Self::all(db, Holder::Group(root(&project.namespace)), now)?);
+    pub(crate) fn counting(call: &Call<'_>, project: &Project) -> Result<Vec<Self>> {
+        let mut all = Self::all(call, Holder::Project(project.id))?;
+        all.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
         Ok(all)
     }
 
     /// The one with this name, case-sensitive.
-    pub(crate) fn named(
-        db: &Connection,
-        of: Holder,
-        name: &str,
-        now: &str,
-    ) -> Result<Option<Self>> {
+    pub(crate) fn named(call: &Call<'_>, of: Holder, name: &str) -> Result<Option<Self>> {
         let (present, id) = present(of);
-        let mut named =
-            Self::first(db, &format!("{present} AND b.name = ?3"), params![id, now, name])?;
-        named.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+        let with = params![id, call.now(), name];
+        let mut named = Self::first(call.db, &format!("{present} AND b.name = ?3"), with)?;
+        named.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(named)
     }
 
