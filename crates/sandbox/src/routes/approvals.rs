@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::super::attributes::without_comments;
 use super::prelude::*;
 use super::{approval_rules, instance};
 

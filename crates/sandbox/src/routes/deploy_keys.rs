@@ -10,7 +10,6 @@ use md5::Md5;
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
-use super::super::store::stored::run;
 use super::prelude::*;
 use super::projects;
 

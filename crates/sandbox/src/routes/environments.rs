@@ -2,7 +2,6 @@
 
 use sha2::{Digest, Sha256};
 
-use super::super::params::NONE_SENT;
 use super::collections::{AGENTS, led, maintained};
 use super::fields::{changed, id_of_row};
 use super::grants;

@@ -3,7 +3,6 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::attributes::OnNull;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::instance;
 use super::prelude::*;

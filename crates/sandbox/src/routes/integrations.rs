@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use http::Method;
 use serde::Deserialize;
 
-use super::super::attributes::without_comments;
 use super::instance;
+use super::names::BLANK;
 use super::prelude::*;
 use super::rows::Verb;
 
@@ -232,7 +232,7 @@ fn take(call: &Call<'_>, scope: &Scope, of: &'static Integration, row: &mut Reco
     let text = |name: &str| row.text(&property(name)).to_owned();
     let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
     if moved && !text("username").is_empty() && !call.params.has("password") {
-        return Err(refused("password", "can't be blank"));
+        return Err(refused("password", BLANK));
     }
     let others = ROWS.all(call, scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
@@ -249,7 +249,7 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
     let text = |name: &str| row.text(&property(name)).to_owned();
     let blank = of.required.iter().find(|name| text(name).is_empty());
     if let Some(name) = blank {
-        return Err(refused(name, "can't be blank"));
+        return Err(refused(name, BLANK));
     }
     let addresses = of.urls.iter().map(|name| (name.as_str(), text(name)));
     // The service builds the webhook of Matrix from this.
@@ -259,29 +259,26 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
             return Err(refused(name, &why));
         }
     }
-    if !["", "match_any", "match_all"].contains(&text(BEHAVIOR).as_str()) {
-        return Err(refused(BEHAVIOR, "is not included in the list"));
-    }
-    if !text("thread").chars().all(|c| c.is_ascii_digit()) {
-        return Err(refused("thread", "is not a number"));
-    }
     let with_token = row.value(&property("jira_auth_type")) == 1;
-    if of.slug == "jira" && !with_token && text("username").is_empty() {
-        return Err(refused("username", "can't be blank"));
-    }
     // A channel without a server follows the default one.
     let is_channel = |one: &str| {
         !text("default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
     };
-    if of.slug == "irker" && !text("recipients").split_whitespace().any(is_channel) {
-        return Err(refused("recipients", "are all invalid"));
-    }
     // It becomes a masked variable.
     let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    let password = text("password");
-    if of.slug == "harbor" && !(password.len() >= 8 && password.chars().all(is_maskable)) {
-        return Err(refused("password", "is invalid"));
+    let (slug, password) = (of.slug.as_str(), text("password"));
+    let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
+    let behaviors = ["", "match_any", "match_all"];
+    let has_channel = text("recipients").split_whitespace().any(is_channel);
+    for (wrong, name, words) in [
+        (!behaviors.contains(&text(BEHAVIOR).as_str()), BEHAVIOR, "is not included in the list"),
+        (!text("thread").chars().all(|c| c.is_ascii_digit()), "thread", "is not a number"),
+        (slug == "jira" && !with_token && text("username").is_empty(), "username", BLANK),
+        (slug == "irker" && !has_channel, "recipients", "are all invalid"),
+        (slug == "harbor" && !is_masked, "password", "is invalid"),
+    ] {
+        refuse_if(wrong, || refused(name, words))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use http::Method;
 
-use super::colors::{self, Color};
+use super::colors;
 use super::prelude::*;
 use super::rows::Verb;
 
@@ -231,7 +231,7 @@ fn checked_title(title: &str) -> Result<String> {
 /// The color in a call; null means the default.
 fn wanted_color(call: &Call<'_>) -> Result<String> {
     let text = call.params.text("color")?;
-    let color = Color::read(text.as_deref().unwrap_or(PLAIN).trim()).map(Color::kept);
+    let color = colors::read(text.as_deref().unwrap_or(PLAIN).trim());
     color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
 }
 

@@ -7,13 +7,18 @@
 use http::Method;
 
 use super::fields::missing;
-use super::freeze_periods::{ZONE, take_cron, take_zone};
+use super::freeze_periods::{ZONE, check_cron, check_zone};
 use super::prelude::*;
 use super::variables::has_pipelines;
 
 pub(super) const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
-    fields: &[Field::new("description", Form::Text)],
+    fields: &[
+        Field::new("description", Form::Text),
+        Field { trims: true, ..Field::new("cron", Form::Text) },
+        Field { preset: r#""UTC""#, ..Field::new(ZONE, Form::Text) },
+        Field { preset: "true", ..Field::new("active", Form::Flag) },
+    ],
     scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     settle,
     narrow: |call, schedules| {
@@ -120,38 +125,28 @@ fn check_own(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<()> {
     refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
 }
 
-/// Completes a new or changed schedule.
+/// Completes a new or changed schedule, and computes the next run.
 fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
-    let mut wrong = Complaints::default();
-    if schedule.id != 0 {
+    let (params, mut wrong) = (&call.params, Complaints::default());
+    if schedule.id == 0 {
+        params.require_all(&[
+            Need::Sent("description"),
+            Need::Filled("ref"),
+            Need::Sent("cron"),
+        ])?;
+        schedule.set(OWNER_ID, call.user()?.id);
+        let is_full = of.rows.count(call, scope.holder())? >= MOST;
+        let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
+        wrong.add_if(is_full, "base", text);
+        // Null means the default here.
+        for field in of.fields {
+            if schedule.value(field.name).is_null() {
+                schedule.set(field.name, field.preset());
+            }
+        }
+    } else {
         check_own(call, scope, schedule)?;
-        return take(call, scope, schedule, wrong);
     }
-    call.params.require_all(&[
-        Need::Sent("description"),
-        Need::Filled("ref"),
-        Need::Sent("cron"),
-    ])?;
-    schedule.set(OWNER_ID, call.user()?.id);
-    let is_full = of.rows.count(call, scope.holder())? >= MOST;
-    let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
-    wrong.add_if(is_full, "base", text);
-    schedule.set(ZONE, "UTC");
-    schedule.set("active", true);
-    take(call, scope, schedule, wrong)
-}
-
-/// Stores the fields in a call, and computes the next run.
-fn take(
-    call: &Call<'_>,
-    scope: &Scope,
-    schedule: &mut Record,
-    mut wrong: Complaints,
-) -> Result<()> {
-    let params = &call.params;
-    // For a new schedule, null means the default.
-    let preset = |name| schedule.id == 0 && params.get(name) == Some(&Value::Null);
-    let (zone, active) = (!preset(ZONE), params.has("active") && !preset("active"));
     let description = schedule.text("description");
     wrong.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
@@ -162,13 +157,8 @@ fn take(
             None => wrong.add("ref", "is ambiguous"),
         }
     }
-    take_cron(call, "cron", schedule, &mut wrong)?;
-    if zone {
-        take_zone(call, schedule, &mut wrong)?;
-    }
-    if active {
-        schedule.set("active", params.flag("active")?);
-    }
+    check_cron(call, "cron", schedule, &mut wrong);
+    check_zone(schedule, &mut wrong);
     if call.is_from(17, 11) {
         take_inputs(call, schedule)?;
     }

@@ -1,7 +1,6 @@
 //! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
 //! leaves out: new projects get a copy of it.
 
-use super::super::attributes::{Kind, OnNull};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =

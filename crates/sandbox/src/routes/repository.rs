@@ -1,6 +1,6 @@
 //! Branches of a repository, and creating them. The reference leaves repositories out; all of this
 //! is the real service's behaviour. Nothing of Git is stored: see
-//! [`super::super::store::repository`].
+//! [`Repository`].
 
 use regex::Regex;
 
