@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -29,12 +30,9 @@ pub(crate) const ARCHIVED: &str = "archived";
 /// The named segments of a path, decoded.
 pub(crate) type Segments = Vec<(&'static str, String)>;
 
-/// One call.
-pub(crate) struct Call<'a> {
-    pub(crate) db: &'a Connection,
-    pub(crate) service: &'a Service,
-    pub(crate) caller: Option<User>,
-    pub(crate) token: Option<Token>,
+/// What a call asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
     pub(crate) method: Method,
     /// Whether the operation is anything but a read.
     pub(crate) writes: bool,
@@ -46,9 +44,33 @@ pub(crate) struct Call<'a> {
     pub(crate) base: String,
     /// Path and query as sent, for `Link`.
     pub(crate) target: String,
-    pub(crate) time: Timestamp,
     /// `If-Unmodified-Since`, in the service's format of times.
     pub(crate) unmodified_since: Option<String>,
+}
+
+impl Request {
+    /// A POST with these parameters.
+    pub(crate) fn post(params: Params) -> Self {
+        Self { method: Method::POST, writes: true, params, ..Self::default() }
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        &self.request
+    }
+}
+
+/// One call.
+pub(crate) struct Call<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) service: &'a Service,
+    pub(crate) caller: Option<User>,
+    pub(crate) token: Option<Token>,
+    pub(crate) request: Request,
+    pub(crate) time: Timestamp,
     pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Memberships>,
     /// The caller's direct levels in the projects of a list, after they were read together.
@@ -56,31 +78,16 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A POST of a caller at a time, without parameters.
+    /// A call of a caller at a time.
     pub(crate) fn of(
         service: &'a Service,
         db: &'a Connection,
-        caller: Option<User>,
+        (caller, token): (Option<User>, Option<Token>),
         time: Timestamp,
+        request: Request,
     ) -> Self {
-        Self {
-            db,
-            service,
-            caller,
-            token: None,
-            method: Method::POST,
-            writes: true,
-            closed: None,
-            params: Params::default(),
-            segments: Vec::new(),
-            base: String::new(),
-            target: String::new(),
-            time,
-            unmodified_since: None,
-            now: OnceCell::new(),
-            standing: OnceCell::new(),
-            direct: OnceCell::new(),
-        }
+        let (now, standing, direct) = Default::default();
+        Self { db, service, caller, token, request, time, now, standing, direct }
     }
 }
 

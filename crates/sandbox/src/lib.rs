@@ -275,10 +275,7 @@ impl Service {
                 today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
             self.store.write(|db| {
                 db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [&last])?;
-                Ok(db.execute(
-                    "DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1",
-                    [&last],
-                )?)
+                db.execute("DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1", [&last])
             })?;
             *swept = Some(today);
         }

@@ -10,7 +10,7 @@ use undrift_release::Release;
 
 use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
-use super::call::Call;
+use super::call::{Call, Request};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
@@ -38,21 +38,7 @@ pub(super) fn prepare(
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, StartError> {
-    let mut outcome = Ok(Vec::new());
-    let result = service.store.write(|db| {
-        outcome = prepare_in(service, db, seed, token, data);
-        // The error is kept separately; this one only rolls the transaction back.
-        match &outcome {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Failure::error(http::StatusCode::BAD_REQUEST, error.to_string())),
-        }
-    });
-    let notes = outcome?;
-    result.map_err(|failure| SeedError::Refused {
-        place: "the database".to_owned(),
-        reason: reason(&failure),
-    })?;
-    Ok(notes)
+    Ok(service.store.write(|db| prepare_in(service, db, seed, token, data))?)
 }
 
 fn prepare_in(
@@ -129,7 +115,8 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
-    let call = Call::of(service, db, Some(root.clone()), service.clock.now());
+    let (caller, request) = ((Some(root.clone()), None), Request::post(Params::default()));
+    let call = Call::of(service, db, caller, service.clock.now(), request);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
@@ -264,9 +251,9 @@ fn add_content(
     ];
     for (what, entries, plant) in lists {
         for (number, fields) in entries.iter().enumerate() {
-            let call = |params| Call {
-                params,
-                ..Call::of(call.service, call.db, call.caller.clone(), call.time)
+            let call = |params| {
+                let caller = (call.caller.clone(), None);
+                Call::of(call.service, call.db, caller, call.time, Request::post(params))
             };
             let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
             let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));

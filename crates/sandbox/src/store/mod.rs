@@ -149,7 +149,10 @@ impl Store {
 
     /// Runs `work` in a transaction that is committed if it succeeds and rolled back if it fails or
     /// panics.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T, E: From<rusqlite::Error>>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut writer = held(&self.writer);
         if self.readers.is_none() {
             let savepoint = writer.savepoint()?;
@@ -316,7 +319,7 @@ mod tests {
         for number in 0..40 {
             store
                 .write(|db| {
-                    Ok(db.execute(
+                    Ok::<_, Failure>(db.execute(
                         "INSERT INTO meta VALUES (?1, hex(zeroblob(1000000)))",
                         [number],
                     )?)
