@@ -397,6 +397,13 @@ impl Call<'_> {
         })
     }
 
+    /// Whether all of these features of a project are off, by their access levels.
+    pub(crate) fn are_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
+        let attributes = project.attributes(self.db)?;
+        let is_off = |name: &&str| attributes.get(*name).is_some_and(|level| level == "disabled");
+        Ok(features.iter().all(is_off))
+    }
+
     /// The project of `:id`.
     pub(crate) fn project(&self) -> Result<Project> {
         self.visible_project(self.segment("id"))

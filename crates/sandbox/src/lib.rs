@@ -305,10 +305,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
     let asked = config.tier.or(seed.and_then(|seed| seed.tier));
-    let tier = match asked {
-        Some(tier) => tier,
-        None => seeding::stored_tier(&store).unwrap_or_default(),
-    };
+    let tier = asked.or_else(|| seeding::stored_tier(&store)).unwrap_or_default();
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
     let asked = config.release.or(seed.and_then(|seed| seed.release));

@@ -2,7 +2,7 @@
 //! this is the real service's behaviour.
 
 use super::prelude::*;
-use super::variables::has_pipelines;
+use super::variables::PIPELINES;
 use undrift_release::time_zone;
 
 pub(super) const PERIODS: Collection = Collection {
@@ -34,7 +34,7 @@ fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
         Scope::Project(project)
             if !call.writes
                 && call.level_in(project)? < MAINTAINER
-                && !has_pipelines(call, project)? =>
+                && call.are_off(project, PIPELINES)? =>
         {
             Err(Failure::forbidden())
         }

@@ -50,7 +50,7 @@ const PLAIN: &str = "#6699cc";
 fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
     let place = Scope::of(call, [level, level])?;
     let is_closed = match &place {
-        Scope::Project(project) => level > 0 && is_without(call, project)?,
+        Scope::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
         Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
     refuse_if(is_closed, Failure::forbidden).map(|()| place)
@@ -84,12 +84,8 @@ fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Record
     of(call, groups(place, with_above).chain(place.project_id().map(Holder::Project)))
 }
 
-/// Whether a project has neither issues nor merge requests, so that nothing can have a label.
-fn is_without(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let attributes = project.attributes(call.db)?;
-    let is_off = |name| attributes.get(name).is_some_and(|level| level == "disabled");
-    Ok(["issues_access_level", "merge_requests_access_level"].into_iter().all(is_off))
-}
+/// Nothing can have a label in a project with neither issues nor merge requests.
+const LABELLED: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
 
 /// A label as the service shows it. Only projects show whether it is their own, and its priority.
 fn json(call: &Call<'_>, place: &Scope, label: &Record) -> Result<Value> {
@@ -156,7 +152,7 @@ fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holde
 
 /// Orders a list by title, and leaves out what the call does not ask for.
 fn narrow(call: &Call<'_>, all: &mut Vec<Record>) -> Result<()> {
-    if !call.is_of_group() && is_without(call, &call.project()?)? {
+    if !call.is_of_group() && call.are_off(&call.project()?, &LABELLED)? {
         all.clear();
     }
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();

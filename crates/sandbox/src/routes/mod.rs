@@ -92,33 +92,19 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
-const fn get(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::GET, path, handler)
+macro_rules! methods {
+    ($($name:ident $method:ident)*) => {
+        $(const fn $name(path: &'static str, handler: CallHandler) -> Route {
+            Route { method: Method::$method, path, handler: Handler::Own(handler) }
+        })*
+    };
 }
 
-const fn post(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::POST, path, handler)
-}
-
-const fn put(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::PUT, path, handler)
-}
-
-const fn patch(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::PATCH, path, handler)
-}
-
-const fn delete(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::DELETE, path, handler)
-}
+methods! { get GET post POST put PUT patch PATCH delete DELETE }
 
 /// A further path for what a collection does.
 const fn row(method: Method, path: &'static str, of: &'static Collection, verb: Verb) -> Route {
     Route { method, path, handler: Handler::Row(of, verb) }
-}
-
-const fn route(method: Method, path: &'static str, handler: CallHandler) -> Route {
-    Route { method, path, handler: Handler::Own(handler) }
 }
 
 impl Route {

@@ -9,7 +9,7 @@ use http::Method;
 use super::fields::missing;
 use super::freeze_periods::{ZONE, check_cron, check_zone};
 use super::prelude::*;
-use super::variables::has_pipelines;
+use super::variables::PIPELINES;
 
 pub(super) const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
@@ -115,7 +115,7 @@ fn is_insider(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<bool>
 /// to changes while it is archived.
 fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
     let project = call.project_as(level)?;
-    refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
+    refuse_if(call.are_off(&project, PIPELINES)?, Failure::forbidden)?;
     Ok(Scope::Project(Box::new(project)))
 }
 

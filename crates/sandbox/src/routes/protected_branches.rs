@@ -291,8 +291,7 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers
 /// may still push and merge.
-pub(super) fn branch_flags(protections: &[Protection], branch: &str) -> Value {
-    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+pub(super) fn branch_flags(covering: &[Protection]) -> Value {
     let developers = |action| {
         let mut grants = covering.iter().flat_map(|one| one.granted(action));
         grants.any(|grant| grant.to() == Grantee::Level(DEVELOPER))

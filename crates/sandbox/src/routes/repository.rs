@@ -114,8 +114,7 @@ pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Resu
 /// Whether the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
 fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
-    let protections = Protection::counting(call, project)?;
-    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+    let covering = Protection::covering(call, project, branch)?;
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
     }
@@ -145,8 +144,8 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 
 /// A branch as the service shows it.
 fn json(call: &Call<'_>, project: &Project, branch: &Reference) -> Result<Value> {
-    let protections = Protection::counting(call, project)?;
-    let mut body = protected_branches::branch_flags(&protections, &branch.name);
+    let covering = Protection::covering(call, project, &branch.name)?;
+    let mut body = protected_branches::branch_flags(&covering);
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
     body["merged"] = false.into();
@@ -224,8 +223,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     if branch.name == default_branch(call, &project)? {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
-    let protections = Protection::counting(call, &project)?;
-    let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
+    let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
     if is_protected && call.level_in(&project)? < MAINTAINER {
         return Err(Failure::refused(
             "You are not allowed to delete protected branches from this project. \

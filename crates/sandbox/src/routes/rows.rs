@@ -356,12 +356,8 @@ impl Collection {
     /// The project or group, for callers who may do this.
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<Scope> {
         let scope = (self.scope)(self, call)?;
-        if let Scope::Project(project) = &scope
-            && !self.closed_by.is_empty()
-        {
-            let attributes = project.attributes(call.db)?;
-            let is_off = |name: &&str| attributes.get(*name).is_some_and(|on| on == "disabled");
-            let is_closed = self.closed_by.iter().any(|set| set.iter().all(is_off));
+        if let Scope::Project(project) = &scope {
+            let is_closed = any(self.closed_by, |set| call.are_off(project, set))?;
             refuse_if(is_closed, Failure::forbidden)?;
         }
         call.require_tier(self.tier).map(|()| scope)

@@ -140,17 +140,13 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
 fn scope(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
     match &scope {
-        Scope::Project(project) if !has_pipelines(call, project)? => Err(Failure::forbidden()),
+        Scope::Project(project) if call.are_off(project, PIPELINES)? => Err(Failure::forbidden()),
         _ => Ok(scope),
     }
 }
 
-/// Whether CI/CD is enabled in a project.
-pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let sql = "SELECT json_extract(attributes, '$.builds_access_level') IS NOT 'disabled'
-               FROM projects WHERE id = ?1";
-    call.one(sql, [project.id])
-}
+/// The feature of a project that pipelines, and what they use, need.
+pub(super) const PIPELINES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
 fn absent(scope: &Scope) -> Failure {

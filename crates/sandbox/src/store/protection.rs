@@ -138,10 +138,11 @@ impl Protection {
         Self::list(call.db, &format!("{present} ORDER BY b.id"), params![id, call.now()])
     }
 
-    /// Those that count in a project: its own, and those of its top-level group.
-    pub(crate) fn counting(call: &Call<'_>, project: &Project) -> Result<Vec<Self>> {
+    /// Those that cover a branch of a project: its own, and those of its top-level group.
+    pub(crate) fn covering(call: &Call<'_>, project: &Project, branch: &str) -> Result<Vec<Self>> {
         let mut all = Self::all(call, Holder::Project(project.id))?;
         all.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
+        all.retain(|protection| covers(&protection.name, branch));
         Ok(all)
     }
 
