@@ -174,10 +174,7 @@ fn namespace(
         Some((above, own)) => (Some(namespace(call, above, None, None)?), own),
         None => (None, path),
     };
-    let inherited = match &parent {
-        Some(parent) => parent.visibility.as_str(),
-        None => "private",
-    };
+    let inherited = parent.as_ref().map_or("private", |parent| &parent.visibility);
     let visibility = visibility.map(word);
     let new = NewGroup {
         name: name.unwrap_or(own),
@@ -263,6 +260,12 @@ fn add_content(
     Ok(())
 }
 
+/// The user with a name, who must exist.
+fn user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
+    let unknown = || SeedError::UnknownUser { place: place.to_owned(), user: name.to_owned() };
+    User::by_username(call.db, name)?.ok_or_else(unknown)
+}
+
 fn add_members(
     call: &Call<'_>,
     scope: &Scope,
@@ -271,15 +274,13 @@ fn add_members(
 ) -> Result<(), SeedError> {
     for seed in seeds {
         let place = format!("{place}, member {}", seed.user);
-        let Some(user) = User::by_username(call.db, &seed.user)? else {
-            return Err(SeedError::UnknownUser { place, user: seed.user.clone() });
-        };
-        let mut fields = Map::new();
-        fields.insert("access_level".to_owned(), seed.access_level.0.into());
-        fields.insert("expires_at".to_owned(), seed.expires_at.clone().into());
-        let add =
-            parameters(&fields).and_then(|fields| members::plant(call, scope, &user, &fields));
-        add.map_err(refused(&place))?;
+        let user = user(call, &place, &seed.user)?;
+        let mut fields = Params::default();
+        let added = fields
+            .add("access_level", seed.access_level.0.into())
+            .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
+            .and_then(|()| members::plant(call, scope, &user, &fields));
+        added.map_err(refused(&place))?;
     }
     Ok(())
 }
@@ -293,10 +294,7 @@ fn add_merge_request(
 ) -> Result<(), SeedError> {
     let author = |name: Option<&String>| match name {
         None => Ok(root.id),
-        Some(name) => match User::by_username(call.db, name)? {
-            Some(user) => Ok(user.id),
-            None => Err(SeedError::UnknownUser { place: place.to_owned(), user: name.clone() }),
-        },
+        Some(name) => user(call, place, name).map(|user| user.id),
     };
     let last = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
     let iid = call.db.query_row(last, [project.id], |row| row.get::<_, i64>(0))? + 1;
