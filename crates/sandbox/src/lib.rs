@@ -22,6 +22,7 @@ mod attributes;
 mod body;
 mod call;
 mod chance;
+mod cleanup_policy;
 mod clock;
 mod closed;
 mod cron;
@@ -69,7 +70,8 @@ pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
 pub use routes::fields::{Field, Form, Named};
-pub use routes::rows::{Collection, serves};
+pub use routes::registry::serves;
+pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
@@ -78,7 +80,7 @@ use host::Hosts;
 use limit::Limiter;
 use profile::Faults;
 use request_bodies::Intake;
-use routes::rows::Described;
+use routes::registry::Described;
 use server::CallLimiter;
 use store::Store;
 use undrift_release::Release;
@@ -246,11 +248,6 @@ impl Service {
         self.swept = Mutex::new(None);
     }
 
-    /// The secret of a hook.
-    fn hook_token(&self, hook: i64) -> Option<String> {
-        self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
-    }
-
     /// For how many days a deleted project can be restored; `None` if deletion is immediate. It is
     /// delayed with every licence from 18.0 on, and always with Premium from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
@@ -388,7 +385,7 @@ impl Running {
 
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.
     pub fn hook_token(&self, hook: i64) -> Option<String> {
-        self.service.hook_token(hook)
+        self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
     /// Adds a fault; it counts calls from now on.

@@ -327,10 +327,8 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
         Value::Null => Ok(None),
         // A fraction is dropped.
         Value::Number(number) => {
-            match number.as_i64().or(number.as_f64().map(|float| float as i64)) {
-                None => Err(Failure::invalid(name)),
-                integer => Ok(integer),
-            }
+            let integer = number.as_i64().or(number.as_f64().map(|float| float as i64));
+            integer.map(Some).ok_or_else(|| Failure::invalid(name))
         }
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
@@ -366,30 +364,26 @@ fn nest(slot: &mut Value, keys: &[&str], value: Value) {
         *slot = value;
         return;
     };
-    if key.is_empty() {
-        if !slot.is_array() {
-            *slot = Value::Array(Vec::new());
-        }
-        if let Value::Array(items) = slot {
-            // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
-            let joins = |last: &Value| {
-                let members = last.as_object().zip(rest.first());
-                members.is_some_and(|(members, key)| !members.contains_key(*key))
-            };
-            if !items.last().is_some_and(joins) {
-                items.push(Value::Null);
-            }
-            if let Some(last) = items.last_mut() {
-                nest(last, rest, value);
-            }
-        }
-    } else {
+    if !key.is_empty() {
         if !slot.is_object() {
             *slot = Value::Object(Map::new());
         }
-        if let Value::Object(members) = slot {
-            nest(members.entry(*key).or_insert(Value::Null), rest, value);
-        }
+        return nest(&mut slot[*key], rest, value);
+    }
+    if !slot.is_array() {
+        *slot = Value::Array(Vec::new());
+    }
+    let Value::Array(items) = slot else { return };
+    // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
+    let joins = |last: &Value| {
+        let members = last.as_object().zip(rest.first());
+        members.is_some_and(|(members, key)| !members.contains_key(*key))
+    };
+    if !items.last().is_some_and(joins) {
+        items.push(Value::Null);
+    }
+    if let Some(last) = items.last_mut() {
+        nest(last, rest, value);
     }
 }
 

@@ -15,7 +15,7 @@ use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
     collections, groups, hooks, members, project_rules, projects, protected_branches, push_rules,
-    repository, rows, variables,
+    registry, repository, variables,
 };
 use super::scope::Scope;
 use super::seed::{
@@ -48,7 +48,7 @@ fn prepare_in(
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, SeedError> {
-    rows::make_room(db, service.told)?;
+    registry::make_room(db, service.told)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
         let root = NewUser::active("root", "Administrator", "admin@example.com");

@@ -3,7 +3,7 @@
 //! This module processes the rows of [`attributes`], which contain the rules for single attributes.
 //! The rules that connect two attributes are here.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, Failure, Result, refuse_if};
@@ -11,7 +11,7 @@ use super::attributes::{
     self, Attribute, Bounds, Edition, Kind, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
 };
-use super::clock;
+use super::cleanup_policy;
 use super::params::{Need, Params, flag, integer, number_of, text};
 use super::profile::Profile;
 use super::re2;
@@ -36,7 +36,7 @@ pub(crate) struct Rights<'a> {
 /// The attributes of a project created at this time.
 pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let preset = |row: &Attribute| match row.kind {
-        Kind::CleanupPolicy => scheduled(row.preset.clone(), time),
+        Kind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
         _ => row.preset.clone(),
     };
     attributes::all()
@@ -133,8 +133,8 @@ impl Edit<'_> {
             Kind::CleanupPolicy => {
                 let stored = stored.get(row.name).cloned();
                 let mut policy = stored.unwrap_or_else(|| row.preset.clone());
-                set_policy(name, value, &mut policy)?;
-                Some(scheduled(policy, self.rights.time))
+                cleanup_policy::set(name, value, &mut policy)?;
+                Some(cleanup_policy::scheduled(policy, self.rights.time))
             }
             _ => {
                 self.check_single(row, value)?;
@@ -409,72 +409,6 @@ fn topics(sent: &[String]) -> Option<Value> {
     words.dedup();
     let is_kept = |word: &&str| word.is_ascii() && word.len() <= 255;
     words.iter().all(is_kept).then(|| words.into())
-}
-
-/// The keys of the cleanup policy with their values; `None` means any text.
-const POLICY: &[(&str, Option<&[&str]>)] = &[
-    ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
-    ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
-    ("name_regex", None),
-    ("name_regex_keep", None),
-];
-const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
-
-/// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
-/// `name_regex`.
-fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
-    let Value::Object(sent) = value else {
-        return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
-    };
-    let faulty = |key: &str, texts: &[&str]| {
-        let field = format!("container_expiration_policy.{key}");
-        Failure::refused(json!({ field: texts }))
-    };
-    let not_listed = |key: &str| faulty(key, &["is not included in the list"]);
-    for (key, values) in POLICY {
-        let Some(value) = sent.get(*key) else { continue };
-        let new = text(&format!("{name}[{key}]"), value)?;
-        match (values, new.as_deref()) {
-            (Some(_), None | Some("")) if *key == "cadence" => {
-                return Err(faulty(key, &["can't be blank", "is not included in the list"]));
-            }
-            (Some(values), Some(new)) if !values.contains(&new) => return Err(not_listed(key)),
-            (None, Some(new)) => {
-                if let Some(refusal) = re2::refusal(new) {
-                    return Err(faulty(key, &[&refusal]));
-                }
-            }
-            _ => {}
-        }
-        policy[*key] = new.into();
-    }
-    if let Some(value) = sent.get("keep_n") {
-        let keep = integer(&format!("{name}[keep_n]"), value)?;
-        refuse_if(keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)), || not_listed("keep_n"))?;
-        policy["keep_n"] = keep.into();
-    }
-    if let Some(value) = sent.get("enabled") {
-        let on = flag(&format!("{name}[enabled]"), value)?;
-        policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
-    }
-    let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
-    refuse_if(policy["enabled"] == true && !removes, || faulty("name_regex", &["can't be blank"]))
-}
-
-/// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months
-/// have 30 days.
-fn scheduled(mut policy: Value, time: Timestamp) -> Value {
-    let days = match policy["cadence"].as_str() {
-        Some("7d") => 7,
-        Some("14d") => 14,
-        Some("1month") => 30,
-        Some("3month") => 90,
-        _ => 1,
-    };
-    policy["next_run_at"] =
-        clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
-            .into();
-    policy
 }
 
 #[cfg(test)]

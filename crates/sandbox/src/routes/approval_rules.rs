@@ -8,7 +8,9 @@ use super::approvals::{RULES_LOCK, is_locked, readable, writable};
 use super::prelude::*;
 use super::{groups, protected_branches};
 
-pub(super) const RULES: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[RULES];
+
+const RULES: Collection = Collection {
     entry: "rule_id",
     required: &["name", REQUIRED],
     fields: &[

@@ -5,7 +5,9 @@ use super::prelude::*;
 use super::variables::PIPELINES;
 use undrift_release::time_zone;
 
-pub(super) const PERIODS: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[PERIODS];
+
+const PERIODS: Collection = Collection {
     entry: "freeze_period_id",
     required: &TIMES,
     fields: &[

@@ -48,6 +48,7 @@ pub(crate) mod protected_branches;
 mod protected_tags;
 mod pull_mirror;
 pub(crate) mod push_rules;
+pub(crate) mod registry;
 mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod rows;
@@ -70,7 +71,8 @@ use percent_encoding::percent_decode_str;
 
 use super::answer::{Answer, Failure, Result};
 use super::call::{Call, Segments};
-use rows::{Collection, Described, Verb};
+use registry::Described;
+use rows::{Collection, Verb};
 
 type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 
@@ -209,18 +211,25 @@ pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
     operations.chain(pages.map(|route| (route.path.to_owned(), route)))
 }
 
-macro_rules! routes_of {
-    ($($module:ident)*) => { [$($module::ROUTES),*] };
+macro_rules! of_modules {
+    ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
 /// The tables of all modules. In paths, `/{holder}` stands for both a project and a group.
-const TABLES: &[&[Route]] = &routes_of! {
+const TABLES: &[&[Route]] = &of_modules! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
     identities imports instance integrations invitations invited labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
     pull_mirror remote_mirrors repository runners shares system tags
     tokens users
+};
+
+/// The collections of all modules.
+const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
+    access_requests approval_rules approvals badges collections environments freeze_periods
+    group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
+    remote_mirrors variables
 };
 
 /// The operations of these tables and of the collections.
@@ -231,7 +240,7 @@ static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
             .to_vec(),
         None => vec![route.clone()],
     };
-    TABLES.iter().copied().flatten().flat_map(whole).chain(rows::routes()).collect()
+    TABLES.iter().copied().flatten().flat_map(whole).chain(registry::routes()).collect()
 });
 
 #[cfg(test)]

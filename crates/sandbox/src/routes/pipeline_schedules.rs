@@ -11,7 +11,9 @@ use super::freeze_periods::{ZONE, check_cron, check_zone};
 use super::prelude::*;
 use super::variables::PIPELINES;
 
-pub(super) const SCHEDULES: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES];
+
+const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
     fields: &[
         Field::new("description", Form::Text),

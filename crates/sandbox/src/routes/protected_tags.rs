@@ -5,7 +5,9 @@ use super::fields::next_grant;
 use super::grants::{self, Plan};
 use super::prelude::*;
 
-pub(super) const TAGS: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[TAGS];
+
+const TAGS: Collection = Collection {
     entry: "name",
     key: "name",
     required: &["name"],

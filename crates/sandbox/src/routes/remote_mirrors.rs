@@ -11,7 +11,9 @@ use regex::{Captures, Regex};
 use super::instance;
 use super::prelude::*;
 
-pub(super) const MIRRORS: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[MIRRORS];
+
+const MIRRORS: Collection = Collection {
     entry: "mirror_id",
     required: &["url"],
     fields: &[

@@ -4,130 +4,13 @@
 //! The sandbox's own collections are its reading of the service. A caller may describe others
 //! ([`Config::collections`](crate::Config::collections)), of which the sandbox knows nothing else.
 //!
-//! To add one, define a constant in [`collections`] and add it to the list there.
-
-use std::collections::BTreeMap;
+//! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
 use http::Method;
-use matchit::Router;
-use rusqlite::Connection;
 
+use super::Handler;
 use super::prelude::*;
-use super::{
-    Handler, Operation, access_requests, approval_rules, approvals, badges, collections,
-    environments, freeze_periods, group_links, hooks, integrations, job_tokens, labels,
-    pipeline_schedules, protected_tags, push_rules, remote_mirrors, variables,
-};
-
-/// Every collection that the sandbox has.
-const COLLECTIONS: &[&[Collection]] = &[
-    access_requests::COLLECTIONS,
-    approvals::COLLECTIONS,
-    &[approval_rules::RULES],
-    collections::COLLECTIONS,
-    environments::COLLECTIONS,
-    &[freeze_periods::PERIODS],
-    group_links::COLLECTIONS,
-    hooks::COLLECTIONS,
-    integrations::COLLECTIONS,
-    job_tokens::COLLECTIONS,
-    labels::COLLECTIONS,
-    &[pipeline_schedules::SCHEDULES],
-    push_rules::COLLECTIONS,
-    &[protected_tags::TAGS],
-    &[remote_mirrors::MIRRORS],
-    badges::COLLECTIONS,
-    variables::COLLECTIONS,
-];
-
-/// Their operations.
-pub(super) fn routes() -> impl Iterator<Item = Route> {
-    own().flat_map(Collection::routes)
-}
-
-/// Every collection that the service has.
-fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
-    own().chain(call.service.told.iter().flat_map(|told| told.collections))
-}
-
-fn own() -> impl Iterator<Item = &'static Collection> {
-    COLLECTIONS.iter().copied().flatten()
-}
-
-/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
-/// not only read it.
-pub fn serves(path: &str) -> bool {
-    let path = format!("/api/v4{}", path.replace(":id", "1"));
-    let one = format!("{path}/1");
-    let writes = [Method::POST, Method::PUT, Method::PATCH];
-    writes.iter().any(|of| [&path, &one].iter().any(|at| super::find(None, of, at).is_ok()))
-}
-
-/// Collections described by the caller. They live as long as the program, like the sandbox's own.
-#[derive(Debug)]
-pub(crate) struct Described {
-    collections: &'static [Collection],
-    pub(super) table: Router<Vec<Operation>>,
-}
-
-impl Described {
-    /// The described collections that the sandbox does not have itself; `None` if there are none.
-    pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
-        collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
-        for one in &mut collections {
-            one.rows = Records(
-                format!("told_{}", one.rows.0.replace('/', "__").replace(['{', '}'], "_")).leak(),
-            );
-        }
-        let collections: &'static [Collection] = collections.leak();
-        let routes: &'static [Route] =
-            collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
-        let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (number, route) in (super::all().count()..).zip(routes) {
-            let path = format!("/api/v4{}", route.path);
-            paths.entry(path).or_default().push(Operation { number, route });
-        }
-        let mut table = Router::new();
-        // A collection at an impossible path is not found; no two are at the same path.
-        paths.into_iter().for_each(|(path, of)| drop(table.insert(path, of)));
-        let told = || &*Box::leak(Box::new(Self { collections, table }));
-        (!collections.is_empty()).then(told)
-    }
-}
-
-/// Creates missing tables for all collections, for projects, groups, or both.
-pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
-    for of in own().chain(told.iter().flat_map(|told| told.collections)) {
-        let [projects, groups] = holders.entry(of.rows.0).or_default();
-        let is_of_groups = of.path.starts_with("/groups/");
-        *projects |= !is_of_groups;
-        *groups |= is_of_groups;
-    }
-    for (name, holders) in holders {
-        let held = match holders {
-            [true, true] => "(group_id IS NULL) <> (project_id IS NULL)",
-            [_, true] => "group_id IS NOT NULL AND project_id IS NULL",
-            _ => "group_id IS NULL AND project_id IS NOT NULL",
-        };
-        db.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS {name} (
-                id INTEGER PRIMARY KEY AUTOINCREMENT,
-                group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-                project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-                settings TEXT NOT NULL,
-                created_at TEXT NOT NULL,
-                updated_at TEXT NOT NULL,
-                CHECK ({held})
-            );
-            CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
-                WHERE project_id IS NOT NULL;
-            CREATE INDEX IF NOT EXISTS {name}_by_group ON {name} (group_id)
-                WHERE group_id IS NOT NULL;"
-        ))?;
-    }
-    Ok(())
-}
+use super::registry::all_collections;
 
 /// A collection. Its rows use the names of requests for fields.
 #[derive(Clone, Copy)]
@@ -258,7 +141,7 @@ impl Collection {
         }
     }
 
-    fn routes(&'static self) -> impl Iterator<Item = Route> {
+    pub(super) fn routes(&'static self) -> impl Iterator<Item = Route> {
         let is_list = !self.is_document;
         let one = match is_list && !self.is_single {
             true => format!("{}/{{{}}}", self.path, self.entry).leak(),
