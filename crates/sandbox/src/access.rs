@@ -107,12 +107,11 @@ pub(crate) fn authenticate(
     let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
     let expired =
         token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
-    let fault = match (token.revoked, expired) {
-        (true, _) => Some("Token was revoked. You have to re-authorize from the user."),
-        (false, true) => {
-            Some("Token is expired. You can either do re-authorization or token refresh.")
-        }
-        (false, false) => None,
+    let fault = if token.revoked {
+        Some("Token was revoked. You have to re-authorize from the user.")
+    } else {
+        let text = "Token is expired. You can either do re-authorization or token refresh.";
+        expired.then_some(text)
     };
     if let Some(fault) = fault {
         let body = serde_json::json!({ "error": "invalid_token", "error_description": fault });
@@ -156,13 +155,9 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
         tokens.push(token.trim());
     }
     tokens.retain(|token| !token.is_empty());
-    match tokens.split_first() {
-        None => Ok(None),
-        Some((first, rest)) if rest.iter().all(|token| token == first) => {
-            Ok(Some((*first).to_owned()))
-        }
-        Some(_) => Err(Failure::unauthorized()),
-    }
+    tokens.dedup();
+    refuse_if(tokens.len() > 1, Failure::unauthorized)?;
+    Ok(tokens.pop().map(str::to_owned))
 }
 
 fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token>> {

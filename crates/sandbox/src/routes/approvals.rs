@@ -216,16 +216,16 @@ pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
 fn older(call: &Call<'_>, scope: &Scope) -> Result<Value> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let state = State::of(call, scope, &SETTINGS.found(call, scope)?)?;
+    let count = project.attributes(call.db)?.remove(BEFORE_MERGE);
+    Ok(older_form(call, count, |flag| state.value(flag)))
+}
+
+fn older_form(call: &Call<'_>, count: impl Into<Value>, on: impl Fn(&Flag) -> bool) -> Value {
     // Rules name the approvers; these lists are obsolete.
-    let mut body = json!({
-        BEFORE_MERGE: project.attributes(call.db)?.get(BEFORE_MERGE),
-        "approvers": [],
-        "approver_groups": [],
-    });
-    for flag in flags(call) {
-        body[flag.name] = state.value(flag).into();
-    }
-    Ok(body)
+    let mut body = json!({ "approvers": [], "approver_groups": [] });
+    body[BEFORE_MERGE] = count.into();
+    flags(call).for_each(|flag| body[flag.name] = on(flag).into());
+    body
 }
 
 fn newer(call: &Call<'_>, state: &State) -> Value {
@@ -278,11 +278,7 @@ fn check_sent(call: &Call<'_>) -> Result<()> {
 fn ignored(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
     check_sent(call)?;
-    let mut body = json!({ BEFORE_MERGE: 0, "approvers": [], "approver_groups": [] });
-    for flag in flags(call) {
-        body[flag.name] = false.into();
-    }
-    Answer::created(&body)
+    Answer::created(&older_form(call, 0, |_| false))
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.

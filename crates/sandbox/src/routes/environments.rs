@@ -343,16 +343,13 @@ fn grant(
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
-    let description = match (user, named, level) {
-        (Some(id), ..) if deploys(call, group, id)? => {
-            User::by_id(call.db, id)?.map(|user| user.name)
-        }
-        (_, Some(id), _) if takes_part(call, group, id)? => {
-            Namespace::by_id(call.db, id)?.map(|group| group.name)
-        }
-        (None, None, Some(level)) => Some(grants::describe(level).to_owned()),
+    let to = match (user, named, level) {
+        (Some(id), ..) if deploys(call, group, id)? => Some(Grantee::User(id)),
+        (_, Some(id), _) if takes_part(call, group, id)? => Some(Grantee::Group(id)),
+        (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
+    let description = to.map_or(Ok(None), |to| grants::name(call, to))?;
     let other = || invalid_row(list, EXACTLY_ONE);
     let Some(description) = description else {
         return before.map_or(Ok(None), |_| Err(other()));

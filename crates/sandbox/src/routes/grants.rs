@@ -51,7 +51,7 @@ pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
 }
 
 /// The description of a level in answers.
-pub(super) fn describe(level: i64) -> &'static str {
+fn describe(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 

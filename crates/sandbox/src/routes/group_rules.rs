@@ -1,6 +1,8 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
-use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
+use super::names::{
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_plain_path, is_reserved,
+};
 use super::prelude::*;
 use super::{group_settings, instance, users};
 
@@ -33,6 +35,8 @@ pub(super) struct Requested<'a> {
     pub(super) shortest: usize,
 }
 
+const NAME: &str = "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
+                    It must start with letter, digit, emoji or '_'.";
 const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
@@ -60,9 +64,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     if own.is_none_or(|own| own.visibility != wanted.visibility) {
         check_visibility(call, wanted, &mut complaints)?;
     }
-    if new_name {
-        check_letters(wanted.name, &mut complaints);
-    }
+    complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
     if new_path {
         check_place(call, wanted, &mut complaints)?;
     }
@@ -80,18 +82,6 @@ fn check_name(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaint
         complaints.add("name", TAKEN);
     }
     Ok(())
-}
-
-fn check_letters(name: &str, complaints: &mut Complaints) {
-    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    let rest = |c: char| first(c) || ".-() ".contains(c);
-    if !name.starts_with(first) || !name.chars().all(rest) {
-        complaints.add(
-            "name",
-            "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
-             It must start with letter, digit, emoji or '_'.",
-        );
-    }
 }
 
 /// Whether another group directly below `parent` has this name.

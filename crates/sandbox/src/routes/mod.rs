@@ -127,17 +127,21 @@ pub(crate) struct Operation {
 }
 
 /// All routes by their full paths; those of one path differ in the method.
-static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
+static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| router(all().enumerate()));
+
+/// The operations by path. No two routes have the same path and method; an impossible path, which
+/// a caller may describe, is not found.
+fn router(
+    routes: impl Iterator<Item = (usize, (String, &'static Route))>,
+) -> Router<Vec<Operation>> {
     let mut paths: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
-    for (number, (path, route)) in all().enumerate() {
+    for (number, (path, route)) in routes {
         paths.entry(path).or_default().push(Operation { number, route });
     }
     let mut table = Router::new();
-    for (path, operations) in paths {
-        table.insert(path, operations).expect("no two routes have the same path");
-    }
+    paths.into_iter().for_each(|(path, operations)| drop(table.insert(path, operations)));
     table
-});
+}
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
 fn at<'p>(

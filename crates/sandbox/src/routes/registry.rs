@@ -7,7 +7,7 @@ use matchit::Router;
 use rusqlite::Connection;
 
 use super::prelude::*;
-use super::{COLLECTIONS, Operation, all, find};
+use super::{COLLECTIONS, Operation, all, find, router};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
@@ -51,14 +51,8 @@ impl Described {
         let collections: &'static [Collection] = collections.leak();
         let routes: &'static [Route] =
             collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
-        let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (number, route) in (all().count()..).zip(routes) {
-            let path = format!("/api/v4{}", route.path);
-            paths.entry(path).or_default().push(Operation { number, route });
-        }
-        let mut table = Router::new();
-        // A collection at an impossible path is not found; no two are at the same path.
-        paths.into_iter().for_each(|(path, of)| drop(table.insert(path, of)));
+        let paths = routes.iter().map(|route| (format!("/api/v4{}", route.path), route));
+        let table = router((all().count()..).zip(paths));
         let told = || &*Box::leak(Box::new(Self { collections, table }));
         (!collections.is_empty()).then(told)
     }
