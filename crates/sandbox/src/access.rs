@@ -233,7 +233,7 @@ impl Memberships {
 }
 
 /// The ids in a traversal, root first.
-pub(crate) fn ids(traversal: &str) -> impl Iterator<Item = i64> {
+pub(crate) fn ids(traversal: &str) -> impl DoubleEndedIterator<Item = i64> {
     traversal.split('/').filter_map(|id| id.parse().ok())
 }
 

@@ -59,7 +59,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::{Span, Timestamp};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
@@ -81,7 +81,6 @@ use limit::Limiter;
 use profile::Faults;
 use request_bodies::Intake;
 use routes::registry::Described;
-use server::CallLimiter;
 use store::Store;
 use undrift_release::Release;
 
@@ -326,9 +325,11 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let wrap = |source| StartError::Bind { address: listen, source };
     let listener = TcpListener::bind(listen).await.map_err(wrap)?;
     let address = listener.local_addr().map_err(wrap)?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let front = Arc::new(server::Shared {
         service: Arc::clone(&service),
-        turns: CallLimiter::default(),
+        reads: Semaphore::new(processors),
+        write: Semaphore::new(1),
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,

@@ -223,15 +223,9 @@ fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     let names_somebody =
         usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
+    let usual = if names_somebody { REGULAR } else { ANY };
     if rule.text(TYPE).is_empty() {
-        rule.set(
-            TYPE,
-            match by_name {
-                Some(_) => REPORT,
-                None if names_somebody => REGULAR,
-                None => ANY,
-            },
-        );
+        rule.set(TYPE, by_name.map_or(usual, |_| REPORT));
     }
     if rule.text(TYPE) != REPORT {
         rule.settings.remove(REPORT_TYPE);

@@ -89,7 +89,7 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
     }
     let mut protections = PROTECTED.rows.all(call, scope.holder())?;
     protections.retain(|one| one.text("name") == row.text("name"));
-    for group in ids(&project.namespace.traversal).filter(|_| project.namespace.is_group()) {
+    for group in ids(&project.namespace.traversal) {
         let of_group = PROTECTED_TIERS.rows.all(call, Holder::Group(group))?;
         protections.extend(of_group.into_iter().filter(|one| one.text("name") == row.text("tier")));
     }

@@ -115,7 +115,7 @@ fn known(call: &Call<'_>) -> Option<&'static Integration> {
 }
 
 fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(ROWS.all(call, of)?.into_iter().find(|row| row.text("slug") == slug))
+    Ok(ROWS.with(call, of, "slug", slug)?.pop())
 }
 
 /// An integration as the service shows it; lists leave out its properties.
@@ -343,11 +343,7 @@ fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
 
 /// Gives a new project the active integrations of the groups above.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
-    if !namespace.is_group() {
-        return Ok(());
-    }
-    let above: Vec<i64> = ids(&namespace.traversal).collect();
-    for group in above.into_iter().rev() {
+    for group in ids(&namespace.traversal).rev() {
         for row in ROWS.all(call, Holder::Group(group))? {
             let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
             if row.is_set("active") && is_new {

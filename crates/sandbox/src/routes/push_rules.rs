@@ -110,11 +110,8 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
-    if call.tier() < Tier::Premium || !namespace.is_group() {
-        return Ok(());
-    }
-    let above: Vec<i64> = ids(&namespace.traversal).collect();
-    for group in above.into_iter().rev() {
+    let is_licensed = call.tier() >= Tier::Premium;
+    for group in ids(&namespace.traversal).rev().filter(|_| is_licensed) {
         if let Some(rule) = RULES.rows.one(call, Holder::Group(group))? {
             let mut copy = Record { settings: rule.settings, ..Record::new(call.now()) };
             return Ok(RULES.rows.save(call, Holder::Project(project), &mut copy)?);
