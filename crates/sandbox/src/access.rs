@@ -18,7 +18,7 @@ use super::dispatch::is_read;
 use super::profile::OBSERVED;
 use super::routes::Route;
 use super::store::stored::{Stored as _, rows, stored};
-use super::store::{namespace::Namespace, project::Project, user::User};
+use super::store::{namespace::Namespace, user::User};
 
 /// The roles (reference 1, 2.1).
 pub(crate) const MINIMAL: i64 = 5;
@@ -107,12 +107,11 @@ pub(crate) fn authenticate(
     let token = find_token(db, &presented)?.ok_or_else(Failure::unauthorized)?;
     let expired =
         token.expires_at.as_deref().is_some_and(|day| day <= clock::day(now).to_string().as_str());
-    let fault = match (token.revoked, expired) {
-        (true, _) => Some("Token was revoked. You have to re-authorize from the user."),
-        (false, true) => {
-            Some("Token is expired. You can either do re-authorization or token refresh.")
-        }
-        (false, false) => None,
+    let fault = if token.revoked {
+        Some("Token was revoked. You have to re-authorize from the user.")
+    } else {
+        let text = "Token is expired. You can either do re-authorization or token refresh.";
+        expired.then_some(text)
     };
     if let Some(fault) = fault {
         let body = serde_json::json!({ "error": "invalid_token", "error_description": fault });
@@ -156,13 +155,9 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
         tokens.push(token.trim());
     }
     tokens.retain(|token| !token.is_empty());
-    match tokens.split_first() {
-        None => Ok(None),
-        Some((first, rest)) if rest.iter().all(|token| token == first) => {
-            Ok(Some((*first).to_owned()))
-        }
-        Some(_) => Err(Failure::unauthorized()),
-    }
+    tokens.dedup();
+    refuse_if(tokens.len() > 1, Failure::unauthorized)?;
+    Ok(tokens.pop().map(str::to_owned))
 }
 
 fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token>> {
@@ -238,54 +233,8 @@ impl Memberships {
 }
 
 /// The ids in a traversal, root first.
-pub(crate) fn ids(traversal: &str) -> impl Iterator<Item = i64> {
+pub(crate) fn ids(traversal: &str) -> impl DoubleEndedIterator<Item = i64> {
     traversal.split('/').filter_map(|id| id.parse().ok())
-}
-
-/// The caller's direct level in a project, if any.
-pub(crate) fn direct_level(
-    db: &Connection,
-    user: i64,
-    project: i64,
-    today: &str,
-) -> rusqlite::Result<Option<i64>> {
-    Ok(direct_levels(db, user, vec![project], today)?.remove(&project).flatten())
-}
-
-/// The caller's direct level in each of some projects, if any.
-pub(crate) fn direct_levels(
-    db: &Connection,
-    user: i64,
-    ids: Vec<i64>,
-    today: &str,
-) -> rusqlite::Result<HashMap<i64, Option<i64>>> {
-    let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
-    let sql = "SELECT project_id, access_level FROM members
-         WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2)) AND state = 'active'
-           AND (expires_at IS NULL OR expires_at >= ?3)";
-    let ids = serde_json::Value::from(ids).to_string();
-    levels.extend(rows::<(i64, Option<i64>)>(db, sql, params![user, ids, today])?);
-    Ok(levels)
-}
-
-/// The level that this standing gives in a project through groups: those above and the invited
-/// ones.
-pub(crate) fn inherited_level(
-    db: &Connection,
-    standing: &Memberships,
-    project: &Project,
-    today: &str,
-) -> rusqlite::Result<i64> {
-    let above = standing.in_namespace(&project.namespace.traversal);
-    if !project.shared {
-        return Ok(above);
-    }
-    let sql =
-        "SELECT s.access_level, n.traversal FROM shares s JOIN namespaces n ON n.id = s.invited_id
-         WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
-    let invited = rows::<(i64, String)>(db, sql, params![project.id, today])?.into_iter();
-    let levels = invited.map(|(cap, traversal)| cap.min(standing.in_namespace(&traversal)));
-    Ok(levels.fold(above, i64::max))
 }
 
 #[cfg(test)]

@@ -258,6 +258,28 @@ pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Resul
     if wrong { Err(failure()) } else { Ok(()) }
 }
 
+/// Whether something holds for one of `all`.
+pub(crate) fn any<T>(
+    all: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool>,
+) -> Result<bool> {
+    for one in all {
+        if holds(one)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Those of `all` for which something holds.
+pub(crate) fn those<T>(
+    all: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(&T) -> Result<bool>,
+) -> Result<Vec<T>> {
+    let one = |one| holds(&one).map(|holds| holds.then_some(one)).transpose();
+    all.into_iter().filter_map(one).collect()
+}
+
 /// Adds a field to a body if it `is_shown`.
 pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl Into<Value>) {
     if is_shown {

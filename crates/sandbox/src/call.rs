@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -29,12 +30,9 @@ pub(crate) const ARCHIVED: &str = "archived";
 /// The named segments of a path, decoded.
 pub(crate) type Segments = Vec<(&'static str, String)>;
 
-/// One call.
-pub(crate) struct Call<'a> {
-    pub(crate) db: &'a Connection,
-    pub(crate) service: &'a Service,
-    pub(crate) caller: Option<User>,
-    pub(crate) token: Option<Token>,
+/// What a call asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
     pub(crate) method: Method,
     /// Whether the operation is anything but a read.
     pub(crate) writes: bool,
@@ -46,9 +44,33 @@ pub(crate) struct Call<'a> {
     pub(crate) base: String,
     /// Path and query as sent, for `Link`.
     pub(crate) target: String,
-    pub(crate) time: Timestamp,
     /// `If-Unmodified-Since`, in the service's format of times.
     pub(crate) unmodified_since: Option<String>,
+}
+
+impl Request {
+    /// A POST with these parameters.
+    pub(crate) fn post(params: Params) -> Self {
+        Self { method: Method::POST, writes: true, params, ..Self::default() }
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        &self.request
+    }
+}
+
+/// One call.
+pub(crate) struct Call<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) service: &'a Service,
+    pub(crate) caller: Option<User>,
+    pub(crate) token: Option<Token>,
+    pub(crate) request: Request,
+    pub(crate) time: Timestamp,
     pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Memberships>,
     /// The caller's direct levels in the projects of a list, after they were read together.
@@ -56,31 +78,16 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A POST of a caller at a time, without parameters.
+    /// A call of a caller at a time.
     pub(crate) fn of(
         service: &'a Service,
         db: &'a Connection,
-        caller: Option<User>,
+        (caller, token): (Option<User>, Option<Token>),
         time: Timestamp,
+        request: Request,
     ) -> Self {
-        Self {
-            db,
-            service,
-            caller,
-            token: None,
-            method: Method::POST,
-            writes: true,
-            closed: None,
-            params: Params::default(),
-            segments: Vec::new(),
-            base: String::new(),
-            target: String::new(),
-            time,
-            unmodified_since: None,
-            now: OnceCell::new(),
-            standing: OnceCell::new(),
-            direct: OnceCell::new(),
-        }
+        let (now, standing, direct) = Default::default();
+        Self { db, service, caller, token, request, time, now, standing, direct }
     }
 }
 
@@ -267,19 +274,34 @@ impl Call<'_> {
     pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<()> {
         if let Some(user) = &self.caller {
             let ids = projects.iter().map(|project| project.id);
-            let read = access::direct_levels(self.db, user.id, ids.collect(), self.today())?;
             // Only lists use this, and a call has one list.
-            let _ = self.direct.set(read);
+            let _ = self.direct.set(self.direct_levels(user.id, ids.collect())?);
         }
         Ok(())
     }
 
-    /// The direct level of a user, the caller, in a project, if any.
-    pub(crate) fn direct_level(&self, user: &User, project: i64) -> Result<Option<i64>> {
+    /// The direct level of a user in each of some projects, if any.
+    fn direct_levels(&self, user: i64, ids: Vec<i64>) -> Result<HashMap<i64, Option<i64>>> {
+        let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
+        let sql = "SELECT project_id, access_level FROM members
+             WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))
+               AND state = 'active' AND (expires_at IS NULL OR expires_at >= ?3)";
+        let ids = Value::from(ids).to_string();
+        levels.extend(self.rows::<(i64, Option<i64>)>(sql, params![user, ids, self.today()])?);
+        Ok(levels)
+    }
+
+    fn is_caller(&self, user: i64) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.id == user)
+    }
+
+    /// The direct level of a user in a project, if any.
+    pub(crate) fn direct_level(&self, user: i64, project: i64) -> Result<Option<i64>> {
+        let levels = self.direct.get().filter(|_| self.is_caller(user));
         // A list also shows other projects: the upstreams of forks.
-        match self.direct.get().and_then(|levels| levels.get(&project)) {
+        match levels.and_then(|levels| levels.get(&project)) {
             Some(level) => Ok(*level),
-            None => Ok(access::direct_level(self.db, user.id, project, self.today())?),
+            None => Ok(self.direct_levels(user, vec![project])?.remove(&project).flatten()),
         }
     }
 
@@ -288,17 +310,34 @@ impl Call<'_> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
-            Some(user) if project.namespace.owner_id == Some(user.id) => Ok(OWNER),
-            Some(user) => {
-                let direct = self.direct_level(user, project.id)?.unwrap_or(0);
-                Ok(direct.max(access::inherited_level(
-                    self.db,
-                    self.standing()?,
-                    project,
-                    self.today(),
-                )?))
-            }
+            Some(user) => self.level_of(user.id, project),
         }
+    }
+
+    /// The level of a user in a project: as its owner or a member, or through groups, which are
+    /// those above and the invited ones.
+    pub(crate) fn level_of(&self, user: i64, project: &Project) -> Result<i64> {
+        if project.namespace.owner_id == Some(user) {
+            return Ok(OWNER);
+        }
+        let other;
+        let standing = if self.is_caller(user) {
+            self.standing()?
+        } else {
+            other = Memberships::of(self.db, user, self.today())?;
+            &other
+        };
+        let direct = self.direct_level(user, project.id)?.unwrap_or(0);
+        let above = direct.max(standing.in_namespace(&project.namespace.traversal));
+        if !project.shared {
+            return Ok(above);
+        }
+        let sql = "SELECT s.access_level, n.traversal
+             FROM shares s JOIN namespaces n ON n.id = s.invited_id
+             WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
+        let invited = self.rows::<(i64, String)>(sql, params![project.id, self.today()])?;
+        let levels = invited.iter().map(|(cap, group)| standing.in_namespace(group).min(*cap));
+        Ok(levels.fold(above, i64::max))
     }
 
     /// Whether the caller may see a project.
@@ -356,6 +395,13 @@ impl Call<'_> {
             Some("private") => level >= REPORTER || everybody && level >= GUEST,
             _ => level >= REPORTER || everybody,
         })
+    }
+
+    /// Whether all of these features of a project are off, by their access levels.
+    pub(crate) fn are_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
+        let attributes = project.attributes(self.db)?;
+        let is_off = |name: &&str| attributes.get(*name).is_some_and(|level| level == "disabled");
+        Ok(features.iter().all(is_off))
     }
 
     /// The project of `:id`.

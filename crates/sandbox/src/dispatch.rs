@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
-use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::access::{self, Token};
 use super::answer::{Answer, Failure, Result, refuse_if};
-use super::call::{Call, Segments};
+use super::call::{Call, Request as Asked};
 use super::closed::Closed;
 use super::params::Params;
 use super::routes::{self, Operation};
@@ -60,17 +59,8 @@ fn withstand(work: impl FnOnce() -> Answer) -> Answer {
 /// A request as far as it can be parsed without the data.
 struct Parsed {
     operation: Operation,
-    segments: Segments,
     headers: HeaderMap,
-    base: String,
-    target: String,
-    params: Params,
-}
-
-impl Parsed {
-    fn writes(&self) -> bool {
-        !is_read(&self.operation.route.method)
-    }
+    asked: Asked,
 }
 
 fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
@@ -95,9 +85,18 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
     let host = host
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
         .unwrap_or("localhost");
-    let base = format!("http://{host}");
-    let target = target.into_owned();
-    Ok(Parsed { operation, segments, headers: parts.headers, base, target, params })
+    let route = operation.route;
+    let asked = Asked {
+        method: route.method.clone(),
+        writes: !is_read(&route.method),
+        closed: Closed::of(&route.method, route.path, service.profile.release),
+        params,
+        segments,
+        base: format!("http://{host}"),
+        target: target.into_owned(),
+        unmodified_since: unmodified_since(&parts.headers),
+    };
+    Ok(Parsed { operation, headers: parts.headers, asked })
 }
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
@@ -129,7 +128,7 @@ fn perform(service: &Service, request: Parsed) -> Answer {
     if let Err(failure) = service.forget_deleted(time) {
         return failure.into();
     }
-    let (operation, writes) = (request.operation, request.writes());
+    let (operation, writes) = (request.operation, request.asked.writes);
     let mut counted = None;
     let work = |db: &Connection| {
         let known = access::authenticate(
@@ -147,7 +146,11 @@ fn perform(service: &Service, request: Parsed) -> Answer {
                 return Ok(refusal);
             }
         }
-        operation.route.answer(&begin(service, db, known?, request, time)?)
+        let caller = match known? {
+            Some((user, token)) => impersonated(db, &request, user, token)?,
+            None => (None, None),
+        };
+        operation.route.answer(&Call::of(service, db, caller, time, request.asked))
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
@@ -155,33 +158,6 @@ fn perform(service: &Service, request: Parsed) -> Answer {
         counted.tell(&mut answer);
     }
     answer
-}
-
-fn begin<'a>(
-    service: &'a Service,
-    db: &'a Connection,
-    known: Option<(User, Token)>,
-    request: Parsed,
-    time: Timestamp,
-) -> Result<Call<'a>> {
-    let (caller, token) = match known {
-        Some((user, token)) => impersonated(db, &request, user, token)?,
-        None => (None, None),
-    };
-    let route = request.operation.route;
-    let closed = Closed::of(&route.method, route.path, service.profile.release);
-    Ok(Call {
-        method: route.method.clone(),
-        closed,
-        token,
-        writes: request.writes(),
-        base: request.base,
-        params: request.params,
-        segments: request.segments,
-        target: request.target,
-        unmodified_since: unmodified_since(&request.headers),
-        ..Call::of(service, db, caller, time)
-    })
 }
 
 fn unmodified_since(headers: &HeaderMap) -> Option<String> {
@@ -200,7 +176,7 @@ fn impersonated(
     let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let wanted = match header {
         Some(wanted) => Some(wanted.to_owned()),
-        None => request.params.text("sudo")?,
+        None => request.asked.params.text("sudo")?,
     };
     let Some(wanted) = wanted else {
         return Ok((Some(user), Some(token)));
@@ -272,11 +248,8 @@ mod tests {
         for _ in 0..2 {
             let request = Parsed {
                 operation: Operation { number: 0, route: &PANICS },
-                segments: Vec::new(),
                 headers: HeaderMap::new(),
-                base: String::new(),
-                target: String::new(),
-                params: Params::default(),
+                asked: Asked::post(Params::default()),
             };
             let answer = withstand(|| perform(&service, request));
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);

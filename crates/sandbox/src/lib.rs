@@ -22,6 +22,7 @@ mod attributes;
 mod body;
 mod call;
 mod chance;
+mod cleanup_policy;
 mod clock;
 mod closed;
 mod cron;
@@ -58,7 +59,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::{Span, Timestamp};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
@@ -68,7 +69,9 @@ pub use facts::{FACTS, Fact, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
-pub use routes::rows::{Collection, Field, Form, Named, serves};
+pub use routes::fields::{Field, Form, Named};
+pub use routes::registry::serves;
+pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
@@ -77,8 +80,7 @@ use host::Hosts;
 use limit::Limiter;
 use profile::Faults;
 use request_bodies::Intake;
-use routes::rows::Described;
-use server::CallLimiter;
+use routes::registry::Described;
 use store::Store;
 use undrift_release::Release;
 
@@ -245,11 +247,6 @@ impl Service {
         self.swept = Mutex::new(None);
     }
 
-    /// The secret of a hook.
-    fn hook_token(&self, hook: i64) -> Option<String> {
-        self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
-    }
-
     /// For how many days a deleted project can be restored; `None` if deletion is immediate. It is
     /// delayed with every licence from 18.0 on, and always with Premium from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
@@ -274,10 +271,7 @@ impl Service {
                 today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
             self.store.write(|db| {
                 db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [&last])?;
-                Ok(db.execute(
-                    "DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1",
-                    [&last],
-                )?)
+                db.execute("DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1", [&last])
             })?;
             *swept = Some(today);
         }
@@ -307,10 +301,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
     let asked = config.tier.or(seed.and_then(|seed| seed.tier));
-    let tier = match asked {
-        Some(tier) => tier,
-        None => seeding::stored_tier(&store).unwrap_or_default(),
-    };
+    let tier = asked.or_else(|| seeding::stored_tier(&store)).unwrap_or_default();
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
     let asked = config.release.or(seed.and_then(|seed| seed.release));
@@ -334,9 +325,11 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let wrap = |source| StartError::Bind { address: listen, source };
     let listener = TcpListener::bind(listen).await.map_err(wrap)?;
     let address = listener.local_addr().map_err(wrap)?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let front = Arc::new(server::Shared {
         service: Arc::clone(&service),
-        turns: CallLimiter::default(),
+        reads: Semaphore::new(processors),
+        write: Semaphore::new(1),
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,
@@ -393,7 +386,7 @@ impl Running {
 
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.
     pub fn hook_token(&self, hook: i64) -> Option<String> {
-        self.service.hook_token(hook)
+        self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
     /// Adds a fault; it counts calls from now on.

@@ -97,11 +97,6 @@ impl Model {
         response
     }
 
-    /// The secret of a hook, which no call ever returns.
-    pub fn hook_token(&self, hook: i64) -> Option<String> {
-        self.service.hook_token(hook)
-    }
-
     /// All stored data, with secrets, regardless of rights, limits and dialects: an object of
     /// tables, each a list of rows, each an object of columns. Only the digests of tokens and
     /// columns that repeat others are left out.

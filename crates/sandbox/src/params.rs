@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use url::form_urlencoded;
+
 use super::answer::{Failure, Result, refuse_if};
 
 /// The maximum number of parameters of a call, and how deep names in brackets may nest. These
@@ -84,11 +86,8 @@ pub(crate) struct Params {
 impl Params {
     /// Adds the parameters in a query string or an urlencoded form.
     pub(crate) fn add_form(&mut self, text: &str) -> Result<()> {
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            self.add(&form_decode(name), Value::String(form_decode(value)))?;
-        }
-        Ok(())
+        let mut pairs = form_urlencoded::parse(text.as_bytes());
+        pairs.try_for_each(|(name, value)| self.add(&name, value.into()))
     }
 
     /// Adds the members of a JSON object; an empty text and null add nothing.
@@ -232,13 +231,8 @@ impl Params {
                 text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect()
             }
         };
-        Ok(Some(
-            items
-                .iter()
-                .map(|item| item.trim().to_owned())
-                .filter(|item| !item.is_empty())
-                .collect(),
-        ))
+        let items = items.iter().map(|item| item.trim().to_owned());
+        Ok(Some(items.filter(|item| !item.is_empty()).collect()))
     }
 
     /// A text that must be one of a list.
@@ -333,10 +327,8 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
         Value::Null => Ok(None),
         // A fraction is dropped.
         Value::Number(number) => {
-            match number.as_i64().or(number.as_f64().map(|float| float as i64)) {
-                None => Err(Failure::invalid(name)),
-                integer => Ok(integer),
-            }
+            let integer = number.as_i64().or(number.as_f64().map(|float| float as i64));
+            integer.map(Some).ok_or_else(|| Failure::invalid(name))
         }
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
@@ -372,37 +364,27 @@ fn nest(slot: &mut Value, keys: &[&str], value: Value) {
         *slot = value;
         return;
     };
-    if key.is_empty() {
-        if !slot.is_array() {
-            *slot = Value::Array(Vec::new());
-        }
-        if let Value::Array(items) = slot {
-            // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
-            let joins = |last: &Value| {
-                let members = last.as_object().zip(rest.first());
-                members.is_some_and(|(members, key)| !members.contains_key(*key))
-            };
-            if !items.last().is_some_and(joins) {
-                items.push(Value::Null);
-            }
-            if let Some(last) = items.last_mut() {
-                nest(last, rest, value);
-            }
-        }
-    } else {
+    if !key.is_empty() {
         if !slot.is_object() {
             *slot = Value::Object(Map::new());
         }
-        if let Value::Object(members) = slot {
-            nest(members.entry(*key).or_insert(Value::Null), rest, value);
-        }
+        return nest(&mut slot[*key], rest, value);
     }
-}
-
-/// Decodes one name or value of a form: `+` is a space, then percent escapes.
-pub(crate) fn form_decode(text: &str) -> String {
-    let spaced = text.replace('+', " ");
-    percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+    if !slot.is_array() {
+        *slot = Value::Array(Vec::new());
+    }
+    let Value::Array(items) = slot else { return };
+    // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
+    let joins = |last: &Value| {
+        let members = last.as_object().zip(rest.first());
+        members.is_some_and(|(members, key)| !members.contains_key(*key))
+    };
+    if !items.last().is_some_and(joins) {
+        items.push(Value::Null);
+    }
+    if let Some(last) = items.last_mut() {
+        nest(last, rest, value);
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Checks whether a text is a regular expression in RE2 syntax, and returns the service's refusal
 //! if not.
 //!
-//! The grammar is read in the same order as in RE2, because a refusal names the first fault.
-//! Nothing is matched here.
+//! The grammar is a list of what may come next, in the order in which RE2 reads, because a refusal
+//! names the first fault. Nothing is matched here.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 /// The service's refusal of a text as an expression, if any.
 pub(crate) fn refusal(text: &str) -> Option<String> {
@@ -12,19 +16,115 @@ pub(crate) fn refusal(text: &str) -> Option<String> {
 
 /// The maximum number of repetitions, with nested ones multiplied.
 const MOST_REPETITIONS: u64 = 1_000;
-/// Classes in brackets: `[:alpha:]`.
-const POSIX: &str = "alnum alpha ascii blank cntrl digit graph lower print punct space upper word \
-    xdigit";
-/// Unicode's categories, and the one script with a name as short. Longer names are scripts and are
-/// not checked.
-const CATEGORIES: &str = "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So \
-     Yi Z Zl Zp Zs";
 
 type Read<T = ()> = Result<T, String>;
 
-/// What may be repeated next: how often it repeats already; `None` at the start of a group or
-/// branch.
-type Operand = Option<u64>;
+/// A part of an expression.
+#[derive(Clone, Copy)]
+enum Token {
+    Open,
+    Close,
+    Or,
+    Repeat,
+    /// The start of a class in brackets.
+    Class,
+    /// A character.
+    Item,
+    /// Several characters.
+    Set,
+    /// Flags alone.
+    Flags,
+    Fault(&'static str),
+    /// A fault at the end of the text, which is not quoted.
+    Cut(&'static str),
+}
+
+/// Patterns with what they are. The first one that matches counts.
+type Rules = LazyLock<Vec<(Regex, Token)>>;
+
+fn rules(rules: &[&[(&str, Token)]]) -> Vec<(Regex, Token)> {
+    let compiled = |(pattern, token): &(&str, Token)| {
+        let pattern = Regex::new(&format!("^(?s:{pattern})"));
+        (pattern.expect("each test of expressions compiles them"), *token)
+    };
+    rules.iter().copied().flatten().map(compiled).collect()
+}
+
+static OUTSIDE: Rules = LazyLock::new(|| rules(&[GROUPS, OPERATORS, SETS, CHARACTERS]));
+static IN_BRACKETS: Rules = LazyLock::new(|| rules(&[POSIX, SETS, CHARACTERS]));
+static CHARACTER: Rules = LazyLock::new(|| rules(&[CHARACTERS]));
+
+const GROUPS: &[(&str, Token)] = &[
+    (r"\(\?P?<[_\p{Alphabetic}\p{N}]+>", Token::Open),
+    (r"\(\?P?<[^>]*>?", Token::Fault("invalid named capture group")),
+    (r"\(\?[imsU]*(-[imsU]+)?:", Token::Open),
+    (r"\(\?[imsU]*(-[imsU]+)?\)", Token::Flags),
+    (r"\(\?[imsU]*(-[imsU]*)?.?", Token::Fault("invalid perl operator")),
+    (r"\(", Token::Open),
+    (r"\)", Token::Close),
+];
+
+const OPERATORS: &[(&str, Token)] = &[
+    (r"\|", Token::Or),
+    // A brace that is not a repetition is a literal.
+    (r"([*+?]|\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\})\??", Token::Repeat),
+    (r"\[", Token::Class),
+    (r"\\Q(.*?\\E|.*)", Token::Item),
+    (r"\\[bBAzC]", Token::Item),
+];
+
+/// Classes in brackets: `[:alpha:]`.
+const POSIX: &[(&str, Token)] = &[
+    (
+        r"\[:\^?(alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]",
+        Token::Set,
+    ),
+    (r"\[:.*?:\]", Token::Fault("invalid character class range")),
+];
+
+/// Escapes for several characters. Of Unicode's names, short ones are categories, or the one script
+/// with such a name. Longer ones are scripts and are not checked.
+const SETS: &[(&str, Token)] = &[
+    (r"\\[dDsSwW]", Token::Set),
+    (
+        r"\\[pP]([CLMNPSZ]|\{\^?(C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Yi|Z[lps]?|[A-Z][A-Za-z_]{2,})\})",
+        Token::Set,
+    ),
+    (r"\\[pP]$", Token::Cut("invalid UTF-8")),
+    (r"\\[pP](\{[^}]*\}?|.)", Token::Fault("invalid character class range")),
+];
+
+const CHARACTERS: &[(&str, Token)] = &[
+    // A single digit would refer to a group.
+    (r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})", Token::Item),
+    // Above the last character.
+    (r"\\x\{0*((1[1-9a-fA-F]|[2-9a-fA-F][[:xdigit:]])[[:xdigit:]]{4}|10[[:xdigit:]]{5})", ESCAPE),
+    (r"\\x(\{[[:xdigit:]]+\}|[[:xdigit:]]{2})", Token::Item),
+    (r"\\x(\{[[:xdigit:]]*|[[:xdigit:]]?).?", ESCAPE),
+    (r"\\([nrtafv]|[[:ascii:]--[:alnum:]])", Token::Item),
+    (r"\\.", ESCAPE),
+    (r"\\", Token::Cut("trailing \\")),
+    (r"[^\\]", Token::Item),
+];
+
+const ESCAPE: Token = Token::Fault("invalid escape sequence");
+
+/// The number of a character, which may be escaped.
+fn number_of(text: &str) -> u32 {
+    let escape = text.strip_prefix('\\').unwrap_or_default();
+    let octal = || u32::from_str_radix(escape, 8);
+    let hexadecimal = |rest: &str| u32::from_str_radix(rest.trim_matches(['{', '}']), 16);
+    let number = escape.strip_prefix('x').map_or_else(octal, hexadecimal);
+    number.unwrap_or_else(|_| match escape {
+        "n" => 10,
+        "r" => 13,
+        "t" => 9,
+        "a" => 7,
+        "f" => 12,
+        "v" => 11,
+        _ => text.chars().last().map_or(0, u32::from),
+    })
+}
 
 struct Reader<'a> {
     whole: &'a str,
@@ -36,298 +136,111 @@ impl<'a> Reader<'a> {
         &self.whole[self.at..]
     }
 
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let next = self.peek()?;
-        self.at += next.len_utf8();
-        Some(next)
-    }
-
-    /// Consumes `text`, if it comes next.
-    fn takes(&mut self, text: &str) -> bool {
-        let found = self.rest().starts_with(text);
-        self.at += if found { text.len() } else { 0 };
-        found
-    }
-
     /// A fault in the text since `start`.
     fn fault<T>(&self, words: &str, start: usize) -> Read<T> {
         Err(format!("{words}: {}", &self.whole[start..self.at]))
     }
 
-    /// Reads the whole text. It is long because all operators share the state of repetitions.
+    /// Reads what comes next.
+    fn next(&mut self, rules: &Rules) -> Read<(Token, &'a str)> {
+        let (start, rest) = (self.at, self.rest());
+        let mut found = rules.iter().filter_map(|(of, token)| Some((of.find(rest)?, *token)));
+        let (text, token) = found.next().ok_or("the text has ended")?;
+        self.at += text.len();
+        match token {
+            Token::Fault(words) => self.fault(words, start),
+            Token::Cut(words) => Err(words.to_owned()),
+            token => Ok((token, text.as_str())),
+        }
+    }
+
+    /// Reads the whole text.
     fn read(&mut self) -> Read {
         // The largest repetition before each open group.
         let mut groups: Vec<u64> = Vec::new();
-        let (mut greatest, mut operand): (u64, Operand) = (1, None);
+        // How often that repeats already which may be repeated next; `None` at the start of a group
+        // or branch.
+        let (mut greatest, mut operand) = (1, None);
         let mut repetition: Option<usize> = None;
-        while let Some(next) = self.peek() {
-            let start = self.at;
-            let previous = repetition.take();
-            match next {
-                '(' => {
-                    if self.opens()? {
-                        groups.push(greatest);
-                        (greatest, operand) = (1, None);
-                    }
+        while !self.rest().is_empty() {
+            let (start, previous) = (self.at, repetition.take());
+            let (token, text) = self.next(&OUTSIDE)?;
+            match token {
+                Token::Open => {
+                    groups.push(greatest);
+                    (greatest, operand) = (1, None);
                 }
-                ')' => {
-                    let Some(outer) = groups.pop() else {
-                        return Err(format!("unexpected ): {}", self.whole));
-                    };
-                    self.next();
+                Token::Close => {
+                    let unexpected = || format!("unexpected ): {}", self.whole);
+                    let outer = groups.pop().ok_or_else(unexpected)?;
                     operand = Some(greatest);
                     greatest = greatest.max(outer);
                 }
-                '|' => {
-                    self.next();
-                    operand = None;
-                }
-                '*' | '+' | '?' | '{' => {
-                    let Some(times) = self.repetition() else {
-                        // A brace that is not a repetition is a literal.
-                        self.next();
-                        operand = Some(1);
-                        continue;
-                    };
-                    self.takes("?");
+                Token::Or => operand = None,
+                Token::Repeat => {
                     if let Some(first) = previous {
                         return self.fault("bad repetition operator", first);
                     }
-                    let (least, most) = times.unwrap_or((0, 1));
-                    let size = "invalid repetition size";
-                    if most < least || most > MOST_REPETITIONS {
-                        return self.fault(size, start);
-                    }
-                    let Some(inner) = operand else {
-                        return self.fault("no argument for repetition operator", start);
-                    };
-                    let product = inner * most.max(1);
-                    if product > MOST_REPETITIONS {
-                        return self.fault(size, start);
-                    }
-                    greatest = greatest.max(product);
-                    operand = Some(product);
-                    repetition = Some(start);
+                    let times = self.repeated(text, operand, start)?;
+                    greatest = greatest.max(times);
+                    (operand, repetition) = (Some(times), Some(start));
                 }
-                _ => {
-                    match next {
-                        '[' => self.class()?,
-                        '\\' => self.escaped()?,
-                        _ => drop(self.next()),
-                    }
+                Token::Class => {
+                    self.class(start)?;
                     operand = Some(1);
                 }
+                Token::Item | Token::Set => operand = Some(1),
+                Token::Flags | Token::Fault(_) | Token::Cut(_) => {}
             }
         }
-        match groups.is_empty() {
-            true => Ok(()),
-            false => Err(format!("missing ): {}", self.whole)),
-        }
+        if groups.is_empty() { Ok(()) } else { Err(format!("missing ): {}", self.whole)) }
     }
 
-    /// Reads a repetition, with its bounds if it has some. `None` if the text is not one.
-    fn repetition(&mut self) -> Option<Option<(u64, u64)>> {
-        if self.peek() != Some('{') {
-            self.next();
-            return Some(None);
-        }
-        let (inside, after) = self.rest()[1..].split_once('}')?;
-        let number = |text: &str| {
-            let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-            let leading = text.len() > 1 && text.starts_with('0');
-            (plain && !text.is_empty() && !leading).then(|| text.parse().unwrap_or(u64::MAX))
-        };
-        let bounds = match inside.split_once(',') {
-            None => number(inside).map(|times| (times, times)),
-            // Without an upper bound, only the lower one counts.
-            Some((least, "")) => number(least).map(|least| (least, least)),
-            Some((least, most)) => number(least).zip(number(most)),
-        }?;
-        self.at = self.whole.len() - after.len();
-        Some(Some(bounds))
-    }
-
-    /// Reads the start of a group, with its name or flags. False if it only sets flags.
-    fn opens(&mut self) -> Read<bool> {
-        let start = self.at;
-        self.next();
-        if !self.takes("?") {
-            return Ok(true);
-        }
-        if self.takes("P<") || self.takes("<") {
-            let named = self.rest().split_once('>');
-            let bad = "invalid named capture group";
-            let Some((name, after)) = named else {
-                self.at = self.whole.len();
-                return self.fault(bad, start);
+    /// How often something repeats after a repetition.
+    fn repeated(&self, text: &str, operand: Option<u64>, start: usize) -> Read<u64> {
+        let number = |text: &str| text.parse().unwrap_or(u64::MAX);
+        let inside = text.strip_prefix('{').and_then(|rest| rest.split('}').next());
+        let (least, most) =
+            match inside.map(|inside| inside.split_once(',').unwrap_or((inside, ""))) {
+                None => (0, 1),
+                // Without an upper bound, only the lower one counts.
+                Some((least, "")) => (number(least), number(least)),
+                Some((least, most)) => (number(least), number(most)),
             };
-            self.at = self.whole.len() - after.len();
-            let valid = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric());
-            return if valid { Ok(true) } else { self.fault(bad, start) };
+        let size = "invalid repetition size";
+        if most < least || most > MOST_REPETITIONS {
+            return self.fault(size, start);
         }
-        let (mut negated, mut flags) = (false, false);
-        let opens = loop {
-            match self.next() {
-                Some('i' | 'm' | 's' | 'U') => flags = true,
-                Some('-') if !negated => (negated, flags) = (true, false),
-                Some(end @ (':' | ')')) if flags || !negated => break end == ':',
-                _ => return self.fault("invalid perl operator", start),
+        match operand.map(|inner| inner * most.max(1)) {
+            None => self.fault("no argument for repetition operator", start),
+            Some(times) if times > MOST_REPETITIONS => self.fault(size, start),
+            Some(times) => Ok(times),
+        }
+    }
+
+    /// Reads a class in brackets after its bracket.
+    fn class(&mut self, start: usize) -> Read {
+        let missing = || format!("missing ]: {}", &self.whole[start..]);
+        self.at += usize::from(self.rest().starts_with('^'));
+        let first = self.at;
+        while self.at == first || !self.rest().starts_with(']') {
+            if self.rest().is_empty() {
+                return Err(missing());
             }
-        };
-        Ok(opens)
-    }
-
-    /// Reads an escape outside a class.
-    fn escaped(&mut self) -> Read {
-        if self.takes("\\Q") {
-            let length = self.rest().find("\\E").map_or(self.rest().len(), |end| end + 2);
-            self.at += length;
-            return Ok(());
-        }
-        if ["\\b", "\\B", "\\A", "\\z", "\\C"].iter().any(|escape| self.takes(escape)) {
-            return Ok(());
-        }
-        if self.group()? { Ok(()) } else { self.character().map(drop) }
-    }
-
-    /// Reads an escape that is a class of characters, if one comes next.
-    fn group(&mut self) -> Read<bool> {
-        let start = self.at;
-        if ["\\d", "\\D", "\\s", "\\S", "\\w", "\\W"].iter().any(|escape| self.takes(escape)) {
-            return Ok(true);
-        }
-        if !(self.takes("\\p") || self.takes("\\P")) {
-            return Ok(false);
-        }
-        let name = if self.takes("{") {
-            let Some((name, after)) = self.rest().split_once('}') else {
-                self.at = self.whole.len();
-                return self.fault("invalid character class range", start);
-            };
-            self.at = self.whole.len() - after.len();
-            name
-        } else {
-            let letter = self.rest();
-            self.next().ok_or("invalid UTF-8")?;
-            &letter[..letter.len() - self.rest().len()]
-        };
-        let name = name.strip_prefix('^').unwrap_or(name);
-        let long = name.len() > 2
-            && name.starts_with(|first: char| first.is_ascii_uppercase())
-            && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphabetic());
-        match long || CATEGORIES.split(' ').any(|category| category == name) {
-            true => Ok(true),
-            false => self.fault("invalid character class range", start),
-        }
-    }
-
-    /// Reads a class in brackets.
-    fn class(&mut self) -> Read {
-        let whole = self.rest();
-        let missing = || format!("missing ]: {whole}");
-        self.next();
-        self.takes("^");
-        let mut first = true;
-        loop {
             let start = self.at;
-            match self.peek().ok_or_else(missing)? {
-                ']' if !first => break,
-                '[' if self.posix()? => {}
-                '\\' if self.group()? => {}
-                _ => {
-                    let least = self.character()?;
-                    let range = self.rest().starts_with('-')
-                        && !self.rest().starts_with("-]")
-                        && self.rest().len() > 1;
-                    if range {
-                        self.next();
-                        self.peek().ok_or_else(missing)?;
-                        if self.character()? < least {
-                            return self.fault("invalid character class range", start);
-                        }
-                    }
+            let (token, text) = self.next(&IN_BRACKETS)?;
+            let rest = self.rest();
+            let is_item = matches!(token, Token::Item);
+            if is_item && rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1 {
+                self.at += 1;
+                let (_, last) = self.next(&CHARACTER)?;
+                if number_of(last) < number_of(text) {
+                    return self.fault("invalid character class range", start);
                 }
             }
-            first = false;
         }
-        self.next();
+        self.at += 1;
         Ok(())
-    }
-
-    /// Reads a named class inside brackets, if one comes next.
-    fn posix(&mut self) -> Read<bool> {
-        let start = self.at;
-        let Some((name, after)) =
-            self.rest().strip_prefix("[:").and_then(|rest| rest.split_once(":]"))
-        else {
-            return Ok(false);
-        };
-        self.at = self.whole.len() - after.len();
-        let name = name.strip_prefix('^').unwrap_or(name);
-        match POSIX.split(' ').any(|class| class == name) {
-            true => Ok(true),
-            false => self.fault("invalid character class range", start),
-        }
-    }
-
-    /// Reads one character, which may be escaped.
-    fn character(&mut self) -> Read<u32> {
-        let start = self.at;
-        let first = self.next().map_or(0, u32::from);
-        if first != u32::from('\\') {
-            return Ok(first);
-        }
-        let Some(next) = self.next() else { return Err("trailing \\".to_owned()) };
-        let value = match next {
-            // A single digit would refer to a group.
-            '1'..='7' if !self.peek().is_some_and(|digit| digit.is_digit(8)) => None,
-            '0'..='7' => {
-                let mut value = next.to_digit(8).unwrap_or_default();
-                for _ in 0..2 {
-                    let Some(digit) = self.peek().and_then(|digit| digit.to_digit(8)) else {
-                        break;
-                    };
-                    value = value * 8 + digit;
-                    self.next();
-                }
-                Some(value)
-            }
-            'x' => self.hexadecimal(),
-            'n' => Some(10),
-            'r' => Some(13),
-            't' => Some(9),
-            'a' => Some(7),
-            'f' => Some(12),
-            'v' => Some(11),
-            other => (other.is_ascii() && !other.is_ascii_alphanumeric()).then_some(other.into()),
-        };
-        match value {
-            Some(value) => Ok(value),
-            None => self.fault("invalid escape sequence", start),
-        }
-    }
-
-    /// The value of `41` or `{41}` after `\x`.
-    fn hexadecimal(&mut self) -> Option<u32> {
-        let braces = self.takes("{");
-        let (mut value, mut digits) = (0, 0);
-        loop {
-            match self.next()? {
-                '}' if braces && digits > 0 => return Some(value),
-                next => value = value * 16 + next.to_digit(16)?,
-            }
-            digits += 1;
-            if value > u32::from(char::MAX) {
-                return None;
-            }
-            if !braces && digits == 2 {
-                return Some(value);
-            }
-        }
     }
 }
 

@@ -10,12 +10,12 @@ use undrift_release::Release;
 
 use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
-use super::call::Call;
+use super::call::{Call, Request};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
     collections, groups, hooks, members, project_rules, projects, protected_branches, push_rules,
-    repository, rows, variables,
+    registry, repository, variables,
 };
 use super::scope::Scope;
 use super::seed::{
@@ -38,21 +38,7 @@ pub(super) fn prepare(
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, StartError> {
-    let mut outcome = Ok(Vec::new());
-    let result = service.store.write(|db| {
-        outcome = prepare_in(service, db, seed, token, data);
-        // The error is kept separately; this one only rolls the transaction back.
-        match &outcome {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Failure::error(http::StatusCode::BAD_REQUEST, error.to_string())),
-        }
-    });
-    let notes = outcome?;
-    result.map_err(|failure| SeedError::Refused {
-        place: "the database".to_owned(),
-        reason: reason(&failure),
-    })?;
-    Ok(notes)
+    Ok(service.store.write(|db| prepare_in(service, db, seed, token, data))?)
 }
 
 fn prepare_in(
@@ -62,7 +48,7 @@ fn prepare_in(
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, SeedError> {
-    rows::make_room(db, service.told)?;
+    registry::make_room(db, service.told)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
         let root = NewUser::active("root", "Administrator", "admin@example.com");
@@ -129,31 +115,23 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
-    let call = Call::of(service, db, Some(root.clone()), service.clock.now());
-    for user in &seed.users {
-        add_user(&call, user)?;
-    }
-    for group in &seed.groups {
-        add_group(&call, group)?;
-    }
-    for project in &seed.projects {
-        add_project(&call, root, project)?;
-    }
-    for runner in &seed.runners {
-        add_runner(&call, runner)?;
-    }
-    Ok(())
+    let (caller, request) = ((Some(root.clone()), None), Request::post(Params::default()));
+    let call = Call::of(service, db, caller, service.clock.now(), request);
+    seed.users.iter().try_for_each(|user| add_user(&call, user))?;
+    seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
+    seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
+    seed.runners.iter().try_for_each(|runner| {
+        let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
+        add_runner(&call, runner).map_err(refused(&place))
+    })
 }
 
-fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<(), SeedError> {
-    let place = format!("runner {}", seed.description.as_deref().unwrap_or_default());
-    let project = |path: &String| Ok(call.visible_project(path)?.id);
-    let projects: Result<Vec<_>> = seed.projects.iter().map(project).collect();
-    let projects = projects.map_err(refused(&place))?;
-    let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose();
-    let group = group.map_err(refused(&place))?.map(|group| group.id);
+fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
+    let projects = seed.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
+    let projects = projects.collect::<Result<Vec<_>>>()?;
+    let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
+    let group = group.map(|group| group.id);
     Runner::create(call, seed.description.clone(), seed.locked, group, &projects)
-        .map_err(refused(&place))
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
@@ -196,10 +174,7 @@ fn namespace(
         Some((above, own)) => (Some(namespace(call, above, None, None)?), own),
         None => (None, path),
     };
-    let inherited = match &parent {
-        Some(parent) => parent.visibility.as_str(),
-        None => "private",
-    };
+    let inherited = parent.as_ref().map_or("private", |parent| &parent.visibility);
     let visibility = visibility.map(word);
     let new = NewGroup {
         name: name.unwrap_or(own),
@@ -218,10 +193,8 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
             reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
         });
     };
-    let found = || {
-        Project::by_path(call.db, &seed.path)?
-            .ok_or(SeedError::from(rusqlite::Error::QueryReturnedNoRows))
-    };
+    let found = || Project::by_path(call.db, &seed.path)?.ok_or_else(Failure::no_record);
+    let found = || found().map_err(refused(&place));
     let mut settings = seed.settings.clone();
     settings.insert("path".to_owned(), own.into());
     let settings = parameters(&settings).map_err(refused(&place))?;
@@ -241,38 +214,56 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         projects::edit(call, &project, &settings).map_err(refused(&place))?;
     }
     let project = found()?;
-    let id = project.id;
-    let scope = Scope::Project(Box::new(project.clone()));
-    let each =
-        |all: &[Map<String, Value>], what: &str, add: &mut dyn FnMut(Params) -> Result<()>| {
-            all.iter().enumerate().try_for_each(|(number, fields)| {
-                let added = parameters(fields).and_then(&mut *add);
-                added.map_err(refused(&format!("{place}, {what} {}", number + 1)))
-            })
-        };
-    each(&seed.variables, "variable", &mut |fields| variables::plant(call, &scope, &fields))?;
-    for key in &seed.resource_groups {
-        collections::plant_resource_group(call, &project, key)
-            .map_err(refused(&format!("{place}, resource group {key}")))?;
-    }
-    let mut known = hooks::addresses(call, &scope).map_err(refused(&place))?;
-    each(&seed.hooks, "hook", &mut |fields| hooks::plant(call, &scope, &fields, &mut known))?;
-    if let Some(fields) = &seed.push_rule {
-        let add = parameters(fields).and_then(|fields| push_rules::plant(call, id, &fields));
-        add.map_err(refused(&format!("{place}, push rule")))?;
-    }
-    add_members(call, &scope, &place, &seed.members)?;
-    // Only members can be granted something.
-    let mut protect = |fields: Params| protected_branches::plant(call, &scope, &fields);
-    each(&seed.protected_branches, "protected branch", &mut protect)?;
+    add_content(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, root, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.set("projects", id, "archived", true).map_err(refused(&place))?;
+        call.set("projects", project.id, "archived", true).map_err(refused(&place))?;
     }
     Ok(())
+}
+
+/// Adds what a project has: members first, because only they can be granted something.
+fn add_content(
+    call: &Call<'_>,
+    place: &str,
+    project: &Project,
+    seed: &SeedProject,
+) -> Result<(), SeedError> {
+    let scope = Scope::Project(Box::new(project.clone()));
+    add_members(call, &scope, place, &seed.members)?;
+    for key in &seed.resource_groups {
+        collections::plant_resource_group(call, project, key)
+            .map_err(refused(&format!("{place}, resource group {key}")))?;
+    }
+    const RULE: &str = "push rule";
+    type Plant = fn(&Call<'_>, &Scope) -> Result<()>;
+    let lists: [(_, &[Map<String, Value>], Plant); 4] = [
+        ("variable", &seed.variables, variables::plant),
+        ("hook", &seed.hooks, hooks::plant),
+        (RULE, seed.push_rule.as_slice(), push_rules::plant),
+        ("protected branch", &seed.protected_branches, protected_branches::plant),
+    ];
+    for (what, entries, plant) in lists {
+        for (number, fields) in entries.iter().enumerate() {
+            let call = |params| {
+                let caller = (call.caller.clone(), None);
+                Call::of(call.service, call.db, caller, call.time, Request::post(params))
+            };
+            let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
+            let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));
+            added.map_err(refused(&format!("{place}, {what}{number}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// The user with a name, who must exist.
+fn user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
+    let unknown = || SeedError::UnknownUser { place: place.to_owned(), user: name.to_owned() };
+    User::by_username(call.db, name)?.ok_or_else(unknown)
 }
 
 fn add_members(
@@ -283,15 +274,13 @@ fn add_members(
 ) -> Result<(), SeedError> {
     for seed in seeds {
         let place = format!("{place}, member {}", seed.user);
-        let Some(user) = User::by_username(call.db, &seed.user)? else {
-            return Err(SeedError::UnknownUser { place, user: seed.user.clone() });
-        };
-        let mut fields = Map::new();
-        fields.insert("access_level".to_owned(), seed.access_level.0.into());
-        fields.insert("expires_at".to_owned(), seed.expires_at.clone().into());
-        let add =
-            parameters(&fields).and_then(|fields| members::plant(call, scope, &user, &fields));
-        add.map_err(refused(&place))?;
+        let user = user(call, &place, &seed.user)?;
+        let mut fields = Params::default();
+        let added = fields
+            .add("access_level", seed.access_level.0.into())
+            .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
+            .and_then(|()| members::plant(call, scope, &user, &fields));
+        added.map_err(refused(&place))?;
     }
     Ok(())
 }
@@ -305,10 +294,7 @@ fn add_merge_request(
 ) -> Result<(), SeedError> {
     let author = |name: Option<&String>| match name {
         None => Ok(root.id),
-        Some(name) => match User::by_username(call.db, name)? {
-            Some(user) => Ok(user.id),
-            None => Err(SeedError::UnknownUser { place: place.to_owned(), user: name.clone() }),
-        },
+        Some(name) => user(call, place, name).map(|user| user.id),
     };
     let last = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
     let iid = call.db.query_row(last, [project.id], |row| row.get::<_, i64>(0))? + 1;

@@ -50,34 +50,16 @@ const SAME_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value viola
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
-    pub(crate) turns: CallLimiter,
+    /// Limits the calls in progress: as many reads as there are processors, and one write. Others
+    /// wait here, in order and without taking a thread. More threads would only displace the one
+    /// that uses the database.
+    pub(crate) reads: Semaphore,
+    pub(crate) write: Semaphore,
     pub(crate) faults: Arc<Faults>,
     pub(crate) latency: Duration,
     pub(crate) log: Option<Mutex<File>>,
     pub(crate) hosts: Hosts,
     pub(crate) intake: Intake,
-}
-
-/// Limits the calls in progress: as many reads as there are processors, and one write. Others wait
-/// here, in order and without taking a thread. More threads would only displace the one that uses
-/// the database.
-#[derive(Debug)]
-pub(crate) struct CallLimiter {
-    reads: Semaphore,
-    write: Semaphore,
-}
-
-impl CallLimiter {
-    fn of(&self, method: &Method) -> &Semaphore {
-        if dispatch::is_read(method) { &self.reads } else { &self.write }
-    }
-}
-
-impl Default for CallLimiter {
-    fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { reads: Semaphore::new(processors), write: Semaphore::new(1) }
-    }
 }
 
 /// A body to send: whole, or breaking off.
@@ -247,7 +229,8 @@ async fn carried_out(front: &Shared, place: &Place, request: Request<Incoming>) 
     }
     let request = Request::from_parts(parts, body.bytes.clone());
     // The semaphore is never closed. Without a permit, only the limit is lost.
-    let _turn = front.turns.of(request.method()).acquire().await.ok();
+    let turns = if dispatch::is_read(request.method()) { &front.reads } else { &front.write };
+    let _turn = turns.acquire().await.ok();
     let service = Arc::clone(&front.service);
     let answer = tokio::task::spawn_blocking(move || dispatch::answer(&service, request)).await;
     answer.unwrap_or_else(|error| dispatch::respond(Failure::internal(&error).into()))
@@ -321,8 +304,8 @@ fn without_secrets(method: &Method, target: &str) -> String {
     let kept: Vec<&str> = query
         .split('&')
         .filter(|pair| {
-            let name = super::params::form_decode(pair.split('=').next().unwrap_or_default());
-            let name = name.to_ascii_lowercase();
+            let decoded = url::form_urlencoded::parse(pair.as_bytes()).next();
+            let name = decoded.unwrap_or_default().0.to_ascii_lowercase();
             let plain = name.starts_with("filter[") || name == "page" || name == "per_page";
             let secret = ["token", "secret", "password", "key"].iter().any(|w| name.contains(w));
             plain || !writes && !secret

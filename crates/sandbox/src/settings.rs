@@ -3,7 +3,7 @@
 //! This module processes the rows of [`attributes`], which contain the rules for single attributes.
 //! The rules that connect two attributes are here.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, Failure, Result, refuse_if};
@@ -11,7 +11,7 @@ use super::attributes::{
     self, Attribute, Bounds, Edition, Kind, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
 };
-use super::clock;
+use super::cleanup_policy;
 use super::params::{Need, Params, flag, integer, number_of, text};
 use super::profile::Profile;
 use super::re2;
@@ -36,7 +36,7 @@ pub(crate) struct Rights<'a> {
 /// The attributes of a project created at this time.
 pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let preset = |row: &Attribute| match row.kind {
-        Kind::CleanupPolicy => scheduled(row.preset.clone(), time),
+        Kind::CleanupPolicy => cleanup_policy::scheduled(row.preset.clone(), time),
         _ => row.preset.clone(),
     };
     attributes::all()
@@ -58,51 +58,170 @@ pub(crate) fn apply(
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
 ) -> Result<()> {
-    let (edition, former) = (rights.edition, stored.clone());
-    let accepted = || {
-        attributes::of(edition).filter(|row| {
-            let is_beyond = route == Route::Create && row.accepted_on_create_too();
-            (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
-                && (route == Route::Edit || !row.is_edited_only_at(edition.release))
-                && (rights.administrator || !row.administrators)
-                && (rights.owner || !row.owners)
-                && rights.profile.drop_attribute.as_deref() != Some(row.name)
-        })
-    };
-    // Deprecated booleans come first, so that an access level in the same call wins.
-    for row in accepted() {
-        if let (Kind::TwinOf(target), Some(value)) = (row.kind, params.get(row.name))
-            && let Some(on) = flag(row.name, value)?
+    let (former, edit) = (stored.clone(), Edit { route, params, rights });
+    let mut accepted: Vec<_> =
+        attributes::of(rights.edition).filter(|row| edit.accepts(row)).collect();
+    // Deprecated booleans come first, so that an access level in the same call wins. New names come
+    // before old ones.
+    accepted.sort_by_key(|row| match row.kind {
+        Kind::TwinOf(_) => 0,
+        Kind::AliasOf(_) | Kind::OppositeOf(_) => 2,
+        _ => 1,
+    });
+    for row in accepted {
+        let name = match row.kind {
+            Kind::Topics if !params.has(row.name) => "tag_list",
+            _ => row.name,
+        };
+        if let Some(value) = params.get(name)
+            && let Some((name, new)) = edit.value(row, (name, value), stored)?
         {
-            let level = if on { "enabled" } else { "disabled" };
-            stored.insert(target.to_owned(), level.into());
+            stored.insert(name.to_owned(), new);
         }
     }
-    for row in accepted() {
-        let sent = match (row.kind, params.get(row.name)) {
-            (Kind::Topics, None) => params.get("tag_list").map(|value| ("tag_list", value)),
-            (_, value) => value.map(|value| (row.name, value)),
-        };
-        if let Some((name, value)) = sent {
-            set(row, (name, value), params, route, rights, stored)?;
-        }
-    }
-    // New names come before old ones.
-    for row in accepted() {
-        let (target, is_opposite) = match row.kind {
-            Kind::AliasOf(target) => (target, false),
-            Kind::OppositeOf(target) => (target, true),
-            _ => continue,
-        };
-        match params.flag(row.name)? {
-            Some(on) => drop(stored.insert(target.to_owned(), (on != is_opposite).into())),
-            None if route == Route::Edit && params.has(row.name) => return Err(Failure::unsaved()),
-            None => {}
-        }
-    }
-    check_owner(params, rights, &former, stored)?;
+    edit.check_owner(&former, stored)?;
     check_levels(stored)?;
-    tie(route, params, rights, &former, stored)
+    edit.tie(&former, stored)
+}
+
+/// The attributes in one call.
+#[derive(Clone, Copy)]
+struct Edit<'a> {
+    route: Route,
+    params: &'a Params,
+    rights: Rights<'a>,
+}
+
+impl Edit<'_> {
+    fn accepts(&self, row: &Attribute) -> bool {
+        let Self { route, rights, .. } = *self;
+        let is_beyond = route == Route::Create && row.accepted_on_create_too();
+        (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
+            && (route == Route::Edit || !row.is_edited_only_at(rights.edition.release))
+            && (rights.administrator || !row.administrators)
+            && (rights.owner || !row.owners)
+            && rights.profile.drop_attribute.as_deref() != Some(row.name)
+    }
+
+    /// The attribute that a value sent under a name sets, and to what.
+    fn value(
+        &self,
+        row: &'static Attribute,
+        (name, value): (&str, &Value),
+        stored: &Map<String, Value>,
+    ) -> Result<Option<(&'static str, Value)>> {
+        let edits = self.route == Route::Edit;
+        let texts = || Ok::<_, Failure>(self.params.texts(name)?.unwrap_or_default());
+        let new = match row.kind {
+            Kind::Elsewhere => None,
+            Kind::TwinOf(target) => {
+                let level = |on| if on { "enabled" } else { "disabled" };
+                return Ok(flag(name, value)?.map(|on| (target, level(on).into())));
+            }
+            Kind::AliasOf(target) | Kind::OppositeOf(target) => {
+                let on = flag(name, value)?;
+                refuse_if(on.is_none() && edits, Failure::unsaved)?;
+                let is_opposite = matches!(row.kind, Kind::OppositeOf(_));
+                return Ok(on.map(|on| (target, (on != is_opposite).into())));
+            }
+            Kind::Claims(known) => Some(claims(row, texts()?, known)?),
+            Kind::Topics => match topics(&texts()?) {
+                None if edits => return Err(Failure::unsaved()),
+                None => return Err(Failure::model("topics", "is invalid")),
+                kept => kept,
+            },
+            Kind::CleanupPolicy => {
+                let stored = stored.get(row.name).cloned();
+                let mut policy = stored.unwrap_or_else(|| row.preset.clone());
+                cleanup_policy::set(name, value, &mut policy)?;
+                Some(cleanup_policy::scheduled(policy, self.rights.time))
+            }
+            _ => {
+                self.check_single(row, value)?;
+                match is_null(row, value) {
+                    true if edits || matches!(row.null, OnNull::Stored | OnNull::Last) => {
+                        nulled(row, value)?
+                    }
+                    _ => plain(row, name, value)?,
+                }
+            }
+        };
+        Ok(new.map(|new| (row.name, new)))
+    }
+
+    /// The rules for single attributes that do not follow from their type.
+    fn check_single(&self, row: &Attribute, value: &Value) -> Result<()> {
+        let (edits, rights) = (self.route == Route::Edit, self.rights);
+        match row.name {
+            "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
+                let text = "This setting is allowed for forked projects only";
+                Err(Failure::model(row.blamed(), text))
+            }
+            "auto_cancel_pending_pipelines" if !edits && value.is_null() => {
+                Err(not_null("projects", row.name))
+            }
+            "auto_devops_deploy_strategy" if !edits && value.is_null() => {
+                Err(not_null("project_auto_devops", "deploy_strategy"))
+            }
+            "repository_storage" if value.is_null() => Err(Failure::refused(
+                json!({ row.name: ["can't be blank", "is not included in the list"] }),
+            )),
+            "repository_storage" if value != "default" => {
+                let field = if edits { "repository_storage_moves" } else { row.name };
+                Err(Failure::model(field, "is invalid"))
+            }
+            "requirements_access_level"
+                if value == "public" && rights.profile.requirements_never_public =>
+            {
+                Err(Failure::no_valid_value(row.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses attributes that only an owner may send.
+    fn check_owner(&self, former: &Map<String, Value>, stored: &Map<String, Value>) -> Result<()> {
+        let Self { params, rights, .. } = *self;
+        let has = |name| attributes::of(rights.edition).any(|row| row.name == name);
+        if rights.owner {
+            return Ok(());
+        }
+        refuse_if(has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
+        let owner =
+            |stored: &Map<String, Value>| stored.get(OVERRIDE_ROLE) == Some(&"owner".into());
+        if owner(former) != owner(stored) {
+            return Err(Failure::model(OVERRIDE_ROLE, "can only be changed by an owner"));
+        }
+        Ok(())
+    }
+
+    /// If a new attribute and the old one that it replaces mean the same, writing one sets the other;
+    /// the new one wins.
+    fn tie(&self, former: &Map<String, Value>, stored: &mut Map<String, Value>) -> Result<()> {
+        let Self { route, params, rights } = *self;
+        if route == Route::Edit && rights.edition.release >= ROLE_ALONE {
+            let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
+            let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
+                Some(true) if developer => Some("maintainer"),
+                Some(false) => Some("developer"),
+                _ => None,
+            };
+            if let Some(role) = role {
+                stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
+            }
+        }
+        // The level follows a change of the old flag, but not the other way round.
+        let is_changed = route == Route::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
+        if is_changed
+            && !params.has(PACKAGES_LEVEL)
+            && attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
+        {
+            let on = stored.get(PACKAGES) == Some(&true.into());
+            let level = if on { level_of(rights.visibility) } else { "disabled" };
+            stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
+        }
+        Ok(())
+    }
 }
 
 /// Checks the parameters alone, before the project is read: their faults, and that at least one
@@ -111,10 +230,9 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let accepted = || attributes::of(edition).filter(|row| row.accepted_on(Route::Edit));
     let complaint = |row: &'static Attribute| {
         let value = params.get(row.name)?;
-        let refused = match row.kind {
-            Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => flag(row.name, value).err(),
-            _ if is_null(row, value) => nulled(row, value).err(),
-            _ => plain(row, row.name, value).err(),
+        let refused = match is_null(row, value) {
+            true => nulled(row, value).err(),
+            false => plain(row, row.name, value).err(),
         };
         refused.and_then(|failure| failure.body["error"].as_str().map(str::to_owned))
     };
@@ -144,58 +262,6 @@ fn check_levels(stored: &Map<String, Value>) -> Result<()> {
     complaints.settle()
 }
 
-/// Refuses attributes that only an owner may send.
-fn check_owner(
-    params: &Params,
-    rights: Rights<'_>,
-    former: &Map<String, Value>,
-    stored: &Map<String, Value>,
-) -> Result<()> {
-    let has = |name| attributes::of(rights.edition).any(|row| row.name == name);
-    if rights.owner {
-        return Ok(());
-    }
-    refuse_if(has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
-    let owner = |stored: &Map<String, Value>| stored.get(OVERRIDE_ROLE) == Some(&"owner".into());
-    if owner(former) != owner(stored) {
-        return Err(Failure::model(OVERRIDE_ROLE, "can only be changed by an owner"));
-    }
-    Ok(())
-}
-
-/// If a new attribute and the old one that it replaces mean the same, writing one sets the other;
-/// the new one wins.
-fn tie(
-    route: Route,
-    params: &Params,
-    rights: Rights<'_>,
-    former: &Map<String, Value>,
-    stored: &mut Map<String, Value>,
-) -> Result<()> {
-    if route == Route::Edit && rights.edition.release >= ROLE_ALONE {
-        let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
-        let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
-            Some(true) if developer => Some("maintainer"),
-            Some(false) => Some("developer"),
-            _ => None,
-        };
-        if let Some(role) = role {
-            stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
-        }
-    }
-    // The level follows a change of the old flag, but not the other way round.
-    let is_changed = route == Route::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
-    if is_changed
-        && !params.has(PACKAGES_LEVEL)
-        && attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
-    {
-        let on = stored.get(PACKAGES) == Some(&true.into());
-        let level = if on { level_of(rights.visibility) } else { "disabled" };
-        stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
-    }
-    Ok(())
-}
-
 /// From this release on only the role decides who may pass variables to pipelines.
 pub(super) const ROLE_ALONE: Release = Release::new(17, 7);
 
@@ -205,74 +271,6 @@ fn level_of(visibility: &str) -> &'static str {
         "private" => "private",
         "internal" => "enabled",
         _ => "public",
-    }
-}
-
-/// Sets one attribute to the value sent under a name.
-fn set(
-    row: &Attribute,
-    (name, value): (&str, &Value),
-    params: &Params,
-    route: Route,
-    rights: Rights<'_>,
-    stored: &mut Map<String, Value>,
-) -> Result<()> {
-    let edits = route == Route::Edit;
-    let new = match row.kind {
-        Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => None,
-        Kind::Claims(known) => Some(claims(row, params.texts(name)?.unwrap_or_default(), known)?),
-        Kind::Topics => match topics(&params.texts(name)?.unwrap_or_default()) {
-            None if edits => return Err(Failure::unsaved()),
-            None => return Err(Failure::model("topics", "is invalid")),
-            kept => kept,
-        },
-        Kind::CleanupPolicy => {
-            let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset.clone());
-            set_policy(name, value, &mut policy)?;
-            Some(scheduled(policy, rights.time))
-        }
-        _ => {
-            check_single(row, value, edits, rights)?;
-            match is_null(row, value) {
-                true if edits || row.null == OnNull::Stored || row.null == OnNull::Last => {
-                    nulled(row, value)?
-                }
-                _ => plain(row, name, value)?,
-            }
-        }
-    };
-    if let Some(new) = new {
-        stored.insert(row.name.to_owned(), new);
-    }
-    Ok(())
-}
-
-/// The rules for single attributes that do not follow from their type.
-fn check_single(row: &Attribute, value: &Value, edits: bool, rights: Rights<'_>) -> Result<()> {
-    match row.name {
-        "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
-            let text = "This setting is allowed for forked projects only";
-            Err(Failure::model(row.blamed(), text))
-        }
-        "auto_cancel_pending_pipelines" if !edits && value.is_null() => {
-            Err(not_null("projects", row.name))
-        }
-        "auto_devops_deploy_strategy" if !edits && value.is_null() => {
-            Err(not_null("project_auto_devops", "deploy_strategy"))
-        }
-        "repository_storage" if value.is_null() => Err(Failure::refused(
-            json!({ row.name: ["can't be blank", "is not included in the list"] }),
-        )),
-        "repository_storage" if value != "default" => {
-            let field = if edits { "repository_storage_moves" } else { row.name };
-            Err(Failure::model(field, "is invalid"))
-        }
-        "requirements_access_level"
-            if value == "public" && rights.profile.requirements_never_public =>
-        {
-            Err(Failure::no_valid_value(row.name))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -316,7 +314,9 @@ fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
 /// The checked value of a single attribute; `None` if null changes nothing.
 pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
-        Kind::Flag => flag(name, value)?.map(Value::Bool),
+        Kind::Flag | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => {
+            flag(name, value)?.map(Value::Bool)
+        }
         Kind::Text(most) | Kind::Pattern(most) | Kind::File(most) | Kind::Name(most) => {
             match (row.kind, text(name, value)?) {
                 (Kind::Name(_), None) => None,
@@ -339,13 +339,7 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
         Kind::Choice(values) => {
             number_of(name, value, |number| values.contains(&number))?.map(Value::from)
         }
-        Kind::Topics
-        | Kind::CleanupPolicy
-        | Kind::Claims(_)
-        | Kind::TwinOf(_)
-        | Kind::AliasOf(_)
-        | Kind::OppositeOf(_)
-        | Kind::Elsewhere => None,
+        Kind::Topics | Kind::CleanupPolicy | Kind::Claims(_) | Kind::Elsewhere => None,
     })
 }
 
@@ -415,72 +409,6 @@ fn topics(sent: &[String]) -> Option<Value> {
     words.dedup();
     let is_kept = |word: &&str| word.is_ascii() && word.len() <= 255;
     words.iter().all(is_kept).then(|| words.into())
-}
-
-/// The keys of the cleanup policy with their values; `None` means any text.
-const POLICY: &[(&str, Option<&[&str]>)] = &[
-    ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
-    ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
-    ("name_regex", None),
-    ("name_regex_keep", None),
-];
-const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
-
-/// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
-/// `name_regex`.
-fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
-    let Value::Object(sent) = value else {
-        return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
-    };
-    let faulty = |key: &str, texts: &[&str]| {
-        let field = format!("container_expiration_policy.{key}");
-        Failure::refused(json!({ field: texts }))
-    };
-    let not_listed = |key: &str| faulty(key, &["is not included in the list"]);
-    for (key, values) in POLICY {
-        let Some(value) = sent.get(*key) else { continue };
-        let new = text(&format!("{name}[{key}]"), value)?;
-        match (values, new.as_deref()) {
-            (Some(_), None | Some("")) if *key == "cadence" => {
-                return Err(faulty(key, &["can't be blank", "is not included in the list"]));
-            }
-            (Some(values), Some(new)) if !values.contains(&new) => return Err(not_listed(key)),
-            (None, Some(new)) => {
-                if let Some(refusal) = re2::refusal(new) {
-                    return Err(faulty(key, &[&refusal]));
-                }
-            }
-            _ => {}
-        }
-        policy[*key] = new.into();
-    }
-    if let Some(value) = sent.get("keep_n") {
-        let keep = integer(&format!("{name}[keep_n]"), value)?;
-        refuse_if(keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)), || not_listed("keep_n"))?;
-        policy["keep_n"] = keep.into();
-    }
-    if let Some(value) = sent.get("enabled") {
-        let on = flag(&format!("{name}[enabled]"), value)?;
-        policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
-    }
-    let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
-    refuse_if(policy["enabled"] == true && !removes, || faulty("name_regex", &["can't be blank"]))
-}
-
-/// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months
-/// have 30 days.
-fn scheduled(mut policy: Value, time: Timestamp) -> Value {
-    let days = match policy["cadence"].as_str() {
-        Some("7d") => 7,
-        Some("14d") => 14,
-        Some("1month") => 30,
-        Some("3month") => 90,
-        _ => 1,
-    };
-    policy["next_run_at"] =
-        clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
-            .into();
-    policy
 }
 
 #[cfg(test)]

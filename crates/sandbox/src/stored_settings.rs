@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{Failure, Result};
 use super::attributes::{Attribute, Edition, Kind, Route, TABLE};
-use super::params::{Params, flag as flag_of};
+use super::params::Params;
 use super::settings;
 
 /// The settings of one type of object.
@@ -93,9 +93,6 @@ impl StoredSettings {
         let rows = (self.rows)().iter().filter(|row| row.accepted_on(route) && row.is_of(edition));
         for row in rows {
             let Some(value) = params.get(row.name) else { continue };
-            if let Kind::OppositeOf(_) = row.kind {
-                flag_of(row.name, value)?;
-            }
             match settings::plain(row, row.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
                 _ => {}
@@ -122,21 +119,16 @@ impl StoredSettings {
         });
         for row in accepted {
             let Some(value) = params.get(row.name) else { continue };
-            if let Kind::OppositeOf(target) = row.kind {
-                if let Some(on) = flag_of(row.name, value)? {
-                    set.insert(target.to_owned(), (!on).into());
+            let has_no_preset = row.preset.is_null() || row.preset == "";
+            match (row.kind, settings::plain(row, row.name, value)?) {
+                (Kind::OppositeOf(target), Some(on)) => {
+                    set.insert(target.to_owned(), (on == false).into());
                 }
-                continue;
-            }
-            match settings::plain(row, row.name, value)? {
-                Some(new) => drop(set.insert(row.name.to_owned(), new)),
-                None if matches!(row.kind, Kind::Flag)
-                    || row.preset.is_null()
-                    || row.preset == "" =>
-                {
-                    drop(set.remove(row.name));
-                }
-                None => {}
+                (Kind::OppositeOf(_), None) => {}
+                (_, Some(new)) => drop(set.insert(row.name.to_owned(), new)),
+                (Kind::Flag, None) => drop(set.remove(row.name)),
+                (_, None) if has_no_preset => drop(set.remove(row.name)),
+                (_, None) => {}
             }
         }
         self.store(db, id, set)

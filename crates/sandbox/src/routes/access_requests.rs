@@ -5,7 +5,6 @@ use http::Method;
 
 use super::members::{self, Member};
 use super::prelude::*;
-use super::rows::Named;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[REQUESTS, Collection { path: "/groups/{id}/access_requests", ..REQUESTS }];
@@ -93,7 +92,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         return Answer::created(&body);
     }
     let level = if given.is_some() { members::wanted_level(call, scope)? } else { DEVELOPER };
-    REQUESTS.rows.remove(call.db, &request)?;
+    REQUESTS.rows.remove(call, &request)?;
     Answer::created(&welcome(call, scope, user, level)?)
 }
 

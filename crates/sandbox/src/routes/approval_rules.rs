@@ -6,9 +6,11 @@
 
 use super::approvals::{RULES_LOCK, is_locked, readable, writable};
 use super::prelude::*;
-use super::{grants, groups, protected_branches};
+use super::{groups, protected_branches};
 
-pub(super) const RULES: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[RULES];
+
+const RULES: Collection = Collection {
     entry: "rule_id",
     required: &["name", REQUIRED],
     fields: &[
@@ -89,7 +91,7 @@ fn json(call: &Call<'_>, scope: &Scope, rule: &Record) -> Result<Value> {
     }
     let named = ids_of(rule, BRANCHES);
     let is_for_all = rule.is_set(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::all(call.db, scope.holder(), call.now())?
+    let branches: Vec<Value> = Protection::all(call, scope.holder())?
         .iter()
         .filter(|protection| is_for_all || named.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
@@ -156,34 +158,27 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> 
     for name in names.unwrap_or_default() {
         wanted.extend(User::by_username(call.db, &name)?.map(|user| user.id));
     }
-    let mut members = Vec::new();
-    for id in wanted {
-        if User::by_id(call.db, id)?.is_some() && grants::level_of(call, project, id)? > 0 {
-            members.push(id);
-        }
-    }
-    Ok(Some(members))
+    let is_member =
+        |id: &i64| Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0);
+    those(wanted, is_member).map(Some)
+}
+
+/// Whether there is a group that the caller sees.
+fn sees(call: &Call<'_>, id: i64) -> Result<bool> {
+    let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
+    group.map_or(Ok(false), |group| call.sees_group(&group))
 }
 
 /// The groups in a call that the caller sees.
 fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
-    let mut seen = Vec::new();
-    for id in wanted {
-        let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
-        if let Some(group) = group
-            && call.sees_group(&group)?
-        {
-            seen.push(id);
-        }
-    }
-    Ok(Some(seen))
+    those(wanted, |id| sees(call, *id)).map(Some)
 }
 
 /// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
+    let known = Protection::all(call, Holder::Project(project.id))?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }
 
@@ -213,14 +208,10 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, rule: &mut Record) ->
 /// The groups that stay though the call does not name them: those that the caller does not see,
 /// unless the call removes them.
 fn kept_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let mut kept = ids_of(rule, GROUPS);
-    if call.params.is_set("remove_hidden_groups")? {
-        kept.clear();
+    match call.params.is_set("remove_hidden_groups")? {
+        true => Ok(Vec::new()),
+        false => those(ids_of(rule, GROUPS), |id| Ok(!sees(call, *id)?)),
     }
-    let is_seen = |group: Namespace| call.sees_group(&group).unwrap_or(false);
-    let known = |id: &i64| Namespace::by_id(call.db, *id).ok().flatten();
-    kept.retain(|id| !known(id).is_some_and(is_seen));
-    Ok(kept)
 }
 
 /// The type of a new rule. One that names nobody is for anybody, unless the call contains a type.
@@ -232,15 +223,9 @@ fn settle_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     let names_somebody =
         usernames && !former || named(["user_ids", "users"])? || named(["group_ids", "groups"])?;
+    let usual = if names_somebody { REGULAR } else { ANY };
     if rule.text(TYPE).is_empty() {
-        rule.set(
-            TYPE,
-            match by_name {
-                Some(_) => REPORT,
-                None if names_somebody => REGULAR,
-                None => ANY,
-            },
-        );
+        rule.set(TYPE, by_name.map_or(usual, |_| REPORT));
     }
     if rule.text(TYPE) != REPORT {
         rule.settings.remove(REPORT_TYPE);
@@ -299,7 +284,7 @@ pub(super) fn require(
     let wanted = wanted.filter(|wanted| wanted.is_i64() && former != Some(wanted));
     let Some(count) = wanted.filter(|_| call.tier() >= Tier::Premium) else { return Ok(true) };
     let holder = Holder::Project(project);
-    let known = RULES.rows.with(call.db, holder, TYPE, ANY)?.pop();
+    let known = RULES.rows.with(call, holder, TYPE, ANY)?.pop();
     let mut rule = known.unwrap_or_else(|| {
         let mut rule = Record::new(call.now());
         rule.set("name", USUAL);
@@ -310,6 +295,6 @@ pub(super) fn require(
         return Ok(false);
     }
     rule.set(REQUIRED, count.clone());
-    RULES.rows.save(call.db, holder, &mut rule, call.now())?;
+    RULES.rows.save(call, holder, &mut rule)?;
     Ok(true)
 }

@@ -6,21 +6,39 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::super::attributes::without_comments;
 use super::prelude::*;
 use super::{approval_rules, instance};
 
+pub(super) const COLLECTIONS: &[Collection] = &[
+    SETTINGS,
+    Collection {
+        path: "/groups/{id}/merge_request_approval_setting",
+        tier: Tier::Free,
+        // A top-level group; all other callers and licences get 403.
+        scope: |_, call| {
+            let group = call.group_as(OWNER)?;
+            let has_none = call.tier() < Tier::Premium || group.parent_id.is_some();
+            refuse_if(has_none, Failure::forbidden)?;
+            Ok(Scope::Group(Box::new(group)))
+        },
+        ..SETTINGS
+    },
+];
+
+/// The newer form.
+const SETTINGS: Collection = Collection {
+    reads: MAINTAINER,
+    tier: Tier::Premium,
+    is_document: true,
+    settle: |_, call, scope, row| settle(call, scope, row),
+    rows: Records("approval_settings"),
+    json: |_, call, scope, row| Ok(newer(call, &State::of(call, scope, row)?)),
+    ..Collection::new("/projects/{id}/merge_request_approval_setting")
+};
+
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/approvals", show),
+    get("/projects/{id}/approvals", |call| Answer::ok(&older(call, &SETTINGS.scope(call)?)?)),
     post("/projects/{id}/approvals", update),
-    get("/projects/{id}/merge_request_approval_setting", |call| {
-        Answer::ok(&newer(call, &State::of(call, &call.project_as(MAINTAINER)?)?))
-    }),
-    put("/projects/{id}/merge_request_approval_setting", update_newer),
-    get("/groups/{id}/merge_request_approval_setting", |call| {
-        Answer::ok(&newer(call, &State::of_group(call, &top_group(call)?)?))
-    }),
-    put("/groups/{id}/merge_request_approval_setting", update_group),
 ];
 
 /// One of `approval_settings.jsonc`: a flag, stored in the older form.
@@ -52,7 +70,6 @@ static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
     serde_json::from_str(text).expect("each test of approvals reads the table")
 });
 
-const SETTINGS: Records = Records("approval_settings");
 const RESET: &str = "reset_approvals_on_push";
 const SELECTIVE: &str = "selective_code_owner_removals";
 const PASSWORD: &str = "require_password_to_approve";
@@ -100,23 +117,26 @@ struct State {
 }
 
 impl State {
-    fn of(call: &Call<'_>, project: &Project) -> Result<Self> {
-        call.require_tier(Tier::Premium)?;
-        let top = ids(&project.namespace.traversal).next().unwrap_or_default();
+    fn of(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Self> {
+        let above = match scope {
+            Scope::Project(project) => {
+                SETTINGS.rows.one(call, Holder::Group(protection::root(&project.namespace)))?
+            }
+            Scope::Group(_) => None,
+        };
+        let mut locked = Vec::new();
+        for flag in FLAGS.iter() {
+            if let Some(setting) = flag.lock
+                && is_locked(call, setting)?
+            {
+                locked.push(flag.name);
+            }
+        }
         Ok(Self {
-            settings: stored(call, Holder::Project(project.id))?.unwrap_or_default(),
-            is_group: false,
-            above: stored(call, Holder::Group(top))?,
-            locked: locked(call)?,
-        })
-    }
-
-    fn of_group(call: &Call<'_>, group: &Namespace) -> Result<Self> {
-        Ok(Self {
-            settings: stored(call, Holder::Group(group.id))?.unwrap_or_default(),
-            is_group: true,
-            above: None,
-            locked: locked(call)?,
+            settings: row.settings.clone(),
+            is_group: scope.project_id().is_none(),
+            above: above.map(|above| above.settings),
+            locked,
         })
     }
 
@@ -170,19 +190,6 @@ impl State {
     }
 }
 
-/// The flags that the service enforces.
-fn locked(call: &Call<'_>) -> Result<Vec<&'static str>> {
-    let mut locked = Vec::new();
-    for flag in FLAGS.iter() {
-        if let Some(setting) = flag.lock
-            && is_locked(call, setting)?
-        {
-            locked.push(flag.name);
-        }
-    }
-    Ok(locked)
-}
-
 /// The project of a call that reads rules: for callers who may open merge requests, and always for
 /// maintainers.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
@@ -201,41 +208,24 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-/// The group of a call, which must be a top-level one.
-fn top_group(call: &Call<'_>) -> Result<Namespace> {
-    let group = call.group_as(OWNER)?;
-    refuse_if(call.tier() < Tier::Premium || group.parent_id.is_some(), Failure::forbidden)?;
-    Ok(group)
-}
-
 /// Whether a setting of the service is on.
 pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::setting(call, setting)? == Value::Bool(true))
 }
 
-fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>> {
-    Ok(SETTINGS.one(call.db, holder)?.map(|record| record.settings))
+fn older(call: &Call<'_>, scope: &Scope) -> Result<Value> {
+    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+    let state = State::of(call, scope, &SETTINGS.found(call, scope)?)?;
+    let count = project.attributes(call.db)?.remove(BEFORE_MERGE);
+    Ok(older_form(call, count, |flag| state.value(flag)))
 }
 
-fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Result<()> {
-    let stored = SETTINGS.one(call.db, holder)?;
-    let mut record = stored.unwrap_or_else(|| Record::new(call.now()));
-    settings.clone_into(&mut record.settings);
-    Ok(SETTINGS.save(call.db, holder, &mut record, call.now())?)
-}
-
-fn older(call: &Call<'_>, project: &Project) -> Result<Value> {
-    let state = State::of(call, project)?;
+fn older_form(call: &Call<'_>, count: impl Into<Value>, on: impl Fn(&Flag) -> bool) -> Value {
     // Rules name the approvers; these lists are obsolete.
-    let mut body = json!({
-        BEFORE_MERGE: project.attributes(call.db)?.get(BEFORE_MERGE),
-        "approvers": [],
-        "approver_groups": [],
-    });
-    for flag in flags(call) {
-        body[flag.name] = state.value(flag).into();
-    }
-    Ok(body)
+    let mut body = json!({ "approvers": [], "approver_groups": [] });
+    body[BEFORE_MERGE] = count.into();
+    flags(call).for_each(|flag| body[flag.name] = on(flag).into());
+    body
 }
 
 fn newer(call: &Call<'_>, state: &State) -> Value {
@@ -248,10 +238,6 @@ fn newer(call: &Call<'_>, state: &State) -> Value {
     Value::Object(shown.collect())
 }
 
-fn show(call: &Call<'_>) -> Result<Answer> {
-    Answer::ok(&older(call, &call.project_as(MAINTAINER)?)?)
-}
-
 /// Changes the settings in the call. Without a licence 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
     if call.tier() < Tier::Premium && call.release() >= OBSERVED {
@@ -260,12 +246,15 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
     check_sent(call)?;
-    let mut state = State::of(call, &project)?;
+    let scope = Scope::Project(Box::new(project.clone()));
+    let mut row = SETTINGS.found(call, &scope)?;
+    let mut state = State::of(call, &scope, &row)?;
     for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
         state.take(call, flag, flag.read(call, flag.name)?);
     }
     state.check("reset_approvals_on_push is disabled")?;
-    save(call, Holder::Project(project.id), &state.settings)?;
+    row.settings = state.settings;
+    SETTINGS.rows.save(call, scope.holder(), &mut row)?;
     if call.params.has(BEFORE_MERGE) {
         let not_a_number = || Failure::model(BEFORE_MERGE, "is not a number");
         let count = call.params.integer(BEFORE_MERGE)?.ok_or_else(not_a_number)?;
@@ -276,7 +265,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             return Answer::created(&Value::Null);
         }
     }
-    Answer::created(&older(call, &project)?)
+    Answer::created(&older(call, &scope)?)
 }
 
 /// 400 for a call that changes nothing.
@@ -289,11 +278,7 @@ fn check_sent(call: &Call<'_>) -> Result<()> {
 fn ignored(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
     check_sent(call)?;
-    let mut body = json!({ BEFORE_MERGE: 0, "approvers": [], "approver_groups": [] });
-    for flag in flags(call) {
-        body[flag.name] = false.into();
-    }
-    Answer::created(&body)
+    Answer::created(&older_form(call, 0, |_| false))
 }
 
 /// The flags in a call in the newer form: 400 for none, and for null.
@@ -308,28 +293,19 @@ fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
     Ok(sent)
 }
 
-fn update_newer(call: &Call<'_>) -> Result<Answer> {
-    let project = writable(call)?;
-    let mut state = State::of(call, &project)?;
-    for (flag, on) in sent(call)? {
-        state.take(call, flag, on);
+/// The first call for a group sets omitted flags to false.
+fn settle(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
+    let (sent, mut state) = (sent(call)?, State::of(call, scope, row)?);
+    if !state.is_group {
+        sent.into_iter().for_each(|(flag, on)| state.take(call, flag, on));
+        state.check("retain_approvals_on_push is enabled")?;
+        row.settings = state.settings;
+        return Ok(());
     }
-    state.check("retain_approvals_on_push is enabled")?;
-    save(call, Holder::Project(project.id), &state.settings)?;
-    Answer::ok(&newer(call, &state))
-}
-
-/// The first call sets omitted flags to false.
-fn update_group(call: &Call<'_>) -> Result<Answer> {
-    let group = top_group(call)?;
-    let sent = sent(call)?;
-    let holder = Holder::Group(group.id);
-    let mut settings = stored(call, holder)?.unwrap_or_else(|| {
-        FLAGS.iter().map(|flag| (flag.key().to_owned(), flag.opposite.into())).collect()
-    });
-    for (flag, on) in sent.into_iter().filter(|(flag, _)| flag.name != SELECTIVE) {
-        settings.insert(flag.key().to_owned(), on.into());
+    if row.id == 0 {
+        FLAGS.iter().for_each(|flag| row.set(flag.key(), flag.opposite));
     }
-    save(call, holder, &settings)?;
-    Answer::ok(&newer(call, &State::of_group(call, &group)?))
+    let sent = sent.into_iter().filter(|(flag, _)| flag.name != SELECTIVE);
+    sent.for_each(|(flag, on)| row.set(flag.key(), on));
+    Ok(())
 }

@@ -39,7 +39,7 @@ fn inherited(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Vec<Reco
     let Scope::Project(_) = scope else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     for group in scope.groups() {
-        all.extend(of.rows.all(call.db, Holder::Group(group))?);
+        all.extend(of.rows.all(call, Holder::Group(group))?);
     }
     all.iter_mut().for_each(|badge| badge.set(INHERITED, true));
     Ok(all)

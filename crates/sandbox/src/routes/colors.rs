@@ -8,26 +8,16 @@ const LIGHT: &str = "#FFFFFF";
 /// The sum of red, green and blue above which a colour is light.
 const BRIGHT: u32 = 500;
 
-/// A colour in its stored form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Color(String);
-
-impl Color {
-    /// Parses digits, whose case is kept, or a name in any case.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        if let Some(digits) = text.strip_prefix('#') {
-            let good = matches!(digits.len(), 3 | 6)
-                && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-            return good.then(|| Self(text.to_owned()));
-        }
-        let mut names = NAMES.lines().filter_map(|line| line.split_once(' '));
-        let (_, digits) = names.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
-        Some(Self(format!("#{digits}")))
+/// The stored form of a colour: digits, whose case is kept, or those of a name in any case.
+pub(super) fn read(text: &str) -> Option<String> {
+    if let Some(digits) = text.strip_prefix('#') {
+        let good =
+            matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        return good.then(|| text.to_owned());
     }
-
-    pub(super) fn kept(self) -> String {
-        self.0
-    }
+    let mut names = NAMES.lines().filter_map(|line| line.split_once(' '));
+    let (_, digits) = names.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
+    Some(format!("#{digits}"))
 }
 
 /// The colour of text on a stored colour.
@@ -58,7 +48,7 @@ mod tests {
             ("ff0000", None),
             ("reddish", None),
         ] {
-            assert_eq!(Color::read(text).map(Color::kept).as_deref(), kept, "{text}");
+            assert_eq!(read(text).as_deref(), kept, "{text}");
         }
     }
 

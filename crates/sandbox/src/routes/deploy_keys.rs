@@ -10,7 +10,6 @@ use md5::Md5;
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
-use super::super::store::stored::run;
 use super::prelude::*;
 use super::projects;
 
@@ -50,14 +49,10 @@ impl DeployKey {
 
     /// Whether a project in which the caller is a member uses it.
     fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
-        for id in self.projects(call.db)? {
-            if let Some(project) = Project::by_id(call.db, id)?
-                && call.level_in(&project)? > 0
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        any(self.projects(call.db)?, |id| {
+            let project = Project::by_id(call.db, id)?;
+            project.map_or(Ok(false), |project| Ok(call.level_in(&project)? > 0))
+        })
     }
 
     /// Whether a project uses it, and whether it may push there.

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::super::params::NONE_SENT;
 use super::collections::{AGENTS, led, maintained};
+use super::fields::{changed, id_of_row};
 use super::grants;
 use super::names::in_sentences;
 use super::prelude::*;
@@ -87,10 +87,10 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
     if call.is_administrator() || call.tier() < PROTECTED.tier {
         return Ok(true);
     }
-    let mut protections = PROTECTED.rows.all(call.db, scope.holder())?;
+    let mut protections = PROTECTED.rows.all(call, scope.holder())?;
     protections.retain(|one| one.text("name") == row.text("name"));
-    for group in ids(&project.namespace.traversal).filter(|_| project.namespace.is_group()) {
-        let of_group = PROTECTED_TIERS.rows.all(call.db, Holder::Group(group))?;
+    for group in ids(&project.namespace.traversal) {
+        let of_group = PROTECTED_TIERS.rows.all(call, Holder::Group(group))?;
         protections.extend(of_group.into_iter().filter(|one| one.text("name") == row.text("tier")));
     }
     let (user, level) = (call.user()?.id, call.level_in(project)?);
@@ -103,17 +103,10 @@ fn may_deploy(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<bool> {
                 && grant["access_level"].as_i64().is_some_and(|least| level >= least)
             || of_group > 0)
     };
-    for protection in protections {
-        let grants = protection.value(LEVELS);
-        let mut admitted = false;
-        for grant in grants.as_array().into_iter().flatten() {
-            admitted |= admits(grant)?;
-        }
-        if !admitted {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let is_closed = |protection: Record| {
+        Ok(!any(protection.value(LEVELS).as_array().into_iter().flatten(), admits)?)
+    };
+    Ok(!any(protections, is_closed)?)
 }
 
 fn settle_environment(
@@ -137,11 +130,33 @@ fn settle_environment(
         let text = "cluster agent doesn't exist or cannot be associated with this environment";
         Failure::bad_request(text)
     })?;
+    check(row, &stored, before, agent.is_some())
+        .map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
+    for name in ["external_url", AUTO_STOP] {
+        if row.text(name).is_empty() {
+            row.settings.remove(name);
+        }
+    }
+    if row.id == 0 {
+        row.set("state", "available");
+        row.set("slug", slug(row.text("name")));
+    }
+    if row.text("tier").is_empty() {
+        let lower = row.text("name").to_lowercase();
+        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let tier = TIER_WORDS.iter().find(|(_, words)| known(words));
+        row.set("tier", tier.map_or("other", |(tier, _)| tier));
+    }
+    Ok(())
+}
+
+/// The faults of an environment. What an edit leaves as it is is not checked again.
+fn check(row: &Record, stored: &[Record], before: Option<&Record>, has_agent: bool) -> Result<()> {
     let mut wrong = Complaints::default();
-    let name = row.text("name").to_owned();
+    let name = row.text("name");
     wrong.add_if(name.is_empty(), "name", "can't be blank");
-    wrong.add_if(is_taken(&stored, row, "name"), "name", "has already been taken");
-    let slug = slug(&name);
+    wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
+    let slug = slug(name);
     let same_slug = stored.iter().any(|other| row.id == 0 && other.text("slug") == slug);
     wrong.add_if(same_slug, "slug", "has already been taken");
     let url = row.text("external_url");
@@ -151,40 +166,17 @@ fn settle_environment(
     {
         wrong.add("external_url", why);
     }
-    if url.is_empty() {
-        row.settings.remove("external_url");
-    }
-    // What an edit leaves as it is is not checked again.
     let is_changed =
         |name: &str| before.map_or(Value::Null, |before| before.value(name)) != row.value(name);
-    for (name, other, is_missing, words) in [
-        (NAMESPACE, AGENT, agent.is_none(), "cannot be set without a cluster agent"),
-        (
-            FLUX,
-            NAMESPACE,
-            row.text(NAMESPACE).is_empty(),
-            "cannot be set without a kubernetes namespace",
-        ),
+    let has_namespace = !row.text(NAMESPACE).is_empty();
+    for (name, other, has_other, words) in [
+        (NAMESPACE, AGENT, has_agent, "cannot be set without a cluster agent"),
+        (FLUX, NAMESPACE, has_namespace, "cannot be set without a kubernetes namespace"),
     ] {
         let is_set = !row.text(name).is_empty() && (is_changed(name) || is_changed(other));
-        wrong.add_if(is_set && is_missing, name, words);
+        wrong.add_if(is_set && !has_other, name, words);
     }
-    wrong.settle().map_err(|failure| if row.id == 0 { in_sentences(failure) } else { failure })?;
-    if row.text(AUTO_STOP).is_empty() {
-        row.settings.remove(AUTO_STOP);
-    }
-    let lower = name.to_lowercase();
-    if row.id == 0 {
-        row.set("state", "available");
-        row.set("slug", slug);
-    }
-    if row.text("tier").is_empty() {
-        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let tier =
-            TIER_WORDS.iter().find(|(_, words)| known(words)).map_or("other", |(tier, _)| tier);
-        row.set("tier", tier);
-    }
-    Ok(())
+    wrong.settle()
 }
 
 /// A name in the form for URLs: short, plain, and with a mark if it was changed.
@@ -223,7 +215,7 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
 /// The agent of an environment, if the project still has it.
 fn agent(call: &Call<'_>, of: Holder, row: &Record) -> Result<Option<Record>> {
     let id = row.value(AGENT).as_i64();
-    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call.db, of, id))?)
+    Ok(id.map_or(Ok(None), |id| AGENTS.rows.find(call, of, id))?)
 }
 
 /// No jobs run here, so it stops at once; one that only a job stops needs `force`.
@@ -236,7 +228,7 @@ fn stop(call: &Call<'_>) -> Result<Answer> {
         Failure::bad_request("Attempted to stop the environment but failed to change the status")
     })?;
     row.set("state", "stopped");
-    ENVIRONMENTS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
+    ENVIRONMENTS.rows.save(call, scope.holder(), &mut row)?;
     Answer::ok(&environment(call, &scope, &row)?)
 }
 
@@ -299,7 +291,12 @@ fn settle_protected(
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
-        let row_of = |id, sent: &Value| grant(call, group.as_ref(), list, id, sent);
+        let row_of = |before: Option<&Value>, sent: &Value, removes| match removes {
+            // Rules of approval must name themselves again.
+            true if list == RULES => named_once(list, sent).map(|()| None),
+            true => Ok(None),
+            false => grant(call, group.as_ref(), list, before, sent),
+        };
         let changed = changed(call, list, row.value(list), row_of)?;
         refuse_if(list == LEVELS && changed.is_empty(), || {
             Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
@@ -307,45 +304,6 @@ fn settle_protected(
         row.set(list, changed);
     }
     Ok(())
-}
-
-/// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
-/// changes that row, and one with `_destroy` removes it. `row` makes a row from an id (0 for a new
-/// one) and the element, or `None` to leave it out.
-pub(super) fn changed(
-    call: &Call<'_>,
-    list: &str,
-    stored: Value,
-    row: impl Fn(i64, &Value) -> Result<Option<Value>>,
-) -> Result<Vec<Value>> {
-    let mut all = stored.as_array().cloned().unwrap_or_default();
-    let Some(changes) = call.params.array(list)? else { return Ok(all) };
-    refuse_if(!changes.iter().all(Value::is_object), || Failure::invalid(list))?;
-    for change in changes {
-        if let Some(id) = integer(&format!("{list}[id]"), &change["id"])? {
-            let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
-            match flag("_destroy", &change["_destroy"])? == Some(true) {
-                // Rules of approval must name themselves again.
-                true if list == RULES => {
-                    named_once(list, change)?;
-                    all.remove(at);
-                }
-                true => drop(all.remove(at)),
-                false => {
-                    let row = row(id, change)?.unwrap_or_default();
-                    let is_other = |name: &str| row[name].is_null() != all[at][name].is_null();
-                    let is_of_environments = [LEVELS, RULES].contains(&list);
-                    refuse_if(is_of_environments && WHO.into_iter().any(is_other), || {
-                        invalid_row(list, EXACTLY_ONE)
-                    })?;
-                    all[at] = row;
-                }
-            }
-        } else {
-            all.extend(row(0, change)?);
-        }
-    }
-    Ok(all)
 }
 
 /// What a row names.
@@ -376,7 +334,7 @@ fn grant(
     call: &Call<'_>,
     group: Option<&Namespace>,
     list: &str,
-    id: i64,
+    before: Option<&Value>,
     sent: &Value,
 ) -> Result<Option<Value>> {
     let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
@@ -385,20 +343,19 @@ fn grant(
     let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
         [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
-    let description = match (user, named, level) {
-        (Some(id), ..) if deploys(call, group, id)? => {
-            User::by_id(call.db, id)?.map(|user| user.name)
-        }
-        (_, Some(id), _) if takes_part(call, group, id)? => {
-            Namespace::by_id(call.db, id)?.map(|group| group.name)
-        }
-        (None, None, Some(level)) => Some(grants::describe(level).to_owned()),
+    let to = match (user, named, level) {
+        (Some(id), ..) if deploys(call, group, id)? => Some(Grantee::User(id)),
+        (_, Some(id), _) if takes_part(call, group, id)? => Some(Grantee::Group(id)),
+        (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
-    let Some(description) = description else { return Ok(None) };
-    let id = if id == 0 { next_grant(call)? } else { id };
+    let description = to.map_or(Ok(None), |to| grants::name(call, to))?;
+    let other = || invalid_row(list, EXACTLY_ONE);
+    let Some(description) = description else {
+        return before.map_or(Ok(None), |_| Err(other()));
+    };
     let mut body = json!({
-        "id": id,
+        "id": id_of_row(call, before)?,
         // The service's table has a preset, which no request gives to a user or group.
         "access_level": level.or((list == LEVELS).then_some(MAINTAINER)),
         "access_level_description": description,
@@ -413,6 +370,9 @@ fn grant(
         })?;
         body["required_approvals"] = count.into();
     }
+    let is_other =
+        |name| before.is_some_and(|before| body[name].is_null() != before[name].is_null());
+    refuse_if(WHO.into_iter().any(is_other), other)?;
     Ok(Some(body))
 }
 
@@ -423,7 +383,7 @@ fn deploys(call: &Call<'_>, group: Option<&Namespace>, user: i64) -> Result<bool
             let standing = Memberships::of(call.db, user, call.today())?;
             standing.in_namespace(&group.traversal) >= MAINTAINER
         }
-        None => grants::level_of(call, &call.project()?, user)? > 0,
+        None => call.level_of(user, &call.project()?)? > 0,
     })
 }
 
@@ -437,11 +397,4 @@ fn takes_part(call: &Call<'_>, group: Option<&Namespace>, named: i64) -> Result<
     Ok(named.is_some_and(|named| {
         named.id != group.id && named.traversal.starts_with(&*group.traversal)
     }))
-}
-
-/// Ids are shared by all environments.
-pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
-    let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
-               ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
-    call.one(sql, [])
 }

@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
 use sha2::{Digest, Sha256};
 
-use super::super::store::repository::{Edit, File, id_of};
 use super::prelude::*;
 use super::protected_branches;
 use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
@@ -180,11 +179,10 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
         of(call, &project).point(&branch, &start)?;
     }
     let said = |name| Ok::<_, Failure>(call.params.text(name)?.filter(|text| !text.is_empty()));
-    let (author_name, author_email) = (said("author_name")?, said("author_email")?);
-    let mut commit = new_commit(call, &branch, &message);
-    commit.author_name = author_name.as_deref().unwrap_or(commit.author_name);
-    commit.author_email = author_email.as_deref().unwrap_or(commit.author_email);
-    of(call, &project).commit(commit, &[edit])?;
+    let mut commit = new_commit(call, &message);
+    commit.author_name = said("author_name")?.unwrap_or(commit.author_name);
+    commit.author_email = said("author_email")?.unwrap_or(commit.author_email);
+    of(call, &project).commit(&branch, commit, &[edit])?;
     if project.empty_repo {
         fill(call, &project, &branch)?;
         let due_at = call.protection_due_at();
@@ -234,10 +232,10 @@ fn present(
     let start = call.params.text("start_branch")?.filter(|start| !start.is_empty());
     let is_new = start.as_ref().is_some_and(|start| start != branch);
     let from = start.as_deref().unwrap_or(branch);
-    let Some(head) = repository.branch(from)? else {
+    let Some(head) = repository.find(BRANCHES, from)? else {
         return Err(Failure::refused("You can only create or edit files when you are on a branch"));
     };
-    if is_new && repository.branch(branch)?.is_some() {
+    if is_new && repository.find(BRANCHES, branch)?.is_some() {
         return Err(Failure::refused(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
         )));

@@ -76,7 +76,7 @@ fn is_copied(name: &str) -> bool {
 fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.release() >= OBSERVED => {
-            let branch = repository::of(call, upstream).branch(&name)?;
+            let branch = repository::of(call, upstream).find(BRANCHES, &name)?;
             branch.map(|_| ()).ok_or_else(|| Failure::not_found("Source Branch"))
         }
         _ => Ok(()),

@@ -2,19 +2,26 @@
 //! this is the real service's behaviour.
 
 use super::prelude::*;
-use super::variables::has_pipelines;
+use super::variables::PIPELINES;
 use undrift_release::time_zone;
 
-pub(super) const PERIODS: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[PERIODS];
+
+const PERIODS: Collection = Collection {
     entry: "freeze_period_id",
     required: &TIMES,
     fields: &[
-        Field::new(TIMES[0], Form::Text),
-        Field::new(TIMES[1], Form::Text),
+        Field { trims: true, ..Field::new(TIMES[0], Form::Text) },
+        Field { trims: true, ..Field::new(TIMES[1], Form::Text) },
         Field::new(ZONE, Form::Text),
     ],
     scope,
-    settle: |_, call, _, period| settle(call, period),
+    settle: |_, call, _, period| {
+        let mut wrong = Complaints::default();
+        TIMES.iter().for_each(|name| check_cron(call, name, period, &mut wrong));
+        check_zone(period, &mut wrong);
+        wrong.settle()
+    },
     ..Collection::new("/projects/{id}/freeze_periods")
 };
 
@@ -29,7 +36,7 @@ fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
         Scope::Project(project)
             if !call.writes
                 && call.level_in(project)? < MAINTAINER
-                && !has_pipelines(call, project)? =>
+                && call.are_off(project, PIPELINES)? =>
         {
             Err(Failure::forbidden())
         }
@@ -37,45 +44,20 @@ fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
     }
 }
 
-/// Reads a cron expression in a call. Pipeline schedules use the same words in refusals.
-pub(super) fn take_cron(
-    call: &Call<'_>,
-    name: &str,
-    record: &mut Record,
-    wrong: &mut Complaints,
-) -> Result<()> {
-    if !call.params.has(name) {
-        return Ok(());
+/// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
+pub(super) fn check_cron(call: &Call<'_>, name: &str, record: &Record, wrong: &mut Complaints) {
+    if call.params.has(name) {
+        let text = record.text(name);
+        let sound = Cron::read(text).is_some_and(|cron| cron.next(call.time).is_some());
+        wrong.add_if(!sound, name, "syntax is invalid");
+        wrong.add_if(text.is_empty(), name, "can't be blank");
     }
-    let text = call.params.text(name)?.unwrap_or_default().trim().to_owned();
-    let sound = Cron::read(&text).is_some_and(|cron| cron.next(call.time).is_some());
-    wrong.add_if(!sound, name, "syntax is invalid");
-    wrong.add_if(text.is_empty(), name, "can't be blank");
-    record.set(name, text);
-    Ok(())
 }
 
 /// The same for a time zone.
-pub(super) fn take_zone(
-    call: &Call<'_>,
-    record: &mut Record,
-    wrong: &mut Complaints,
-) -> Result<()> {
-    if call.params.has(ZONE) {
-        record.set(ZONE, call.params.text(ZONE)?.unwrap_or_default());
-    }
+pub(super) fn check_zone(record: &Record, wrong: &mut Complaints) {
     match record.text(ZONE) {
         "" => wrong.add(ZONE, "can't be blank"),
         zone => wrong.add_if(!time_zone::is_known(zone), ZONE, "syntax is invalid"),
     }
-    Ok(())
-}
-
-fn settle(call: &Call<'_>, period: &mut Record) -> Result<()> {
-    let mut wrong = Complaints::default();
-    for name in TIMES {
-        take_cron(call, name, period, &mut wrong)?;
-    }
-    take_zone(call, period, &mut wrong)?;
-    wrong.settle()
 }

@@ -21,22 +21,16 @@ const LEVELS: [(i64, &str); 4] = [
 /// A grant as answers show it. Users and groups belong to the licensed build, and keys can only
 /// push.
 pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
-    let name = match grant.to {
-        Grantee::Level(level) => Some(describe(level).to_owned()),
-        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
-        Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
-        Grantee::Key(id) => key_title(call, id)?,
-    };
-    let [level, user, group, key] = grant.columns();
     let mut body = json!({
         "id": grant.id,
-        "access_level": level,
-        "access_level_description": name.unwrap_or_default(),
+        "access_level": grant.access_level,
+        "access_level_description": name(call, grant.to())?.unwrap_or_default(),
     });
-    set_if(&mut body, takes_keys(grant.action) && call.is_from(16, 0), "deploy_key_id", key);
+    let has_key = takes_keys(grant.action) && call.is_from(16, 0);
+    set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
     if call.tier() >= Tier::Premium {
-        body["user_id"] = user.into();
-        body["group_id"] = group.into();
+        body["user_id"] = grant.user_id.into();
+        body["group_id"] = grant.group_id.into();
     }
     Ok(body)
 }
@@ -46,12 +40,18 @@ fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
 
-pub(super) fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
-    call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])
+/// The name of what something is granted to; `None` if it does not exist.
+pub(super) fn name(call: &Call<'_>, of: Grantee) -> Result<Option<String>> {
+    Ok(match of {
+        Grantee::Level(level) => Some(describe(level).to_owned()),
+        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
+        Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
+        Grantee::Key(id) => call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])?,
+    })
 }
 
 /// The description of a level in answers.
-pub(super) fn describe(level: i64) -> &'static str {
+fn describe(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 
@@ -63,11 +63,28 @@ pub(super) fn list_name(action: Action) -> String {
 /// A change in one element of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    action: Action,
     id: Option<i64>,
     destroy: bool,
     level: Option<i64>,
-    to: Option<Grantee>,
+    /// What it would be as a new grant.
+    grant: Grant,
+}
+
+impl Change {
+    fn new(action: Action, level: Option<i64>) -> Self {
+        let grant = Grant::new(action, level.unwrap_or(MAINTAINER));
+        Self { id: None, destroy: false, level, grant }
+    }
+
+    /// A grant after the change: with another level, and maybe with another grantee.
+    fn of(&self, grant: Grant) -> Grant {
+        let (id, branch_id) = (grant.id, grant.branch_id);
+        let access_level = self.level.unwrap_or(grant.access_level);
+        match self.grant.to() {
+            Grantee::Level(_) => Grant { access_level, ..grant },
+            _ => Grant { id, branch_id, access_level, ..self.grant },
+        }
+    }
 }
 
 /// Whether a level may be granted for an action.
@@ -77,17 +94,12 @@ fn is_grantable(action: Action, level: i64) -> bool {
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored otherwise.
-pub(super) fn changes(
-    call: &Call<'_>,
-    tier: Tier,
-    params: &Params,
-    actions: &[Action],
-) -> Result<Vec<Change>> {
+pub(super) fn changes(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
     if tier < Tier::Premium {
         return Ok(Vec::new());
     }
     let lists: Vec<_> =
-        actions.iter().map(|action| (*action, params.get(&list_name(*action)))).collect();
+        actions.iter().map(|action| (*action, call.params.get(&list_name(*action)))).collect();
     let wrong: Vec<String> = lists
         .iter()
         .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
@@ -122,41 +134,37 @@ fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<Change> {
     let read = |key: &str| integer(&name(key), &element[key]);
     let grantable = |level| is_grantable(action, level);
     let level = number_of(&name("access_level"), &element["access_level"], grantable)?;
-    let [user, group, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
+    let [user_id, group_id, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
     let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
-    let to = user.map(Grantee::User).or(group.map(Grantee::Group)).or(key.map(Grantee::Key));
-    let destroy = flag(&name("_destroy"), &element["_destroy"])?;
-    Ok(Change { action, id: read("id")?, destroy: destroy == Some(true), level, to })
+    let destroy = flag(&name("_destroy"), &element["_destroy"])? == Some(true);
+    let new = Change::new(action, level);
+    let group_id = group_id.filter(|_| user_id.is_none());
+    let deploy_key_id = key.filter(|_| user_id.is_none() && group_id.is_none());
+    let grant = Grant { user_id, group_id, deploy_key_id, ..new.grant };
+    Ok(Change { id: read("id")?, destroy, grant, ..new })
 }
 
 /// The grants of a new protection for these actions: from the lists, the single levels, or else a
 /// default level.
-pub(super) fn of_new(
-    call: &Call<'_>,
-    tier: Tier,
-    params: &Params,
-    actions: &[Action],
-) -> Result<Vec<Change>> {
-    let listed = changes(call, tier, params, actions)?;
+pub(super) fn of_new(call: &Call<'_>, tier: Tier, actions: &[Action]) -> Result<Vec<Change>> {
+    let listed = changes(call, tier, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
     for action in actions.iter().copied().filter(|action| licensed(*action)) {
         let name = format!("{}_access_level", action.word());
-        let level = params.number_of(&name, |level| is_grantable(action, level))?;
-        if level.is_some() || !listed.iter().any(|change| change.action == action) {
-            all.push(Change { action, id: None, destroy: false, level, to: None });
+        let level = call.params.number_of(&name, |level| is_grantable(action, level))?;
+        if level.is_some() || !listed.iter().any(|change| change.grant.action == action) {
+            all.push(Change::new(action, level));
         }
     }
     all.extend(listed);
     Ok(all)
 }
 
-/// The result of changes, with their faults in sentences.
+/// The grants after changes, with the faults of the changes in sentences.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    pub(super) revoked: Vec<i64>,
-    pub(super) regranted: Vec<Grant>,
-    pub(super) added: Vec<Grant>,
+    pub(super) grants: Vec<Grant>,
     pub(super) complaints: Vec<String>,
 }
 
@@ -169,27 +177,26 @@ impl Plan {
         stored: &[Grant],
         changes: &[Change],
     ) -> Result<Self> {
-        let mut plan = Self::default();
+        let mut plan = Self { grants: stored.to_vec(), complaints: Vec::new() };
         for change in changes {
-            let own = match change.id {
-                None => None,
-                Some(id) => Some(find(stored, change.action, id)?),
+            let Some(id) = change.id else {
+                if !change.destroy {
+                    plan.check(call, project, stored, &change.grant)?;
+                    plan.grants.push(change.grant);
+                }
+                continue;
             };
-            match own {
-                Some(own) if change.destroy => plan.revoked.push(own.id),
-                Some(own) => {
-                    let changed = own.with(change.level, change.to);
-                    if changed != own {
-                        plan.check(call, project, stored, &changed)?;
-                        plan.regranted.push(changed);
-                    }
-                }
-                None if change.destroy => {}
-                None => {
-                    let new = Grant::new(change.action, change.level, change.to);
-                    plan.check(call, project, stored, &new)?;
-                    plan.added.push(new);
-                }
+            let is_it = |grant: &&Grant| grant.id == id && grant.action == change.grant.action;
+            let own = *stored.iter().find(is_it).ok_or_else(Failure::no_record)?;
+            let changed = change.of(own);
+            if change.destroy {
+                plan.grants.retain(|grant| grant.id != id);
+            } else if changed != own {
+                plan.check(call, project, stored, &changed)?;
+                plan.grants
+                    .iter_mut()
+                    .filter(|grant| grant.id == id)
+                    .for_each(|one| *one = changed);
             }
         }
         plan.complaints.dedup();
@@ -206,9 +213,9 @@ impl Plan {
         wanted: &Grant,
     ) -> Result<()> {
         let taken = stored.iter().any(|other| {
-            other.action == wanted.action && other.to == wanted.to && other.id != wanted.id
+            other.action == wanted.action && other.to() == wanted.to() && other.id != wanted.id
         });
-        let complaint = match (project, wanted.to) {
+        let complaint = match (project, wanted.to()) {
             _ if taken => Some("has already been taken"),
             (Some(project), to) => fault(call, project, to)?,
             (None, Grantee::Level(_)) => None,
@@ -217,7 +224,7 @@ impl Plan {
         if let Some(complaint) = complaint {
             let mut words = format!("{} access levels", wanted.action.word());
             words[..1].make_ascii_uppercase();
-            let field = match wanted.to {
+            let field = match wanted.to() {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",
                 Grantee::Group(_) => "group",
@@ -233,54 +240,21 @@ impl Plan {
         let is_faulty = !self.complaints.is_empty();
         refuse_if(is_faulty, || Failure::invalid_record(self.complaints.clone()))
     }
-
-    /// Stores the changes of a protection.
-    pub(super) fn apply(&self, call: &Call<'_>, branch: i64) -> Result<()> {
-        for id in &self.revoked {
-            protection::revoke(call.db, *id)?;
-        }
-        for changed in &self.regranted {
-            protection::regrant(call.db, changed)?;
-        }
-        for new in &self.added {
-            protection::grant(call.db, branch, new)?;
-        }
-        Ok(())
-    }
-}
-
-fn find(stored: &[Grant], action: Action, id: i64) -> Result<Grant> {
-    let found = stored.iter().find(|grant| grant.id == id && grant.action == action);
-    found.copied().ok_or_else(Failure::no_record)
 }
 
 /// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
 /// the project itself, with at least developer; a key must be able to push to it.
 fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
-    let blank = Some("can't be blank");
     Ok(match to {
         Grantee::Level(_) => None,
-        Grantee::User(id) if User::by_id(call.db, id)?.is_none() => blank,
-        Grantee::User(id) if level_of(call, project, id)? > 0 => None,
+        _ if name(call, to)?.is_none() => Some("can't be blank"),
+        Grantee::User(id) if call.level_of(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
-        Grantee::Group(id) if Namespace::by_id(call.db, id)?.is_none() => blank,
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
-        Grantee::Key(id) if key_title(call, id)?.is_none() => blank,
         Grantee::Key(id) if pushes(call, project.id, id)? => None,
         Grantee::Key(_) => Some("is not enabled for this project"),
     })
-}
-
-/// The level of a user in a project, from any source.
-pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64> {
-    if project.namespace.owner_id == Some(user) {
-        return Ok(OWNER);
-    }
-    let today = call.today();
-    let direct = access::direct_level(call.db, user, project.id, today)?.unwrap_or(0);
-    let standing = Memberships::of(call.db, user, today)?;
-    Ok(direct.max(access::inherited_level(call.db, &standing, project, today)?))
 }
 
 fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
@@ -297,20 +271,24 @@ fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
 /// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
-    let granted: Vec<Grantee> = unprotect.map(|grant| grant.to).collect();
-    if call.tier() < Tier::Premium || granted.is_empty() {
+    let mut unprotect = unprotect.peekable();
+    if call.tier() < Tier::Premium || unprotect.peek().is_none() {
         return Ok(true);
     }
-    is_granted(call, project, &granted)
+    is_granted(call, project, unprotect)
 }
 
 /// Whether something is granted to the caller. Administrators are no exception: a grant for a
 /// certain user is not for them.
-pub(super) fn is_granted(call: &Call<'_>, project: &Project, granted: &[Grantee]) -> Result<bool> {
+pub(super) fn is_granted<'g>(
+    call: &Call<'_>,
+    project: &Project,
+    granted: impl IntoIterator<Item = &'g Grant>,
+) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;
-    for to in granted {
-        let named = match *to {
+    any(granted, |grant| {
+        Ok(match grant.to() {
             Grantee::Level(NO_ONE) | Grantee::Key(_) => false,
             Grantee::Level(ADMINISTRATORS) => caller.admin,
             Grantee::Level(least) => level >= least,
@@ -321,10 +299,6 @@ pub(super) fn is_granted(call: &Call<'_>, project: &Project, granted: &[Grantee]
                 }
                 _ => false,
             },
-        };
-        if named {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+        })
+    })
 }

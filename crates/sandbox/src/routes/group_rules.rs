@@ -1,6 +1,8 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
-use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
+use super::names::{
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_plain_path, is_reserved,
+};
 use super::prelude::*;
 use super::{group_settings, instance, users};
 
@@ -33,6 +35,8 @@ pub(super) struct Requested<'a> {
     pub(super) shortest: usize,
 }
 
+const NAME: &str = "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
+                    It must start with letter, digit, emoji or '_'.";
 const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
@@ -60,9 +64,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     if own.is_none_or(|own| own.visibility != wanted.visibility) {
         check_visibility(call, wanted, &mut complaints)?;
     }
-    if new_name {
-        check_letters(wanted.name, &mut complaints);
-    }
+    complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
     if new_path {
         check_place(call, wanted, &mut complaints)?;
     }
@@ -80,18 +82,6 @@ fn check_name(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaint
         complaints.add("name", TAKEN);
     }
     Ok(())
-}
-
-fn check_letters(name: &str, complaints: &mut Complaints) {
-    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    let rest = |c: char| first(c) || ".-() ".contains(c);
-    if !name.starts_with(first) || !name.chars().all(rest) {
-        complaints.add(
-            "name",
-            "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
-             It must start with letter, digit, emoji or '_'.",
-        );
-    }
 }
 
 /// Whether another group directly below `parent` has this name.
@@ -183,21 +173,20 @@ fn check_visibility(
         return Ok(());
     }
     if let Some(own) = wanted.own {
-        let mut more_visible = |sql: &str, what: &str| -> Result<()> {
-            let words: Vec<String> = call.many(sql, [own.id])?;
-            if words.iter().any(|other| rank(other) > rank(word)) {
-                complaints.add(FIELD, format!("{word} is not allowed since {what}."));
-            }
-            Ok(())
-        };
-        more_visible(
-            "SELECT visibility FROM projects WHERE namespace_id = ?1",
-            "this group contains projects with higher visibility",
-        )?;
-        more_visible(
-            "SELECT visibility FROM namespaces WHERE parent_id = ?1",
-            "there are sub-groups with higher visibility",
-        )?;
+        for (sql, what) in [
+            (
+                "SELECT visibility FROM projects WHERE namespace_id = ?1",
+                "this group contains projects with higher visibility",
+            ),
+            (
+                "SELECT visibility FROM namespaces WHERE parent_id = ?1",
+                "there are sub-groups with higher visibility",
+            ),
+        ] {
+            let is_lower =
+                call.many(sql, [own.id])?.iter().any(|other: &String| rank(other) > rank(word));
+            complaints.add_if(is_lower, FIELD, format!("{word} is not allowed since {what}."));
+        }
     }
     if let Some(parent) = wanted.parent.filter(|parent| rank(word) > rank(&parent.visibility)) {
         let of_parent = &parent.visibility;
@@ -240,14 +229,11 @@ pub(super) fn without_path() -> Failure {
 /// Whether the caller may create subgroups, or top-level groups: owners may, and maintainers unless
 /// a setting restricts it.
 pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
-    let Some(parent) = parent else { return may_create_at_the_top(call) };
-    let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
-        == Some(&Value::from("owner"));
-    Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
-}
-
-fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
-    let user = call.user()?;
-    let may = || users::may_create_groups(call, user);
-    Ok(user.admin || may()?)
+    let Some(parent) = parent else {
+        let user = call.user()?;
+        return Ok(user.admin || users::may_create_groups(call, user)?);
+    };
+    let level = OF_GROUPS.set(call.db, parent.id)?.remove("subgroup_creation_level");
+    let only_owners = level.is_some_and(|level| level == "owner");
+    Ok(call.level_in_group(parent)? >= if only_owners { OWNER } else { MAINTAINER })
 }

@@ -1,8 +1,12 @@
 //! The two sorts of secrets of a hook, each by key: headers that it sends, and variables in its
 //! URL. Answers only show the keys.
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 use undrift_release::REFERENCE;
 
+use super::fields::missing;
 use super::prelude::*;
 
 /// One sort of secrets.
@@ -62,12 +66,11 @@ impl Secrets {
     /// The secrets in a call, by key.
     pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
-        let mut missing = Vec::new();
-        for (at, item) in items.iter().enumerate() {
-            let members = item.as_object().ok_or_else(|| Failure::invalid(self.name))?;
-            let absent = ["key", "value"].into_iter().filter(|name| !members.contains_key(*name));
-            missing.extend(absent.map(|name| format!("{}[{at}][{name}] is missing", self.name)));
-        }
+        refuse_if(!items.iter().all(Value::is_object), || Failure::invalid(self.name))?;
+        let items_at = items.iter().enumerate();
+        let missing: Vec<_> = items_at
+            .flat_map(|(at, item)| missing(self.name, at, item, ["key", "value"]))
+            .collect();
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
         let read = |item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into()));
@@ -102,37 +105,28 @@ impl Secrets {
     }
 }
 
-/// Whether a text is a key: letters, then letters and digits, with single separators.
+/// A key: letters, then letters and digits, with single separators.
+const KEY: &str = "[A-Za-z]+[0-9]*(?:[._-][A-Za-z0-9]+)*";
+
 fn is_key(text: &str) -> bool {
-    let mut parts = text.split(['.', '_', '-']);
-    let first = parts.next().unwrap_or_default();
-    let digits = first.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    digits.len() < first.len()
-        && digits.bytes().all(|byte| byte.is_ascii_digit())
-        && parts.all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()))
+    static WHOLE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!("^(?:{KEY})$")).ok());
+    WHOLE.as_ref().is_some_and(|whole| whole.is_match(text))
 }
 
 /// The URL of a hook with its variables filled in; `None` if one of them is missing.
 pub(super) fn address(settings: &Map<String, Value>) -> Option<String> {
-    let mut rest = settings.get("url").and_then(Value::as_str).unwrap_or_default();
+    static NAMES: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(&format!(r"\{{({KEY})\}}")).ok());
+    let url = settings.get("url").and_then(Value::as_str).unwrap_or_default();
     let variables = URL_VARIABLES.of(settings);
-    let mut filled = String::new();
-    while let Some(at) = rest.find('{') {
-        let (before, from) = rest.split_at(at);
-        filled.push_str(before);
-        let name = from[1..].split_once('}').filter(|(name, _)| is_key(name));
-        match name {
-            Some((name, after)) => {
-                filled.push_str(variables?.get(name)?.as_str()?);
-                rest = after;
-            }
-            None => {
-                filled.push('{');
-                rest = &from[1..];
-            }
-        }
-    }
-    Some(filled + rest)
+    let mut is_whole = true;
+    let filled = NAMES.as_ref()?.replace_all(url, |name: &Captures<'_>| {
+        let value = variables.and_then(|all| all.get(&name[1])?.as_str());
+        is_whole &= value.is_some();
+        value.unwrap_or_default().to_owned()
+    });
+    is_whole.then(|| filled.into_owned())
 }
 
 /// Clears the secrets of a hook with a new URL: the headers, and the variables if any of them

@@ -1,11 +1,8 @@
 //! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference
 //! leaves out. They are stored and validated, but never delivered.
 
-use std::collections::HashSet;
-
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::attributes::OnNull;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::instance;
 use super::prelude::*;
@@ -19,6 +16,7 @@ const HOOKS: Collection = Collection {
     // Idempotent (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
+    most: Some(("hooks", [100, 50], |text| Failure::unprocessable(&text))),
     settle,
     kept: |call, _, hook| call.check_unmodified(&hook.created_at),
     json: |_, call, scope, hook| Ok(json(hook, call, scope)),
@@ -26,18 +24,12 @@ const HOOKS: Collection = Collection {
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| set_secret(call, &URL_VARIABLES)),
-    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
-        remove_secret(call, &URL_VARIABLES)
-    }),
-    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| set_secret(call, &HEADERS)),
-    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| remove_secret(call, &HEADERS)),
+    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
+    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| change(call, &URL_VARIABLES)),
+    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
+    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change(call, &HEADERS)),
     post("/{holder}/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
 ];
-
-/// The maximum number of hooks of a project, and of a group.
-const MOST: i64 = 100;
-const MOST_OF_GROUP: i64 = 50;
 
 /// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
 /// in refusals.
@@ -122,7 +114,8 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 }
 
 /// Stores the fields in a call.
-fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
+fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let params = &call.params;
     let before = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
         let url = params.text("url")?.unwrap_or_default().trim().to_owned();
@@ -205,26 +198,13 @@ fn check_filter(hook: &mut Record) -> bool {
     }
 }
 
-/// Adds a hook of a seed, unless its URL is `known`.
-pub(crate) fn plant(
-    call: &Call<'_>,
-    scope: &Scope,
-    params: &Params,
-    known: &mut HashSet<String>,
-) -> Result<()> {
-    if !known.insert(params.text("url")?.unwrap_or_default()) {
+/// Adds a hook of a seed, unless there is one with its URL.
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let url = call.params.text("url")?.unwrap_or_default();
+    if !HOOKS.rows.with(call, scope.holder(), "url", &url)?.is_empty() {
         return Ok(());
     }
-    let mut hook = Record::new(call.now());
-    reset_flags(&mut hook, call, scope);
-    take(&mut hook, call, scope, params)?;
-    Ok(HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?)
-}
-
-/// The URLs of all hooks.
-pub(crate) fn addresses(call: &Call<'_>, scope: &Scope) -> Result<HashSet<String>> {
-    let hooks = HOOKS.rows.all(call.db, scope.holder())?;
-    Ok(hooks.iter().map(|hook| hook.text("url").to_owned()).collect())
+    HOOKS.save(call, scope, &mut Record::new(call.now()))
 }
 
 /// The secret of a hook.
@@ -244,13 +224,7 @@ fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, hook: &mut Record) -> 
     if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
         reset_flags(hook, call, scope);
     }
-    take(hook, call, scope, &call.params)?;
-    let most = scope.either(MOST, MOST_OF_GROUP);
-    let is_full = hook.id == 0 && HOOKS.rows.count(call.db, scope.holder())? >= most;
-    refuse_if(is_full, || {
-        let text = format!("Maximum number of {} hooks ({most}) exceeded", scope.name());
-        Failure::unprocessable(&text)
-    })
+    take(hook, call, scope)
 }
 
 /// Refuses an edit without fields.
@@ -268,31 +242,27 @@ fn check_sent(call: &Call<'_>, scope: &Scope) -> Result<()> {
     refuse_if(is_empty, || Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
-/// Sets one header or variable.
-fn set_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
+/// Sets or removes one header or variable.
+fn change(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
     let scope = &scope(call)?;
     sort.require(call)?;
-    call.params.require(&["value"])?;
-    let mut hook = HOOKS.found(call, scope)?;
-    let before = hook.settings.clone();
-    let value = call.params.text("value")?;
-    sort.add(&mut hook.settings, [(call.segment("key").to_owned(), value.into())]);
-    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable("Illegal key or value"))?;
-    HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
-    Ok(Answer::no_content())
-}
-
-fn remove_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
-    let scope = &scope(call)?;
-    sort.require(call)?;
-    let mut hook = HOOKS.found(call, scope)?;
-    let before = hook.settings.clone();
-    if !sort.remove(&mut hook.settings, call.segment("key")) {
-        return Err(Failure::not_found(sort.one));
+    let sets = call.method == http::Method::PUT;
+    if sets {
+        call.params.require(&["value"])?;
     }
-    let text = format!("Could not unset {}", sort.one);
-    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&text))?;
-    HOOKS.rows.save(call.db, scope.holder(), &mut hook, call.now())?;
+    let mut hook = HOOKS.found(call, scope)?;
+    let (before, key) = (hook.settings.clone(), call.segment("key"));
+    let refusal = if sets {
+        let value = call.params.text("value")?;
+        sort.add(&mut hook.settings, [(key.to_owned(), value.into())]);
+        "Illegal key or value".to_owned()
+    } else {
+        let removed = sort.remove(&mut hook.settings, key);
+        refuse_if(!removed, || Failure::not_found(sort.one))?;
+        format!("Could not unset {}", sort.one)
+    };
+    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&refusal))?;
+    HOOKS.rows.save(call, scope.holder(), &mut hook)?;
     Ok(Answer::no_content())
 }
 

@@ -4,22 +4,54 @@
 
 use std::sync::LazyLock;
 
+use http::Method;
 use serde::Deserialize;
 
-use super::super::attributes::without_comments;
 use super::instance;
+use super::names::BLANK;
 use super::prelude::*;
+use super::rows::Verb;
+
+pub(super) const COLLECTIONS: &[Collection] = &[
+    INTEGRATIONS,
+    Collection {
+        path: "/groups/{id}/integrations",
+        since: Some(Release::new(17, 9)),
+        ..INTEGRATIONS
+    },
+];
+
+const INTEGRATIONS: Collection = Collection {
+    entry: "slug",
+    key: "slug",
+    unpaged: true,
+    is_put: true,
+    only_edited: true,
+    scope: |_, call| Scope::kept_by(call, [MAINTAINER, OWNER]),
+    // 400 for an unknown one, 404 if it was never set up.
+    find: |_, call, scope| {
+        let slug = call.segment("slug");
+        let is_known = known(call).is_some() || BY_HAND.contains(&slug);
+        refuse_if(!is_known, || Failure::no_valid_value("slug"))?;
+        find(call, scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
+    },
+    narrow: |_, rows| {
+        rows.retain(|row| row.is_set("active"));
+        Ok(())
+    },
+    settle: |_, call, scope, row| set(call, scope, row),
+    json: |_, call, _, row| Ok(json(call, row)),
+    ..Collection::new("/projects/{id}/integrations")
+};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/integrations", |call| list(call, &scope(call)?)),
-    get("/{holder}/integrations/{slug}", |call| show(call, &scope(call)?)),
-    put("/{holder}/integrations/{slug}", |call| set(call, &scope(call)?)),
-    delete("/{holder}/integrations/{slug}", |call| remove(call, &scope(call)?)),
+    delete("/projects/{id}/integrations/{slug}", |call| remove(&COLLECTIONS[0], call)),
+    delete("/groups/{id}/integrations/{slug}", |call| remove(&COLLECTIONS[1], call)),
     // The old paths, which only projects have.
-    get("/projects/{id}/services", |call| list(call, &scope(call)?)),
-    get("/projects/{id}/services/{slug}", |call| show(call, &scope(call)?)),
-    put("/projects/{id}/services/{slug}", |call| set(call, &scope(call)?)),
-    delete("/projects/{id}/services/{slug}", |call| remove(call, &scope(call)?)),
+    row(Method::GET, "/projects/{id}/services", &INTEGRATIONS, Verb::List),
+    row(Method::GET, "/projects/{id}/services/{slug}", &INTEGRATIONS, Verb::Show),
+    row(Method::PUT, "/projects/{id}/services/{slug}", &INTEGRATIONS, Verb::Update),
+    delete("/projects/{id}/services/{slug}", |call| remove(&INTEGRATIONS, call)),
 ];
 
 /// One of `integrations.jsonc`.
@@ -73,37 +105,21 @@ const BY_HAND: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"];
 const COMMENTS: &str = "comment_on_event_enabled";
 const BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
-const ROWS: Records = Records("integrations");
-/// The first release with integrations of groups.
-const OF_GROUPS_SINCE: Release = Release::new(17, 9);
+const ROWS: Records = INTEGRATIONS.rows;
 /// The first release in which `inherited` is shown, and can be set.
 const INHERITS_SINCE: Release = Release::new(17, 3);
 const INHERITS: &str = "use_inherited_settings";
-
-/// The project or group, for callers who manage it.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    refuse_if(call.is_of_group() && call.release() < OF_GROUPS_SINCE, Failure::no_route)?;
-    Scope::kept_by(call, [MAINTAINER, OWNER])
-}
 
 fn known(call: &Call<'_>) -> Option<&'static Integration> {
     ALL.iter().find(|of| of.slug == call.segment("slug"))
 }
 
-/// The row of the integration in the path; 400 for an unknown one, 404 if it was never set up.
-fn row(call: &Call<'_>, scope: &Scope) -> Result<Record> {
-    let slug = call.segment("slug");
-    let is_known = known(call).is_some() || BY_HAND.contains(&slug);
-    refuse_if(!is_known, || Failure::no_valid_value("slug"))?;
-    find(call, scope.holder(), slug)?.ok_or_else(|| Failure::not_found("Integration"))
-}
-
 fn find(call: &Call<'_>, of: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(ROWS.all(call.db, of)?.into_iter().find(|row| row.text("slug") == slug))
+    Ok(ROWS.with(call, of, "slug", slug)?.pop())
 }
 
 /// An integration as the service shows it; lists leave out its properties.
-fn json(call: &Call<'_>, row: &Record, listed: bool) -> Value {
+fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let of = ALL.iter().find(|of| of.slug == slug);
     let mut body = json!({
@@ -119,7 +135,7 @@ fn json(call: &Call<'_>, row: &Record, listed: bool) -> Value {
         body[event.name] = row.value(event.name);
     }
     set_if(&mut body, call.release() >= INHERITS_SINCE, "inherited", row.is_set("inherited"));
-    if !listed {
+    if !call.segment("slug").is_empty() {
         let value = |of, name: &str| (name.to_owned(), shown_value(of, row, name));
         let shown = of.map(|of| of.shown(call).map(|name| value(of, name)).collect());
         body["properties"] = Value::Object(shown.unwrap_or_default());
@@ -142,17 +158,8 @@ fn property(name: &str) -> String {
     format!("properties.{name}")
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let rows = ROWS.all(call.db, scope.holder())?;
-    let active = rows.iter().filter(|row| row.is_set("active"));
-    Answer::ok(&active.map(|row| json(call, row, true)).collect::<Value>())
-}
-
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    Answer::ok(&json(call, &row(call, scope)?, false))
-}
-
-fn set(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+/// Sets an integration up, or changes it.
+fn set(call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable = || Failure::refused("400 Integration not available");
     refuse_if(BY_HAND.contains(&slug), unavailable)?;
@@ -160,8 +167,9 @@ fn set(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     refuse_if(of.of_projects && call.is_of_group(), unavailable)?;
     let required: Vec<&str> = of.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
-    let found = find(call, scope.holder(), slug)?;
-    let mut row = found.clone().unwrap_or_else(|| first(call, of));
+    if row.id == 0 {
+        begin(call, of, row);
+    }
     let inherits = match call.release() >= INHERITS_SINCE {
         true => call.params.flag(INHERITS)?,
         false => Some(false),
@@ -169,23 +177,23 @@ fn set(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if inherits == Some(true) {
         let above = above(call, scope, slug)?;
         let above = above.ok_or_else(|| Failure::refused("Default integration not found."))?;
-        take_over(&mut row, &above.1, above.0);
+        take_over(row, &above.1, above.0);
     } else if !row.is_set("inherited") || inherits == Some(false) {
-        take(call, scope, of, &mut row)?;
+        take(call, scope, of, row)?;
         row.set("inherited", false);
         row.set("active", true);
     }
-    ROWS.save(call.db, scope.holder(), &mut row, call.now())?;
-    if let Scope::Group(group) = scope {
-        spread(call, group, &row)?;
+    match scope {
+        Scope::Group(group) => {
+            ROWS.save(call, scope.holder(), row)?;
+            spread(call, group, row)
+        }
+        Scope::Project(_) => Ok(()),
     }
-    Answer::ok(&json(call, &row, false))
 }
 
-/// A row that is not stored yet, with the values of the first PUT.
-fn first(call: &Call<'_>, of: &Integration) -> Record {
-    let mut row = Record::new(call.now());
-    row.set("slug", of.slug.as_str());
+/// Gives a new row the values of the first PUT.
+fn begin(call: &Call<'_>, of: &Integration, row: &mut Record) {
     row.set(COMMENTS, true);
     for event in &TABLE.integration_events {
         row.set(event.name, *event.preset == true && of.slug != "jenkins");
@@ -196,11 +204,10 @@ fn first(call: &Call<'_>, of: &Integration) -> Record {
     if of.flags(call).any(|name| name == STATUS_CHANGES) {
         row.set(&property(STATUS_CHANGES), false);
     }
-    row
 }
 
 /// Stores what the call contains.
-fn take(call: &Call<'_>, scope: &Scope, of: &Integration, row: &mut Record) -> Result<()> {
+fn take(call: &Call<'_>, scope: &Scope, of: &'static Integration, row: &mut Record) -> Result<()> {
     for name in of.events.iter().map(|event| format!("{event}_events")) {
         if call.params.has(&name) {
             row.set(&name, call.params.flag(&name)?);
@@ -210,29 +217,24 @@ fn take(call: &Call<'_>, scope: &Scope, of: &Integration, row: &mut Record) -> R
         row.set(COMMENTS, call.params.flag(COMMENTS)?);
     }
     let address = row.value(&property("jenkins_url"));
-    let mut given: Vec<(&str, Value)> = Vec::new();
-    for name in of.text.iter().chain(&of.secret) {
-        given.push((name, call.params.text(name)?.into()));
-    }
-    for name in of.flags(call).chain(of.hidden.iter().map(String::as_str)) {
-        given.push((name, call.params.flag(name)?.into()));
-    }
-    for name in &of.number {
-        given.push((name, call.params.integer(name)?.into()));
-    }
-    for name in &of.texts {
-        given.push((name, call.params.texts(name)?.into()));
-    }
-    for (name, value) in given.into_iter().filter(|(name, _)| call.params.has(name)) {
-        row.set(&property(name), value);
+    let (texts, flags) = (of.text.iter().chain(&of.secret), of.flags(call));
+    let flags = flags.chain(of.hidden.iter().map(String::as_str));
+    let properties = (texts.map(|name| (name.as_str(), Form::Text)))
+        .chain(flags.map(|name| (name, Form::Flag)))
+        .chain(of.number.iter().map(|name| (name.as_str(), Form::Integer)))
+        .chain(of.texts.iter().map(|name| (name.as_str(), Form::Texts)));
+    for (name, form) in properties.filter(|(name, _)| call.params.has(name)) {
+        let value = Field::new(name, form).sent(call, None)?;
+        let is_null = call.params.get(name).is_some_and(Value::is_null);
+        row.set(&property(name), if is_null { Value::Null } else { value });
     }
     check(call, of, row)?;
     let text = |name: &str| row.text(&property(name)).to_owned();
     let moved = !address.is_null() && address != row.value(&property("jenkins_url"));
     if moved && !text("username").is_empty() && !call.params.has("password") {
-        return Err(refused("password", "can't be blank"));
+        return Err(refused("password", BLANK));
     }
-    let others = ROWS.all(call.db, scope.holder())?;
+    let others = ROWS.all(call, scope.holder())?;
     let mut others = others.iter().filter(|other| other.id != row.id && other.is_set("active"));
     let is_tracker = |slug: &str| ALL.iter().any(|of| of.is_issue_tracker && of.slug == slug);
     let is_second = of.is_issue_tracker && others.any(|other| is_tracker(other.text("slug")));
@@ -247,7 +249,7 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
     let text = |name: &str| row.text(&property(name)).to_owned();
     let blank = of.required.iter().find(|name| text(name).is_empty());
     if let Some(name) = blank {
-        return Err(refused(name, "can't be blank"));
+        return Err(refused(name, BLANK));
     }
     let addresses = of.urls.iter().map(|name| (name.as_str(), text(name)));
     // The service builds the webhook of Matrix from this.
@@ -257,29 +259,26 @@ fn check(call: &Call<'_>, of: &Integration, row: &Record) -> Result<()> {
             return Err(refused(name, &why));
         }
     }
-    if !["", "match_any", "match_all"].contains(&text(BEHAVIOR).as_str()) {
-        return Err(refused(BEHAVIOR, "is not included in the list"));
-    }
-    if !text("thread").chars().all(|c| c.is_ascii_digit()) {
-        return Err(refused("thread", "is not a number"));
-    }
     let with_token = row.value(&property("jira_auth_type")) == 1;
-    if of.slug == "jira" && !with_token && text("username").is_empty() {
-        return Err(refused("username", "can't be blank"));
-    }
     // A channel without a server follows the default one.
     let is_channel = |one: &str| {
         !text("default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|s| one.starts_with(s))
     };
-    if of.slug == "irker" && !text("recipients").split_whitespace().any(is_channel) {
-        return Err(refused("recipients", "are all invalid"));
-    }
     // It becomes a masked variable.
     let is_maskable = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    let password = text("password");
-    if of.slug == "harbor" && !(password.len() >= 8 && password.chars().all(is_maskable)) {
-        return Err(refused("password", "is invalid"));
+    let (slug, password) = (of.slug.as_str(), text("password"));
+    let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
+    let behaviors = ["", "match_any", "match_all"];
+    let has_channel = text("recipients").split_whitespace().any(is_channel);
+    for (wrong, name, words) in [
+        (!behaviors.contains(&text(BEHAVIOR).as_str()), BEHAVIOR, "is not included in the list"),
+        (!text("thread").chars().all(|c| c.is_ascii_digit()), "thread", "is not a number"),
+        (slug == "jira" && !with_token && text("username").is_empty(), "username", BLANK),
+        (slug == "irker" && !has_channel, "recipients", "are all invalid"),
+        (slug == "harbor" && !is_masked, "password", "is invalid"),
+    ] {
+        refuse_if(wrong, || refused(name, words))?;
     }
     Ok(())
 }
@@ -289,11 +288,13 @@ fn refused(field: &str, words: &str) -> Failure {
     Failure::refused(format!("Failed to update integration. {{:{field}=>[\"{words}\"]}}"))
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let mut row = row(call, scope)?;
+fn remove(of: &Collection, call: &Call<'_>) -> Result<Answer> {
+    refuse_if(of.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
+    let scope = of.scope(call)?;
+    let mut row = of.found(call, &scope)?;
     row.settings.retain(|name, _| !name.starts_with("properties."));
     row.set("active", false);
-    ROWS.save(call.db, scope.holder(), &mut row, call.now())?;
+    ROWS.save(call, scope.holder(), &mut row)?;
     Ok(Answer::no_content())
 }
 
@@ -334,7 +335,7 @@ fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
         if found.as_ref().is_none_or(|row| row.is_set("inherited") && is_from(row)) {
             let mut row = found.unwrap_or_else(|| Record::new(call.now()));
             take_over(&mut row, own, group.id);
-            ROWS.save(call.db, of, &mut row, call.now())?;
+            ROWS.save(call, of, &mut row)?;
         }
     }
     Ok(())
@@ -342,18 +343,14 @@ fn spread(call: &Call<'_>, group: &Namespace, own: &Record) -> Result<()> {
 
 /// Gives a new project the active integrations of the groups above.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
-    if !namespace.is_group() {
-        return Ok(());
-    }
-    let above: Vec<i64> = ids(&namespace.traversal).collect();
-    for group in above.into_iter().rev() {
-        for row in ROWS.all(call.db, Holder::Group(group))? {
+    for group in ids(&namespace.traversal).rev() {
+        for row in ROWS.all(call, Holder::Group(group))? {
             let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
             if row.is_set("active") && is_new {
                 let from = row.value("from").as_i64().filter(|_| row.is_set("inherited"));
                 let mut copy = Record::new(call.now());
                 take_over(&mut copy, &row, from.unwrap_or(group));
-                ROWS.save(call.db, Holder::Project(project), &mut copy, call.now())?;
+                ROWS.save(call, Holder::Project(project), &mut copy)?;
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use http::Method;
 
-use super::colors::{self, Color};
+use super::colors;
 use super::prelude::*;
 use super::rows::Verb;
 
@@ -16,6 +16,7 @@ pub(super) const COLLECTIONS: &[Collection] =
 const LABELS: Collection = Collection {
     entry: "name",
     required: &["name", "color"],
+    fields: &[Field::new("description", Form::Text)],
     scope: |_, call| {
         let changes = [Method::POST, Method::PUT].contains(&call.method);
         place(call, if changes { REPORTER } else { 0 })
@@ -49,7 +50,7 @@ const PLAIN: &str = "#6699cc";
 fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
     let place = Scope::of(call, [level, level])?;
     let is_closed = match &place {
-        Scope::Project(project) => level > 0 && is_without(call, project)?,
+        Scope::Project(project) => level > 0 && call.are_off(project, &LABELLED)?,
         Scope::Group(group) => call.writes && call.is_group_archived(group)?,
     };
     refuse_if(is_closed, Failure::forbidden).map(|()| place)
@@ -59,7 +60,7 @@ fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
 fn of(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut all = Vec::new();
     for holder in holders {
-        all.extend(LABELS.rows.all(call.db, holder)?);
+        all.extend(LABELS.rows.all(call, holder)?);
     }
     sort(&mut all);
     Ok(all)
@@ -83,12 +84,8 @@ fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Record
     of(call, groups(place, with_above).chain(place.project_id().map(Holder::Project)))
 }
 
-/// Whether a project has neither issues nor merge requests, so that nothing can have a label.
-fn is_without(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let attributes = project.attributes(call.db)?;
-    let is_off = |name| attributes.get(name).is_some_and(|level| level == "disabled");
-    Ok(["issues_access_level", "merge_requests_access_level"].into_iter().all(is_off))
-}
+/// Nothing can have a label in a project with neither issues nor merge requests.
+const LABELLED: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
 
 /// A label as the service shows it. Only projects show whether it is their own, and its priority.
 fn json(call: &Call<'_>, place: &Scope, label: &Record) -> Result<Value> {
@@ -155,7 +152,7 @@ fn projects_of(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holde
 
 /// Orders a list by title, and leaves out what the call does not ask for.
 fn narrow(call: &Call<'_>, all: &mut Vec<Record>) -> Result<()> {
-    if !call.is_of_group() && is_without(call, &call.project()?)? {
+    if !call.is_of_group() && call.are_off(&call.project()?, &LABELLED)? {
         all.clear();
     }
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
@@ -219,48 +216,30 @@ fn check_sent(call: &Call<'_>, place: &Scope) -> Result<()> {
 }
 
 fn checked_title(title: &str) -> Result<String> {
-    let title = title.trim();
-    if title.is_empty() {
-        let body = json!({"title": ["can't be blank", "is invalid"]});
-        return Err(Failure::refused(body));
-    }
-    let complaint = if title.contains(',') {
-        "is invalid".to_owned()
-    } else if title.chars().count() > LONGEST {
-        format!("is too long (maximum is {LONGEST} characters)")
-    } else {
-        return Ok(title.to_owned());
-    };
-    Err(Failure::model(TITLE, complaint))
+    let (title, mut wrong) = (title.trim(), Complaints::default());
+    wrong.add_if(title.is_empty(), TITLE, "can't be blank");
+    wrong.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
+    let is_long = title.chars().count() > LONGEST && !title.contains(',');
+    wrong.add_if(is_long, TITLE, format!("is too long (maximum is {LONGEST} characters)"));
+    wrong.settle().map(|()| title.to_owned())
 }
 
 /// The color in a call; null means the default.
 fn wanted_color(call: &Call<'_>) -> Result<String> {
-    let Some(text) = call.params.text("color")? else { return Ok(PLAIN.to_owned()) };
-    match Color::read(text.trim()) {
-        Some(color) => Ok(color.kept()),
-        None => Err(Failure::model("color", "must be a valid color code")),
-    }
+    let text = call.params.text("color")?;
+    let color = colors::read(text.as_deref().unwrap_or(PLAIN).trim());
+    color.ok_or_else(|| Failure::model("color", "must be a valid color code"))
 }
 
-/// The priority in a call, if any; null removes it.
-fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>> {
-    const NAME: &str = "priority";
-    if call.params.get(NAME).is_none() {
-        return Ok(None);
-    }
-    match call.params.integer(NAME)? {
-        Some(priority) if priority < 0 => {
-            Err(Failure::model(NAME, "must be greater than or equal to 0"))
-        }
-        priority => Ok(Some(priority)),
-    }
-}
-
+/// Takes the priority in a call, if any; null removes it.
 fn take_priority(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
-    if let Scope::Project(project) = place
-        && let Some(priority) = wanted_priority(call)?
-    {
+    const NAME: &str = "priority";
+    let Scope::Project(project) = place else { return Ok(()) };
+    if call.params.has(NAME) {
+        let priority = call.params.integer(NAME)?;
+        refuse_if(priority.is_some_and(|priority| priority < 0), || {
+            Failure::model(NAME, "must be greater than or equal to 0")
+        })?;
         let mut all = label.value(PRIORITIES);
         all[project.id.to_string()] = priority.into();
         label.set(PRIORITIES, all);
@@ -283,9 +262,6 @@ fn settle(call: &Call<'_>, place: &Scope, label: &mut Record) -> Result<()> {
     }
     if call.params.has("color") {
         label.set("color", wanted_color(call)?);
-    }
-    if call.params.has("description") {
-        label.set("description", call.params.text("description")?);
     }
     check_free(call, place, label)?;
     take_priority(call, place, label)
@@ -328,10 +304,10 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     let is_twin = |label: &Record| label.text(TITLE) == own.text(TITLE);
     let of_group = of(call, [Holder::Group(group.id)])?.into_iter().find(is_twin);
     for twin in of(call, projects_of(call, group.id)?)?.iter().filter(|label| is_twin(label)) {
-        LABELS.rows.remove(call.db, twin)?;
+        LABELS.rows.remove(call, twin)?;
     }
     let mut label = of_group.unwrap_or_else(|| own.clone());
     label.set(GROUP, group.id);
-    LABELS.rows.save(call.db, Holder::Group(group.id), &mut label, call.now())?;
+    LABELS.rows.save(call, Holder::Group(group.id), &mut label)?;
     Answer::ok(&json(call, &Scope::Group(Box::new(group)), &label)?)
 }

@@ -14,6 +14,7 @@ mod deletion;
 mod deploy_keys;
 mod empty;
 mod environments;
+pub(crate) mod fields;
 mod files;
 pub(crate) mod forks;
 mod freeze_periods;
@@ -31,6 +32,7 @@ pub(crate) mod instance;
 mod integrations;
 pub(crate) mod invitations;
 mod invited;
+mod job_tokens;
 mod labels;
 mod member_roles;
 pub(crate) mod members;
@@ -46,6 +48,7 @@ pub(crate) mod protected_branches;
 mod protected_tags;
 mod pull_mirror;
 pub(crate) mod push_rules;
+pub(crate) mod registry;
 mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod rows;
@@ -68,7 +71,8 @@ use percent_encoding::percent_decode_str;
 
 use super::answer::{Answer, Failure, Result};
 use super::call::{Call, Segments};
-use rows::{Collection, Described, Verb};
+use registry::Described;
+use rows::{Collection, Verb};
 
 type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 
@@ -90,33 +94,19 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
-const fn get(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::GET, path, handler)
+macro_rules! methods {
+    ($($name:ident $method:ident)*) => {
+        $(const fn $name(path: &'static str, handler: CallHandler) -> Route {
+            Route { method: Method::$method, path, handler: Handler::Own(handler) }
+        })*
+    };
 }
 
-const fn post(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::POST, path, handler)
-}
-
-const fn put(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::PUT, path, handler)
-}
-
-const fn patch(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::PATCH, path, handler)
-}
-
-const fn delete(path: &'static str, handler: CallHandler) -> Route {
-    route(Method::DELETE, path, handler)
-}
+methods! { get GET post POST put PUT patch PATCH delete DELETE }
 
 /// A further path for what a collection does.
 const fn row(method: Method, path: &'static str, of: &'static Collection, verb: Verb) -> Route {
     Route { method, path, handler: Handler::Row(of, verb) }
-}
-
-const fn route(method: Method, path: &'static str, handler: CallHandler) -> Route {
-    Route { method, path, handler: Handler::Own(handler) }
 }
 
 impl Route {
@@ -137,17 +127,21 @@ pub(crate) struct Operation {
 }
 
 /// All routes by their full paths; those of one path differ in the method.
-static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
+static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| router(all().enumerate()));
+
+/// The operations by path. No two routes have the same path and method; an impossible path, which
+/// a caller may describe, is not found.
+fn router(
+    routes: impl Iterator<Item = (usize, (String, &'static Route))>,
+) -> Router<Vec<Operation>> {
     let mut paths: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
-    for (number, (path, route)) in all().enumerate() {
+    for (number, (path, route)) in routes {
         paths.entry(path).or_default().push(Operation { number, route });
     }
     let mut table = Router::new();
-    for (path, operations) in paths {
-        table.insert(path, operations).expect("no two routes have the same path");
-    }
+    paths.into_iter().for_each(|(path, operations)| drop(table.insert(path, operations)));
     table
-});
+}
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
 fn at<'p>(
@@ -221,18 +215,25 @@ pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
     operations.chain(pages.map(|route| (route.path.to_owned(), route)))
 }
 
-macro_rules! routes_of {
-    ($($module:ident)*) => { [$($module::ROUTES),*] };
+macro_rules! of_modules {
+    ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
 /// The tables of all modules. In paths, `/{holder}` stands for both a project and a group.
-const TABLES: &[&[Route]] = &routes_of! {
+const TABLES: &[&[Route]] = &of_modules! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
     identities imports instance integrations invitations invited labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
-    pull_mirror push_rules remote_mirrors repository runners shares system tags
+    pull_mirror remote_mirrors repository runners shares system tags
     tokens users
+};
+
+/// The collections of all modules.
+const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
+    access_requests approval_rules approvals badges collections environments freeze_periods
+    group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
+    remote_mirrors variables
 };
 
 /// The operations of these tables and of the collections.
@@ -243,7 +244,7 @@ static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
             .to_vec(),
         None => vec![route.clone()],
     };
-    TABLES.iter().copied().flatten().flat_map(whole).chain(rows::routes()).collect()
+    TABLES.iter().copied().flatten().flat_map(whole).chain(registry::routes()).collect()
 });
 
 #[cfg(test)]

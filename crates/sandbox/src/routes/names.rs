@@ -22,6 +22,12 @@ pub(super) fn is_reserved(path: &str) -> bool {
     RESERVED.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
+/// Whether a name starts with a letter, digit, emoji or `_`, and has only these and `special` ones.
+pub(super) fn is_name(name: &str, special: &str) -> bool {
+    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+    name.starts_with(first) && name.chars().all(|c| first(c) || special.contains(c))
+}
+
 /// Whether a path consists of letters and digits, with single special characters in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])

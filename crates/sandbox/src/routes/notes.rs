@@ -5,7 +5,6 @@
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
 //! removed from a list after paging, so pages are short without any sign of it.
 
-use super::super::store::merge_request::{Listing, MergeRequest, Note};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -134,14 +133,13 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let order = call.params.one_of("order_by", &["created_at", "updated_at"])?;
     let sort = call.params.one_of("sort", &["asc", "desc"])?;
     let page = Page::of(call)?;
-    let listing = Listing {
-        system,
-        by_change: order.as_deref() == Some("updated_at"),
-        descending: sort.as_deref() != Some("asc"),
-        offset: page.offset(),
-        size: page.size,
-    };
-    let notes = Note::page(call.db, of, listing)?;
+    let (column, order) = (order.as_deref().unwrap_or("created_at"), sort.unwrap_or_default());
+    let order = if order == "asc" { "ASC" } else { "DESC" };
+    let rest = format!(
+        "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
+         ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
+    );
+    let notes = Note::list(call.db, &rest, params![of.id, system, page.size, page.offset()])?;
     let notes = notes.iter().filter(|note| place.shows(note)).map(|note| place.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
     let total = Note::count(call.db, of, system)?;

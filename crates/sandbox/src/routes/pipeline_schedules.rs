@@ -6,12 +6,21 @@
 
 use http::Method;
 
-use super::freeze_periods::{ZONE, take_cron, take_zone};
+use super::fields::missing;
+use super::freeze_periods::{ZONE, check_cron, check_zone};
 use super::prelude::*;
-use super::variables::has_pipelines;
+use super::variables::PIPELINES;
 
-pub(super) const SCHEDULES: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES];
+
+const SCHEDULES: Collection = Collection {
     entry: "pipeline_schedule_id",
+    fields: &[
+        Field::new("description", Form::Text),
+        Field { trims: true, ..Field::new("cron", Form::Text) },
+        Field { preset: r#""UTC""#, ..Field::new(ZONE, Form::Text) },
+        Field { preset: "true", ..Field::new("active", Form::Flag) },
+    ],
     scope: |_, call| scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     settle,
     narrow: |call, schedules| {
@@ -64,7 +73,7 @@ fn json(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<Value> {
 
 /// The fields that everybody sees.
 fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
-    let owner = schedule.settings.get(OWNER_ID).and_then(Value::as_i64);
+    let owner = schedule.value(OWNER_ID).as_i64();
     let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
     Ok(json!({
         "id": schedule.id,
@@ -96,8 +105,7 @@ fn shown_ref(call: &Call<'_>, name: &str) -> String {
 }
 
 fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
-    let caller = call.caller.as_ref().map(|user| user.id);
-    caller.is_some() && schedule.settings.get(OWNER_ID).and_then(Value::as_i64) == caller
+    call.caller.as_ref().is_some_and(|caller| schedule.value(OWNER_ID) == caller.id)
 }
 
 /// Whether the caller sees what a schedule passes to its pipelines.
@@ -109,7 +117,7 @@ fn is_insider(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<bool>
 /// to changes while it is archived.
 fn scope(call: &Call<'_>, level: i64) -> Result<Scope> {
     let project = call.project_as(level)?;
-    refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
+    refuse_if(call.are_off(&project, PIPELINES)?, Failure::forbidden)?;
     Ok(Scope::Project(Box::new(project)))
 }
 
@@ -119,55 +127,30 @@ fn check_own(call: &Call<'_>, scope: &Scope, schedule: &Record) -> Result<()> {
     refuse_if(!call.is_administrator() && !owns, Failure::forbidden)
 }
 
-/// The schedule of a call that changes its variables.
-fn own(call: &Call<'_>) -> Result<(Scope, Record)> {
-    let scope = scope(call, 0)?;
-    let schedule = SCHEDULES.found(call, &scope)?;
-    check_own(call, &scope, &schedule)?;
-    Ok((scope, schedule))
-}
-
-fn save(call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
-    Ok(SCHEDULES.rows.save(call.db, scope.holder(), schedule, call.now())?)
-}
-
-/// Completes a new or changed schedule.
+/// Completes a new or changed schedule, and computes the next run.
 fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, schedule: &mut Record) -> Result<()> {
-    let mut wrong = Complaints::default();
-    if schedule.id != 0 {
+    let (params, mut wrong) = (&call.params, Complaints::default());
+    if schedule.id == 0 {
+        params.require_all(&[
+            Need::Sent("description"),
+            Need::Filled("ref"),
+            Need::Sent("cron"),
+        ])?;
+        schedule.set(OWNER_ID, call.user()?.id);
+        let is_full = of.rows.count(call, scope.holder())? >= MOST;
+        let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
+        wrong.add_if(is_full, "base", text);
+        // Null means the default here.
+        for field in of.fields {
+            if schedule.value(field.name).is_null() {
+                schedule.set(field.name, field.preset());
+            }
+        }
+    } else {
         check_own(call, scope, schedule)?;
-        return take(call, scope, schedule, wrong);
     }
-    call.params.require_all(&[
-        Need::Sent("description"),
-        Need::Filled("ref"),
-        Need::Sent("cron"),
-    ])?;
-    schedule.set(OWNER_ID, call.user()?.id);
-    let is_full = of.rows.count(call.db, scope.holder())? >= MOST;
-    let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
-    wrong.add_if(is_full, "base", text);
-    schedule.set(ZONE, "UTC");
-    schedule.set("active", true);
-    take(call, scope, schedule, wrong)
-}
-
-/// Stores the fields in a call, and computes the next run.
-fn take(
-    call: &Call<'_>,
-    scope: &Scope,
-    schedule: &mut Record,
-    mut wrong: Complaints,
-) -> Result<()> {
-    let params = &call.params;
-    // For a new schedule, null means the default.
-    let preset = |name| schedule.id == 0 && params.get(name) == Some(&Value::Null);
-    let (zone, active) = (!preset(ZONE), params.has("active") && !preset("active"));
-    if params.has("description") {
-        let text = params.text("description")?.unwrap_or_default();
-        wrong.add_if(text.trim().is_empty(), "description", "can't be blank");
-        schedule.set("description", text);
-    }
+    let description = schedule.text("description");
+    wrong.add_if(description.trim().is_empty(), "description", "can't be blank");
     if params.has("ref") {
         params.require_all(&[Need::Filled("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
@@ -176,13 +159,8 @@ fn take(
             None => wrong.add("ref", "is ambiguous"),
         }
     }
-    take_cron(call, "cron", schedule, &mut wrong)?;
-    if zone {
-        take_zone(call, schedule, &mut wrong)?;
-    }
-    if active {
-        schedule.set("active", params.flag("active")?);
-    }
+    check_cron(call, "cron", schedule, &mut wrong);
+    check_zone(schedule, &mut wrong);
     if call.is_from(17, 11) {
         take_inputs(call, schedule)?;
     }
@@ -199,9 +177,8 @@ fn whole_ref(call: &Call<'_>, scope: &Scope, name: &str) -> Result<Option<String
         return Ok(Some(name.to_owned()));
     }
     let repository = Repository { db: call.db, project: scope.id() };
-    let branch = repository.branch(name)?.is_some();
-    let tag = repository.tag(name)?.is_some();
-    Ok(match (branch, tag) {
+    let [branch, tag] = [BRANCHES, TAGS].map(|of| repository.find(of, name));
+    Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),
         (false, true) => Some(format!("refs/tags/{name}")),
         _ => None,
@@ -213,11 +190,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(sent) = call.params.array(INPUTS)? else { return Ok(()) };
     let mut all = list_of(schedule, INPUTS);
     for (at, input) in sent.iter().enumerate() {
-        let missing: Vec<String> = ["name", "value"]
-            .iter()
-            .filter(|key| input.get(**key).is_none())
-            .map(|key| format!("{INPUTS}[{at}][{key}] is missing"))
-            .collect();
+        let missing = missing(INPUTS, at, input, ["name", "value"]);
         refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
@@ -242,7 +215,7 @@ fn take_ownership(call: &Call<'_>) -> Result<Answer> {
         return Answer::ok(&details(call, &schedule)?);
     }
     schedule.set(OWNER_ID, call.user()?.id);
-    save(call, &scope, &mut schedule)?;
+    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
     Answer::created(&details(call, &schedule)?)
 }
 
@@ -258,54 +231,55 @@ fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 }
 
 /// The fields of a variable in a call.
-fn fields_in_call(call: &Call<'_>) -> Result<Map<String, Value>> {
+fn fields_in_call(call: &Call<'_>) -> Result<Value> {
     let value = call.params.text("value")?;
     let kind = call.params.one_of("variable_type", &VARIABLE_TYPES)?;
     let all = [("value", value), ("variable_type", kind)].into_iter();
-    Ok(all.filter_map(|(name, said)| Some((name.to_owned(), said?.into()))).collect())
+    Ok(all.filter_map(|(name, said)| Some((name.to_owned(), Value::from(said?)))).collect())
+}
+
+/// Changes the variables of a schedule, and returns the one that the call is about.
+fn change(call: &Call<'_>, change: impl FnOnce(&mut Vec<Value>) -> Result<Value>) -> Result<Value> {
+    let scope = scope(call, 0)?;
+    let mut schedule = SCHEDULES.found(call, &scope)?;
+    check_own(call, &scope, &schedule)?;
+    let mut all = list_of(&schedule, VARIABLES);
+    let variable = change(&mut all)?;
+    schedule.set(VARIABLES, all);
+    SCHEDULES.rows.save(call, scope.holder(), &mut schedule)?;
+    Ok(variable)
 }
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {
-    let (scope, mut schedule) = own(call)?;
-    call.params.require(&["key", "value"])?;
-    let key = call.params.text("key")?.unwrap_or_default();
-    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if key.is_empty() || !key.chars().all(is_good) {
-        return Err(Failure::model("key", "can contain only letters, digits and '_'."));
-    }
-    let mut all = list_of(&schedule, VARIABLES);
-    if all.iter().any(|variable| variable["key"] == key.as_str()) {
-        return Err(Failure::model("key", "has already been taken"));
-    }
-    let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
-    if let Value::Object(variable) = &mut variable {
-        variable.extend(fields_in_call(call)?);
-    }
-    all.push(variable.clone());
-    schedule.set(VARIABLES, all);
-    save(call, &scope, &mut schedule)?;
-    Answer::created(&variable)
+    let added = change(call, |all| {
+        call.params.require(&["key", "value"])?;
+        let key = call.params.text("key")?.unwrap_or_default();
+        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        refuse_if(key.is_empty() || !key.chars().all(is_good), || {
+            Failure::model("key", "can contain only letters, digits and '_'.")
+        })?;
+        refuse_if(all.iter().any(|variable| variable["key"] == key.as_str()), || {
+            Failure::model("key", "has already been taken")
+        })?;
+        let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
+        extend(&mut variable, fields_in_call(call)?);
+        all.push(variable.clone());
+        Ok(variable)
+    })?;
+    Answer::created(&added)
 }
 
 fn set_variable(call: &Call<'_>) -> Result<Answer> {
-    let (scope, mut schedule) = own(call)?;
-    let mut all = list_of(&schedule, VARIABLES);
-    let at = named(call, &all)?;
-    if let Value::Object(variable) = &mut all[at] {
-        variable.extend(fields_in_call(call)?);
-    }
-    let variable = all[at].clone();
-    schedule.set(VARIABLES, all);
-    save(call, &scope, &mut schedule)?;
-    Answer::ok(&variable)
+    let set = change(call, |all| {
+        let at = named(call, all)?;
+        extend(&mut all[at], fields_in_call(call)?);
+        Ok(all[at].clone())
+    })?;
+    Answer::ok(&set)
 }
 
 /// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
-    let (scope, mut schedule) = own(call)?;
-    let mut all = list_of(&schedule, VARIABLES);
-    let variable = all.remove(named(call, &all)?);
-    schedule.set(VARIABLES, all);
-    save(call, &scope, &mut schedule)?;
-    Answer::with(StatusCode::ACCEPTED, &variable)
+    let removed = change(call, |all| Ok(all.remove(named(call, all)?)))?;
+    Answer::with(StatusCode::ACCEPTED, &removed)
 }

@@ -1,7 +1,9 @@
 //! The rules for names and paths of projects, in the words of the service's models: each fault is
 //! reported for the project and for the namespace that belongs to it.
 
-use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
+use super::names::{
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_plain_path, is_reserved,
+};
 use super::prelude::*;
 use super::projects::taken;
 
@@ -78,12 +80,10 @@ fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool
         complaints.add_if(wanted.blank_name, "name", NAME);
         return;
     }
-    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    let rest = |c: char| first(c) || ".+- ".contains(c);
     if name.chars().count() > LONGEST {
         add_both(complaints, "name", TOO_LONG);
     }
-    complaints.add_if(!name.starts_with(first) || !name.chars().all(rest), "name", NAME);
+    complaints.add_if(!is_name(name, ".+- "), "name", NAME);
     if is_taken {
         add_both(complaints, "name", TAKEN);
     }

@@ -59,13 +59,13 @@ fn is_found(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut all = Protection::without_grants(call.db, scope.holder(), call.now())?;
+    let mut all = Protection::without_grants(call, scope.holder())?;
     if let Scope::Project(project) = scope
         && call.tier() >= Tier::Premium
         && call.is_from(17, 6)
     {
         let above = Holder::Group(protection::root(&project.namespace));
-        all.extend(Protection::without_grants(call.db, above, call.now())?);
+        all.extend(Protection::without_grants(call, above)?);
     }
     all.retain(|protection| is_found(&protection.name, &search));
     page::list_of(call, &all, |protection| {
@@ -86,7 +86,7 @@ fn shown(call: &Call<'_>, scope: &Scope, protection: &Protection) -> Result<Valu
 
 /// The protected branch in the path.
 fn named(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
-    Protection::named(call.db, scope.holder(), call.segment("name"), call.now())?
+    Protection::named(call, scope.holder(), call.segment("name"))?
         .ok_or_else(|| scope.either(Failure::no_record(), Failure::not_found("ProtectedBranch")))
 }
 
@@ -129,7 +129,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let words = "cannot be associated with a subgroup".to_owned();
         return Err(Failure::invalid_record(vec![words]));
     }
-    Answer::created(&shown(call, scope, &protect(call, scope, &call.params)?)?)
+    Answer::created(&shown(call, scope, &protect(call, scope)?)?)
 }
 
 /// The project, if it is none of a group.
@@ -140,25 +140,25 @@ fn project_of(scope: &Scope) -> Option<&Project> {
     }
 }
 
-/// Protects a branch with these parameters.
-fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection> {
+/// Protects the branch in the call.
+fn protect(call: &Call<'_>, scope: &Scope) -> Result<Protection> {
+    let params = &call.params;
     let project = project_of(scope);
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
+    let changes = grants::of_new(call, call.tier(), &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     project.map_or(Ok(()), |project| check_change(call, project))?;
     if code_owners.is_none() && params.has(CODE_OWNERS) {
         return Err(Failure::internal(&"code_owner_approval_required is null"));
     }
-    let known = || Protection::named(call.db, scope.holder(), &name, call.now());
-    if known()?.is_some() {
+    if Protection::named(call, scope.holder(), &name)?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
     if let Some(project) = project {
-        refuse_if(!grants::may_unprotect(call, project, &plan.added)?, Failure::forbidden)?;
+        refuse_if(!grants::may_unprotect(call, project, &plan.grants)?, Failure::forbidden)?;
     }
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
@@ -167,27 +167,27 @@ fn protect(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<Protection
     if let Some(project) = project {
         protection::forget_due(call.db, project.id, &name, call.now())?;
     }
-    let full = Protection {
-        name: name.clone(),
+    let mut protection = Protection {
+        name,
         allow_force_push,
         code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
-        grants: plan.added,
+        grants: plan.grants,
         project_id: scope.project_id(),
         namespace_id: scope.either(None, Some(scope.id())),
         ..Protection::default()
     };
-    full.insert(call.db)?;
-    known()?.ok_or_else(Failure::no_record)
+    protection.save(call.db)?;
+    Ok(protection)
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
-    let name = params.text("name")?.unwrap_or_default();
-    if let Some(known) = Protection::named(call.db, scope.holder(), &name, call.now())? {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    let name = call.params.text("name")?.unwrap_or_default();
+    if let Some(known) = Protection::named(call, scope.holder(), &name)? {
         known.remove(call.db)?;
     }
-    protect(call, scope, params).map(drop)
+    protect(call, scope).map(drop)
 }
 
 /// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
@@ -207,13 +207,13 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
     let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
     refuse_blank(params, names)?;
-    let changes = grants::changes(call, call.tier(), params, &Action::ALL)?;
+    let changes = grants::changes(call, call.tier(), &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = changeable(call, scope)?;
     let plan = Plan::new(call, project_of(scope), &protection.grants, &changes)?;
     plan.check_faults()?;
-    plan.apply(call, protection.id)?;
+    protection.grants = plan.grants;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
     if licensed {
         let kept = call.service.profile.code_owner_approval_kept
@@ -221,7 +221,7 @@ fn change(call: &Call<'_>, scope: &Scope) -> Result<()> {
         protection.code_owner_approval_required = code_owners.unwrap_or(kept);
     }
     protection.updated_at = call.now().to_owned();
-    Ok(protection.put(call.db).map(drop)?)
+    Ok(protection.save(call.db)?)
 }
 
 /// 400 for null, and for an empty flag.
@@ -261,13 +261,11 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if (push, merge, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let known = Protection::all(call.db, Holder::Project(project.id), call.now())?;
+    let known = Protection::all(call, Holder::Project(project.id))?;
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
-    let grants = [(Action::Push, push), (Action::Merge, merge)]
-        .map(|(action, level)| Grant::new(action, Some(level), None));
-    let new = Protection {
+    let mut new = Protection {
         project_id: Some(project.id),
         name: branch.to_owned(),
         // Only the object has these.
@@ -275,10 +273,10 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
         code_owner_approval_required: wanted[CODE_OWNERS] == true && call.tier() >= Tier::Premium,
         updated_at: call.now().to_owned(),
         due_at: due_at.map(str::to_owned),
-        grants: grants.into(),
+        grants: vec![Grant::new(Action::Push, push), Grant::new(Action::Merge, merge)],
         ..Protection::default()
     };
-    Ok(new.insert(call.db)?)
+    Ok(new.save(call.db)?)
 }
 
 /// How default branches in a namespace are protected: as set in the group, or else in the service.
@@ -293,11 +291,10 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers
 /// may still push and merge.
-pub(super) fn branch_flags(protections: &[Protection], branch: &str) -> Value {
-    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+pub(super) fn branch_flags(covering: &[Protection]) -> Value {
     let developers = |action| {
         let mut grants = covering.iter().flat_map(|one| one.granted(action));
-        grants.any(|grant| grant.to == Grantee::Level(DEVELOPER))
+        grants.any(|grant| grant.to() == Grantee::Level(DEVELOPER))
     };
     json!({
         "protected": !covering.is_empty(),

@@ -1,11 +1,13 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's
 //! behaviour. There is no update: to change one, remove it and protect the tag again.
 
-use super::environments::next_grant;
+use super::fields::next_grant;
 use super::grants::{self, Plan};
 use super::prelude::*;
 
-pub(super) const TAGS: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[TAGS];
+
+const TAGS: Collection = Collection {
     entry: "name",
     key: "name",
     required: &["name"],
@@ -35,7 +37,7 @@ const GRANTS: &str = "grants";
 fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> Result<()> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
-    let changes = grants::of_new(call, tier, &call.params, &[Action::Create])?;
+    let changes = grants::of_new(call, tier, &[Action::Create])?;
     let mut plan = Plan::new(call, Some(project), &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
@@ -45,32 +47,22 @@ fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, tag: &mut Record) -> 
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_faults()?;
-    for grant in &mut plan.added {
+    for grant in &mut plan.grants {
         grant.id = next_grant(call)?;
     }
-    tag.set(GRANTS, json!(plan.added));
+    tag.set(GRANTS, json!(plan.grants));
     Ok(())
 }
 
 /// The grants of a protected tag, without those for something that no longer exists.
 fn grants_of(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
-    let mut all = Vec::new();
     let stored: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
-    for grant in stored {
-        let exists = match grant.to {
-            Grantee::Level(_) => true,
-            Grantee::User(id) => User::by_id(call.db, id)?.is_some(),
-            Grantee::Group(id) => Namespace::by_id(call.db, id)?.is_some(),
-            Grantee::Key(id) => grants::key_title(call, id)?.is_some(),
-        };
-        all.extend(exists.then_some(grant));
-    }
-    Ok(all)
+    those(stored, |grant| Ok(grants::name(call, grant.to())?.is_some()))
 }
 
 /// The grants of each protected tag that covers a name.
 pub(super) fn covering(call: &Call<'_>, project: i64, name: &str) -> Result<Vec<Vec<Grant>>> {
-    let mut all = TAGS.rows.all(call.db, Holder::Project(project))?;
+    let mut all = TAGS.rows.all(call, Holder::Project(project))?;
     all.retain(|tag| covers(tag.text("name"), name));
     all.iter().map(|tag| grants_of(call, tag)).collect()
 }

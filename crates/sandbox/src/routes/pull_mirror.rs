@@ -3,7 +3,7 @@
 //! a pull can fail.
 
 use super::prelude::*;
-use super::remote_mirrors::{checked_url, masked};
+use super::remote_mirrors::{check_url, masked};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/mirror/pull", show),
@@ -95,8 +95,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
-        let url =
-            checked_url(call, url).map_err(|failure| of_field(failure, "unsafe_import_url"))?;
+        check_url(call, "unsafe_import_url", &url)?;
         attributes.insert("import_url".to_owned(), masked(&url).into());
     }
     let [user, password] = ["auth_user", "auth_password"].map(|name| params.has(name));
@@ -162,12 +161,4 @@ pub(super) fn settle(
         attributes.insert("mirror_user_id".to_owned(), user.id.into());
     }
     Ok(())
-}
-
-/// The same refusal for another field.
-fn of_field(mut failure: Failure, field: &str) -> Failure {
-    if let Some(texts) = failure.body["message"].get("url").cloned() {
-        failure.body["message"] = json!({ field: texts });
-    }
-    failure
 }

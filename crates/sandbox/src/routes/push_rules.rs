@@ -1,15 +1,38 @@
 //! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
 //! leaves out: new projects get a copy of it.
 
-use super::super::attributes::{Kind, OnNull};
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/push_rule", |call| show(call, &scope(call)?)),
-    post("/{holder}/push_rule", |call| create(call, &scope(call)?)),
-    put("/{holder}/push_rule", |call| update(call, &scope(call)?)),
-    delete("/{holder}/push_rule", |call| remove(call, &scope(call)?)),
-];
+pub(super) const COLLECTIONS: &[Collection] =
+    &[RULES, Collection { path: "/groups/{id}/push_rule", ..RULES }];
+
+const RULES: Collection = Collection {
+    tier: Tier::Premium,
+    is_single: true,
+    is_idempotent: true,
+    // Maintainers; in a group all other callers get 404.
+    scope: |_, call| {
+        let scope = Scope::kept_by(call, [MAINTAINER, 0])?;
+        let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
+        refuse_if(is_hidden, Failure::hidden).map(|()| scope)
+    },
+    find: |_, call, scope| find(call, scope)?.ok_or_else(|| absent(call, scope)),
+    settle: |_, call, scope, rule| {
+        take(rule, call)?;
+        refuse_if(rule.id == 0 && find(call, scope)?.is_some(), || {
+            let text =
+                scope.either("Project push rule exists", "Group push rule exists, try updating");
+            match call.service.profile.later_errors {
+                true => Failure::invalid_record(text),
+                false => Failure::unprocessable(text),
+            }
+        })
+    },
+    kept: |_, _, _| Ok(()),
+    rows: Records("push_rules"),
+    json: |_, call, scope, rule| Ok(json(rule, call, scope)),
+    ..Collection::new("/projects/{id}/push_rule")
+};
 
 /// Flags that a project's rule shows as null while they are off.
 const NULL_WHILE_OFF: [&str; 3] =
@@ -20,8 +43,6 @@ fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
     let edition = call.edition();
     TABLE.push_rules.iter().filter(move |row| row.is_of(edition))
 }
-
-const RULES: Records = Records("push_rules");
 
 /// A push rule as the service shows it; that of a group does not name its group.
 fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
@@ -42,7 +63,8 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 }
 
 /// Stores the fields in a call, which must have some.
-fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
+fn take(rule: &mut Record, call: &Call<'_>) -> Result<()> {
+    let params = &call.params;
     params.require_any(&attributes(call).map(|row| row.name).collect::<Vec<_>>())?;
     let mut complaints = Complaints::default();
     for row in attributes(call).filter(|row| params.has(row.name)) {
@@ -78,86 +100,36 @@ fn regex_complaints(call: &Call<'_>, longest: usize, regex: &str) -> Vec<String>
     long.into_iter().chain(invalid).collect()
 }
 
-/// Adds a push rule as a call with these parameters would, unless there is one.
-pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
-    let holder = Holder::Project(project);
-    if RULES.one(call.db, holder)?.is_some() {
-        return Ok(());
+/// Adds a push rule of a seed, unless there is one.
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
+    match find(call, scope)? {
+        Some(_) => Ok(()),
+        None => RULES.save(call, scope, &mut Record::new(call.now())),
     }
-    let mut rule = Record::new(call.now());
-    take(&mut rule, call, params)?;
-    Ok(RULES.save(call.db, holder, &mut rule, call.now())?)
 }
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
-    if call.tier() < Tier::Premium || !namespace.is_group() {
-        return Ok(());
-    }
-    let above: Vec<i64> = ids(&namespace.traversal).collect();
-    for group in above.into_iter().rev() {
-        if let Some(rule) = RULES.one(call.db, Holder::Group(group))? {
+    let is_licensed = call.tier() >= Tier::Premium;
+    for group in ids(&namespace.traversal).rev().filter(|_| is_licensed) {
+        if let Some(rule) = RULES.rows.one(call, Holder::Group(group))? {
             let mut copy = Record { settings: rule.settings, ..Record::new(call.now()) };
-            return Ok(RULES.save(call.db, Holder::Project(project), &mut copy, call.now())?);
+            return Ok(RULES.rows.save(call, Holder::Project(project), &mut copy)?);
         }
     }
     Ok(())
 }
 
-/// The project or group, whose caller must be a maintainer; 404 without a licence, and in a group
-/// for all other callers.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    let scope = Scope::kept_by(call, [MAINTAINER, 0])?;
-    let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
-    refuse_if(is_hidden, Failure::hidden)?;
-    call.require_tier(Tier::Premium).map(|()| scope)
-}
-
 fn find(call: &Call<'_>, scope: &Scope) -> Result<Option<Record>> {
-    Ok(RULES.one(call.db, scope.holder())?)
+    Ok(RULES.rows.one(call, scope.holder())?)
 }
 
-fn absent(call: &Call<'_>) -> Failure {
-    Failure::not_found(if call.service.profile.later_errors { "Push rule" } else { "Push Rule" })
-}
-
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    match (find(call, scope)?, scope) {
-        (Some(rule), _) => Answer::ok(&json(&rule, call, scope)),
-        (None, Scope::Group(_)) => Err(Failure::hidden()),
-        (None, _) => Answer::ok(&Value::Null),
+/// The answer without a rule; a read of a project's is null.
+fn absent(call: &Call<'_>, scope: &Scope) -> Failure {
+    match scope {
+        Scope::Project(_) if !call.writes => Failure::unsaved(),
+        Scope::Group(_) if call.method != http::Method::PUT => Failure::hidden(),
+        _ if call.service.profile.later_errors => Failure::not_found("Push rule"),
+        _ => Failure::not_found("Push Rule"),
     }
-}
-
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let mut rule = Record::new(call.now());
-    take(&mut rule, call, &call.params)?;
-    if find(call, scope)?.is_some() {
-        let text = scope.either("Project push rule exists", "Group push rule exists, try updating");
-        return Err(match call.service.profile.later_errors {
-            true => Failure::invalid_record(text),
-            false => Failure::unprocessable(text),
-        });
-    }
-    RULES.save(call.db, scope.holder(), &mut rule, call.now())?;
-    Answer::created(&json(&rule, call, scope))
-}
-
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let mut rule = find(call, scope)?.ok_or_else(|| absent(call))?;
-    take(&mut rule, call, &call.params)?;
-    RULES.save(call.db, scope.holder(), &mut rule, call.now())?;
-    Answer::ok(&json(&rule, call, scope))
-}
-
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    match (find(call, scope)?, scope) {
-        (Some(rule), _) => RULES.remove(call.db, &rule)?,
-        (None, Scope::Group(_)) => return Err(Failure::hidden()),
-        (None, _) if call.service.profile.absent_delete == AbsentDelete::NotFound => {
-            return Err(absent(call));
-        }
-        (None, _) => {}
-    }
-    Ok(Answer::no_content())
 }

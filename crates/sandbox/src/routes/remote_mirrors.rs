@@ -4,10 +4,16 @@
 //! The URL of a mirror is set at its creation, and never changes; answers do not contain its
 //! credentials.
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
 use super::instance;
 use super::prelude::*;
 
-pub(super) const MIRRORS: Collection = Collection {
+pub(super) const COLLECTIONS: &[Collection] = &[MIRRORS];
+
+const MIRRORS: Collection = Collection {
     entry: "mirror_id",
     required: &["url"],
     fields: &[
@@ -59,6 +65,7 @@ const PUBLIC_KEY: &str =
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// The user name that is no secret in a URL.
 const GIT: &str = "git";
+const STARS: &str = "*****";
 const PROTECTED: &str = "only_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
 const REGEX_SINCE: Release = Release::new(16, 2);
@@ -84,37 +91,31 @@ fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
 
 /// A URL with stars instead of credentials.
 pub(super) fn masked(text: &str) -> String {
-    const STARS: &str = "*****";
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
-    };
-    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(authority);
-    match authority.rsplit_once('@') {
-        None => text.to_owned(),
-        Some((user, host)) => {
-            let (name, password) = match user.split_once(':') {
-                Some((name, _)) => (name, format!(":{STARS}")),
-                None => (user, String::new()),
-            };
-            let name = if name == GIT { GIT } else { STARS };
-            format!("{scheme}://{name}{password}@{host}{path}")
-        }
-    }
+    static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
+        let pattern = Regex::new("^(?s)(.*?://)([^/?#:]*)(:[^/?#]*)?@");
+        pattern.expect("a test masks credentials")
+    });
+    let starred = CREDENTIALS.replace(text, |found: &Captures<'_>| {
+        let name = if found[2] == *GIT { GIT } else { STARS };
+        let password = found.get(3).map(|_| format!(":{STARS}")).unwrap_or_default();
+        format!("{}{name}{password}@", &found[1])
+    });
+    starred.into_owned()
 }
 
-pub(super) fn checked_url(call: &Call<'_>, text: String) -> Result<String> {
-    match urls::refused(&text, &SCHEMES, instance::reach(call)?) {
-        _ if text.is_empty() => Err(Failure::model("url", "can't be blank")),
-        Some(why) => Err(Failure::model("url", why)),
-        None => Ok(text),
+/// Refuses a URL that cannot be called, in the name of a field.
+pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
+    match urls::refused(url, &SCHEMES, instance::reach(call)?) {
+        _ if url.is_empty() => Err(Failure::model(field, "can't be blank")),
+        Some(why) => Err(Failure::model(field, why)),
+        None => Ok(()),
     }
 }
 
 /// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
 /// that is sent replaces the other.
 fn settle(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
-    mirror.set("url", checked_url(call, mirror.text("url").to_owned())?);
+    check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED] {
         mirror.set(name, mirror.is_set(name));
     }

@@ -1,10 +1,9 @@
 //! Branches of a repository, and creating them. The reference leaves repositories out; all of this
 //! is the real service's behaviour. Nothing of Git is stored: see
-//! [`super::super::store::repository`].
+//! [`Repository`].
 
 use regex::Regex;
 
-use super::super::store::repository::{Branch, Edit, NewCommit};
 use super::prelude::*;
 use super::{grants, protected_branches};
 
@@ -31,21 +30,20 @@ pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-/// The commit that a call makes to a branch.
-pub(super) fn new_commit<'a>(
-    call: &'a Call<'_>,
-    branch: &'a str,
-    message: &'a str,
-) -> NewCommit<'a> {
+/// The commit that a call makes.
+pub(super) fn new_commit(call: &Call<'_>, message: &str) -> Commit {
     let author = call.caller.as_ref();
-    NewCommit {
-        branch,
-        message,
-        author_name: author.map_or("undrift", |user| &user.name),
-        author_email: author.map_or("", |user| &user.email),
-        now: call.now(),
+    Commit {
+        message: message.to_owned(),
+        author_name: author.map_or("undrift", |user| &user.name).to_owned(),
+        author_email: author.map_or("", |user| &user.email).to_owned(),
+        created_at: call.now().to_owned(),
+        ..Commit::default()
     }
 }
+
+/// The message of the first commit.
+const INITIAL: &str = "Initial commit";
 
 /// The contents of a new project that is not empty: those of the project that it `copies`, or one
 /// commit.
@@ -63,20 +61,20 @@ pub(super) fn begin(
     let text = format!("# {}\n", project.name);
     let file = Edit::Write { path: "README.md", content: text.as_bytes(), executable: false };
     let files = if readme { vec![file] } else { Vec::new() };
-    Ok(repository.commit(new_commit(call, &branch, "Initial commit"), &files)?)
+    Ok(repository.commit(&branch, new_commit(call, INITIAL), &files)?)
 }
 
 /// Creates a branch, as the default one if there was none. It is not protected.
 pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     let repository = of(call, project);
-    if repository.branch(branch)?.is_some() {
+    if repository.find(BRANCHES, branch)?.is_some() {
         return Ok(());
     }
     let head = repository.resolve(&default_branch(call, project)?)?;
     if let Some(head) = head {
         return Ok(repository.point(branch, &head.id)?);
     }
-    repository.commit(new_commit(call, branch, "Initial commit"), &[])?;
+    repository.commit(branch, new_commit(call, INITIAL), &[])?;
     fill(call, project, branch)
 }
 
@@ -95,7 +93,7 @@ pub(super) fn change_head(
     former: &str,
     wanted: &str,
 ) -> Result<()> {
-    if wanted == former || of(call, project).branch(wanted)?.is_some() {
+    if wanted == former || of(call, project).find(BRANCHES, wanted)?.is_some() {
         return Ok(());
     }
     Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
@@ -116,15 +114,12 @@ pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Resu
 /// Whether the caller may do one of these things with a branch: on a protected one by a grant,
 /// otherwise as a developer.
 fn may(call: &Call<'_>, project: &Project, branch: &str, actions: &[Action]) -> Result<bool> {
-    let protections = Protection::counting(call.db, project, call.now())?;
-    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+    let covering = Protection::covering(call, project, branch)?;
     if covering.is_empty() {
         return Ok(call.level_in(project)? >= DEVELOPER);
     }
-    let granted =
-        covering.iter().flat_map(|one| actions.iter().flat_map(|action| one.granted(*action)));
-    let granted: Vec<Grantee> = granted.map(|grant| grant.to).collect();
-    grants::is_granted(call, project, &granted)
+    let granted = covering.iter().flat_map(|one| &one.grants);
+    grants::is_granted(call, project, granted.filter(|grant| actions.contains(&grant.action)))
 }
 
 /// A commit as the service shows it.
@@ -148,9 +143,9 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 }
 
 /// A branch as the service shows it.
-fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
-    let protections = Protection::counting(call.db, project, call.now())?;
-    let mut body = protected_branches::branch_flags(&protections, &branch.name);
+fn json(call: &Call<'_>, project: &Project, branch: &Reference) -> Result<Value> {
+    let covering = Protection::covering(call, project, &branch.name)?;
+    let mut body = protected_branches::branch_flags(&covering);
     body["name"] = branch.name.as_str().into();
     body["commit"] = commit_json(call, project, &branch.commit);
     body["merged"] = false.into();
@@ -165,7 +160,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| Failure::invalid("regex"))?;
-    let mut all = of(call, &project).branches()?;
+    let mut all = of(call, &project).all(BRANCHES)?;
     all.retain(|branch| {
         is_found(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
@@ -190,8 +185,13 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The branch in the path.
-fn named(call: &Call<'_>, project: &Project) -> Result<Branch> {
-    of(call, project).branch(call.segment("branch"))?.ok_or_else(|| Failure::not_found("Branch"))
+fn named(call: &Call<'_>, project: &Project) -> Result<Reference> {
+    named_as(call, project, call.segment("branch"))
+}
+
+fn named_as(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+    let found = of(call, project).find(BRANCHES, name)?;
+    found.ok_or_else(|| Failure::not_found("Branch"))
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -201,7 +201,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let reference = call.params.text("ref")?.unwrap_or_default();
     refuse_if(!is_ref_name(&name), || Failure::refused("Branch name is invalid"))?;
     let repository = of(call, &project);
-    refuse_if(repository.branch(&name)?.is_some(), || Failure::refused("Branch already exists"))?;
+    refuse_if(repository.find(BRANCHES, &name)?.is_some(), || {
+        Failure::refused("Branch already exists")
+    })?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
@@ -211,7 +213,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         )));
     }
     repository.point(&name, &commit.id)?;
-    Answer::created(&json(call, &project, &Branch { name, commit })?)
+    Answer::created(&json(call, &project, &named_as(call, &project, &name)?)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
@@ -221,15 +223,14 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     if branch.name == default_branch(call, &project)? {
         return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
     }
-    let protections = Protection::counting(call.db, &project, call.now())?;
-    let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
+    let is_protected = !Protection::covering(call, &project, &branch.name)?.is_empty();
     if is_protected && call.level_in(&project)? < MAINTAINER {
         return Err(Failure::refused(
             "You are not allowed to delete protected branches from this project. \
              Only a project maintainer or owner can delete a protected branch.",
         ));
     }
-    of(call, &project).remove_branch(&branch.name)?;
+    of(call, &project).remove(BRANCHES, &branch.name)?;
     Ok(Answer::no_content())
 }
 
@@ -238,33 +239,24 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    let new = |action, developers| {
-        Grant::new(action, Some(if developers { DEVELOPER } else { MAINTAINER }), None)
-    };
-    let wanted = [
-        (Action::Push, call.params.flag("developers_can_push")?),
-        (Action::Merge, call.params.flag("developers_can_merge")?),
-    ];
-    match Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())? {
-        Some(known) => {
-            let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
-            for (action, developers) in changes {
-                known.granted(action).try_for_each(|old| protection::revoke(call.db, old.id))?;
-                protection::grant(call.db, known.id, &new(action, developers))?;
-            }
-        }
-        None => {
-            let grants = wanted.map(|(action, flag)| new(action, flag == Some(true)));
-            let new = Protection {
-                project_id: Some(project.id),
-                name: branch.name.clone(),
-                updated_at: call.now().to_owned(),
-                grants: grants.into(),
-                ..Protection::default()
-            };
-            new.insert(call.db)?;
+    let found = Protection::named(call, Holder::Project(project.id), &branch.name)?;
+    let preset = found.is_none().then_some(false);
+    let mut protection = found.unwrap_or_else(|| Protection {
+        project_id: Some(project.id),
+        name: branch.name.clone(),
+        updated_at: call.now().to_owned(),
+        ..Protection::default()
+    });
+    for (action, flag) in
+        [(Action::Push, "developers_can_push"), (Action::Merge, "developers_can_merge")]
+    {
+        if let Some(developers) = call.params.flag(flag)?.or(preset) {
+            let level = if developers { DEVELOPER } else { MAINTAINER };
+            protection.grants.retain(|grant| grant.action != action);
+            protection.grants.push(Grant::new(action, level));
         }
     }
+    protection.save(call.db)?;
     Answer::ok(&json(call, &project, &branch)?)
 }
 
@@ -272,9 +264,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    if let Some(known) =
-        Protection::named(call.db, Holder::Project(project.id), &branch.name, call.now())?
-    {
+    if let Some(known) = Protection::named(call, Holder::Project(project.id), &branch.name)? {
         known.remove(call.db)?;
     }
     Answer::ok(&json(call, &project, &branch)?)

@@ -4,286 +4,13 @@
 //! The sandbox's own collections are its reading of the service. A caller may describe others
 //! ([`Config::collections`](crate::Config::collections)), of which the sandbox knows nothing else.
 //!
-//! To add one, define a constant in [`collections`] and add it to the list there.
-
-use std::collections::BTreeMap;
+//! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
 
 use http::Method;
-use matchit::Router;
-use rusqlite::Connection;
 
-use super::environments::{changed, next_grant};
+use super::Handler;
 use super::prelude::*;
-use super::{
-    Handler, Operation, access_requests, approval_rules, badges, collections, environments,
-    freeze_periods, group_links, hooks, labels, pipeline_schedules, protected_tags, remote_mirrors,
-    variables,
-};
-
-/// Every collection that the sandbox has.
-const COLLECTIONS: &[&[Collection]] = &[
-    access_requests::COLLECTIONS,
-    &[approval_rules::RULES],
-    collections::COLLECTIONS,
-    environments::COLLECTIONS,
-    &[freeze_periods::PERIODS],
-    group_links::COLLECTIONS,
-    hooks::COLLECTIONS,
-    labels::COLLECTIONS,
-    &[pipeline_schedules::SCHEDULES],
-    &[protected_tags::TAGS],
-    &[remote_mirrors::MIRRORS],
-    badges::COLLECTIONS,
-    variables::COLLECTIONS,
-];
-
-/// Their operations.
-pub(super) fn routes() -> impl Iterator<Item = Route> {
-    own().flat_map(Collection::routes)
-}
-
-/// Every collection that the service has.
-fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
-    own().chain(call.service.told.iter().flat_map(|told| told.collections))
-}
-
-fn own() -> impl Iterator<Item = &'static Collection> {
-    COLLECTIONS.iter().copied().flatten()
-}
-
-/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
-/// not only read it.
-pub fn serves(path: &str) -> bool {
-    let path = format!("/api/v4{}", path.replace(":id", "1"));
-    let one = format!("{path}/1");
-    let writes = [Method::POST, Method::PUT, Method::PATCH];
-    writes.iter().any(|of| [&path, &one].iter().any(|at| super::find(None, of, at).is_ok()))
-}
-
-/// Collections described by the caller. They live as long as the program, like the sandbox's own.
-#[derive(Debug)]
-pub(crate) struct Described {
-    collections: &'static [Collection],
-    pub(super) table: Router<Vec<Operation>>,
-}
-
-impl Described {
-    /// The described collections that the sandbox does not have itself; `None` if there are none.
-    pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
-        collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
-        for one in &mut collections {
-            one.rows = Records(
-                format!("told_{}", one.rows.0.replace('/', "__").replace(['{', '}'], "_")).leak(),
-            );
-        }
-        let collections: &'static [Collection] = collections.leak();
-        let routes: &'static [Route] =
-            collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
-        let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (number, route) in (super::all().count()..).zip(routes) {
-            let path = format!("/api/v4{}", route.path);
-            paths.entry(path).or_default().push(Operation { number, route });
-        }
-        let mut table = Router::new();
-        // A collection at an impossible path is not found; no two are at the same path.
-        paths.into_iter().for_each(|(path, of)| drop(table.insert(path, of)));
-        let told = || &*Box::leak(Box::new(Self { collections, table }));
-        (!collections.is_empty()).then(told)
-    }
-}
-
-/// Creates missing tables for all collections, for projects, groups, or both.
-pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
-    for of in own().chain(told.iter().flat_map(|told| told.collections)) {
-        let [projects, groups] = holders.entry(of.rows.0).or_default();
-        let is_of_groups = of.path.starts_with("/groups/");
-        *projects |= !is_of_groups;
-        *groups |= is_of_groups;
-    }
-    for (name, holders) in holders {
-        let held = match holders {
-            [true, true] => "(group_id IS NULL) <> (project_id IS NULL)",
-            [_, true] => "group_id IS NOT NULL AND project_id IS NULL",
-            _ => "group_id IS NULL AND project_id IS NOT NULL",
-        };
-        db.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS {name} (
-                id INTEGER PRIMARY KEY AUTOINCREMENT,
-                group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-                project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-                settings TEXT NOT NULL,
-                created_at TEXT NOT NULL,
-                updated_at TEXT NOT NULL,
-                CHECK ({held})
-            );
-            CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
-                WHERE project_id IS NOT NULL;
-            CREATE INDEX IF NOT EXISTS {name}_by_group ON {name} (group_id)
-                WHERE group_id IS NOT NULL;"
-        ))?;
-    }
-    Ok(())
-}
-
-/// The type of object that an id names.
-#[derive(Clone, Copy, Debug)]
-pub enum Named {
-    /// A user.
-    User,
-    /// A group.
-    Group,
-    /// A project.
-    Project,
-}
-
-impl Named {
-    /// Its name; null if it no longer exists.
-    fn shown(self, call: &Call<'_>, id: &Value) -> Result<Value> {
-        let id = id.as_i64().unwrap_or_default();
-        Ok(match self {
-            Self::User => User::by_id(call.db, id)?.map(|user| user.username),
-            Self::Group => Namespace::by_id(call.db, id)?.map(|group| group.full_path),
-            Self::Project => Project::by_id(call.db, id)?.map(|project| project.full_path),
-        }
-        .into())
-    }
-}
-
-/// The type of a field.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Form {
-    /// Text.
-    Text,
-    /// An integer.
-    Integer,
-    /// A boolean.
-    Flag,
-    /// A day.
-    Day,
-    /// A time, or the beginning of a day.
-    Time,
-    /// A day; another text counts as null.
-    LooseDay,
-    /// One of some words.
-    Word(&'static [&'static str]),
-    /// Some of them.
-    Words(&'static [&'static str]),
-    /// A list of texts.
-    Texts,
-    /// A list of ids.
-    Ids,
-    /// The id of an object that answers show by its username or full path.
-    Named(Named),
-    /// A list of objects, each with one of these keys. Answers give each an id. An edit contains
-    /// added ones, and by id those to change or, with `_destroy`, to remove. A create may send a
-    /// single object with the first key under another name.
-    Rows(&'static [&'static str], &'static str),
-}
-
-/// A field of an entry.
-#[derive(Clone, Copy, Debug)]
-pub struct Field {
-    /// Its name in requests.
-    pub name: &'static str,
-    /// Its name in answers; empty if they omit it.
-    pub shown: &'static str,
-    /// Its type.
-    pub form: Form,
-    /// Its value in a new entry that omits it, as JSON.
-    pub preset: &'static str,
-    /// Whether an edit ignores it.
-    pub only_new: bool,
-    /// Whether an edit that omits it resets it to its preset.
-    pub resets: bool,
-    /// Whether spaces around it are removed.
-    pub trims: bool,
-    /// The lowest licence with this field.
-    pub tier: Tier,
-    /// The first release with this field.
-    pub since: Option<Release>,
-    /// The first release without it again.
-    pub until: Option<Release>,
-}
-
-impl Field {
-    /// A field with the same name in requests and answers, null by default, and unchanged by an
-    /// edit that omits it.
-    pub const fn new(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            shown: name,
-            form,
-            preset: "null",
-            only_new: false,
-            resets: false,
-            trims: false,
-            tier: Tier::Free,
-            since: None,
-            until: None,
-        }
-    }
-
-    fn is_there(&self, call: &Call<'_>) -> bool {
-        call.tier() >= self.tier
-            && self.since.is_none_or(|since| call.release() >= since)
-            && self.until.is_none_or(|until| call.release() < until)
-    }
-
-    fn preset(&self) -> Value {
-        serde_json::from_str(self.preset).unwrap_or_default()
-    }
-
-    /// Whether the call contains it.
-    fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
-        let alone = matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
-        (call.params.has(self.name) || alone) && self.is_there(call)
-    }
-
-    /// The value in the call, given the stored one.
-    fn sent(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
-        let (params, name) = (&call.params, self.name);
-        Ok(match self.form {
-            Form::Text if self.trims => {
-                params.text(name)?.map(|text| text.trim().to_owned()).into()
-            }
-            Form::Text => params.text(name)?.into(),
-            Form::Integer | Form::Named(_) => params.integer(name)?.into(),
-            Form::Flag => params.flag(name)?.into(),
-            Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
-            Form::Time => params.time_or_day(name)?.map(clock::spell).into(),
-            Form::LooseDay => {
-                let day = params.date(name).unwrap_or_default().flatten();
-                day.map(|day| day.to_string()).into()
-            }
-            Form::Word(words) => params.one_of(name, words)?.into(),
-            Form::Words(words) => {
-                let sent = params.texts(name)?.unwrap_or_default();
-                if sent.iter().any(|word| !words.contains(&word.as_str())) {
-                    return Err(Failure::no_valid_value(name));
-                }
-                // They are stored as flags, so answers have the order of the list.
-                let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
-                words.iter().filter(is_sent).copied().collect()
-            }
-            Form::Texts => params.texts(name)?.unwrap_or_default().into(),
-            Form::Ids => params.integers(name)?.unwrap_or_default().into(),
-            Form::Rows(keys, alone) => {
-                let row = |id, said: &Value| {
-                    let mut row = json!({"id": if id == 0 { next_grant(call)? } else { id }});
-                    keys.iter().for_each(|key| row[*key] = said[*key].clone());
-                    Ok(Some(row))
-                };
-                let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
-                if let (None, Some(level)) = (stored, params.get(alone)) {
-                    rows.extend(row(0, &json!({ keys[0]: level }))?);
-                }
-                rows.into()
-            }
-        })
-    }
-}
+use super::registry::all_collections;
 
 /// A collection. Its rows use the names of requests for fields.
 #[derive(Clone, Copy)]
@@ -324,6 +51,8 @@ pub struct Collection {
     pub unpaged: bool,
     /// Whether it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
+    /// Whether it has at most one entry, which has no name in its path.
+    pub is_single: bool,
     /// Whether an edit answers 204.
     pub is_silent: bool,
     /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
@@ -334,6 +63,8 @@ pub struct Collection {
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
+    /// How many entries a project, and a group, has at most, with the word for them and the refusal.
+    pub(super) most: Option<Most>,
     /// Sets of settings of the project: while all of one set are `disabled`, everything is 403.
     pub(super) closed_by: &'static [&'static [&'static str]],
     /// The project or group, for callers who may do this.
@@ -355,6 +86,8 @@ pub struct Collection {
     pub(super) missing: fn() -> Failure,
     pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
 }
+
+type Most = (&'static str, [i64; 2], fn(String) -> Failure);
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -388,11 +121,13 @@ impl Collection {
             is_patched: false,
             unpaged: false,
             is_document: false,
+            is_single: false,
             is_silent: false,
             is_put: false,
             only_edited: false,
             is_idempotent: false,
             rows: Records(path.split_at(above.len()).1),
+            most: None,
             closed_by: &[],
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
@@ -406,18 +141,19 @@ impl Collection {
         }
     }
 
-    fn routes(&'static self) -> impl Iterator<Item = Route> {
+    pub(super) fn routes(&'static self) -> impl Iterator<Item = Route> {
         let is_list = !self.is_document;
-        let one = match is_list {
+        let one = match is_list && !self.is_single {
             true => format!("{}/{{{}}}", self.path, self.entry).leak(),
             false => self.path,
         };
+        let has_list = is_list && !self.is_single && self.within.is_empty();
         let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
         let route = move |is_there: bool, method, path, verb| {
             is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
         };
         [
-            route(is_list && self.within.is_empty(), Method::GET, self.path, Verb::List),
+            route(has_list, Method::GET, self.path, Verb::List),
             route(
                 is_list && !self.is_put && !self.only_edited,
                 Method::POST,
@@ -458,6 +194,7 @@ impl Collection {
                 call.params.require(self.required)?;
                 let mut row = Record::new(call.now());
                 self.save(call, &scope, &mut row)?;
+                self.check_number(call, &scope)?;
                 Answer::created(&body(&row)?)
             }
             Verb::Update => {
@@ -476,10 +213,19 @@ impl Collection {
                     found => found?,
                 };
                 (self.kept)(call, &scope, &row)?;
-                self.rows.remove(call.db, &row)?;
+                self.rows.remove(call, &row)?;
                 Ok(Answer::no_content())
             }
         }
+    }
+
+    /// Refuses a new entry if there are too many with it.
+    fn check_number(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
+        let Some((noun, [of_project, of_group], refused)) = self.most else { return Ok(()) };
+        let most = scope.either(of_project, of_group);
+        refuse_if(self.rows.count(call, scope.holder())? > most, || {
+            refused(format!("Maximum number of {} {noun} ({most}) exceeded", scope.name()))
+        })
     }
 
     /// Whether removing an entry that does not exist succeeds.
@@ -493,12 +239,8 @@ impl Collection {
     /// The project or group, for callers who may do this.
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<Scope> {
         let scope = (self.scope)(self, call)?;
-        if let Scope::Project(project) = &scope
-            && !self.closed_by.is_empty()
-        {
-            let attributes = project.attributes(call.db)?;
-            let is_off = |name: &&str| attributes.get(*name).is_some_and(|on| on == "disabled");
-            let is_closed = self.closed_by.iter().any(|set| set.iter().all(is_off));
+        if let Scope::Project(project) = &scope {
+            let is_closed = any(self.closed_by, |set| call.are_off(project, set))?;
             refuse_if(is_closed, Failure::forbidden)?;
         }
         call.require_tier(self.tier).map(|()| scope)
@@ -520,18 +262,14 @@ impl Collection {
         let Some(above) = all_collections(call).find(|other| self.is_below(other)) else {
             return Ok(());
         };
-        let found = above.rows.find(call.db, scope.holder(), call.segment_id(self.below)?)?;
+        let found = above.rows.find(call, scope.holder(), call.segment_id(self.below)?)?;
         found.map(|_| ()).ok_or_else(Failure::no_record)
     }
 
     /// The place's own rows; for a collection with parents, those of the parent in the path.
     pub(super) fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let mut rows = Vec::new();
-        for row in self.rows.all(call.db, scope.holder())? {
-            if self.is_known(call, &row)? {
-                rows.push(row);
-            }
-        }
+        let rows = self.rows.all(call, scope.holder())?;
+        let mut rows = those(rows, |row| self.is_known(call, row))?;
         if !self.below.is_empty() {
             let above = Value::from(call.segment_id(self.below)?);
             rows.retain(|row| row.value(self.below) == above);
@@ -625,7 +363,7 @@ impl Collection {
             row.set(self.below, call.segment_id(self.below)?);
         }
         (self.settle)(self, call, scope, row)?;
-        Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
+        Ok(self.rows.save(call, scope.holder(), row)?)
     }
 
     /// Stores the fields in the call.

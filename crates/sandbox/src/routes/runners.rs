@@ -1,6 +1,5 @@
 //! Runners that exist, and which projects have them. Nothing registers or changes one here.
 
-use super::grants;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -62,16 +61,13 @@ impl Runner {
     /// administrators do not count.
     fn is_own(&self, call: &Call<'_>) -> Result<bool> {
         let user = call.user()?.id;
-        for id in self.projects(call)? {
-            if let Some(project) = Project::by_id(call.db, id)?
-                && grants::level_of(call, &project, user)? >= MAINTAINER
-            {
-                return Ok(true);
-            }
-        }
-        let group = self.group_id.map(|id| Namespace::by_id(call.db, id)).transpose()?.flatten();
-        group
-            .map_or(Ok(false), |group| Ok(call.standing()?.in_namespace(&group.traversal) >= OWNER))
+        let maintains = |project: Project| Ok(call.level_of(user, &project)? >= MAINTAINER);
+        let of_project = |id| Project::by_id(call.db, id)?.map_or(Ok(false), maintains);
+        Ok(any(self.projects(call)?, of_project)?
+            || match Namespace::by_any(call.db, self.group_id)? {
+                Some(group) => call.standing()?.in_namespace(&group.traversal) >= OWNER,
+                None => false,
+            })
     }
 
     fn json(&self) -> Value {
@@ -88,6 +84,10 @@ impl Runner {
     }
 }
 
+fn all(call: &Call<'_>) -> Result<Vec<Runner>> {
+    Ok(Runner::list(call.db, "ORDER BY r.id", [])?)
+}
+
 /// Those of `runners` that the call asks for.
 fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
     if let Some(wanted) = call.params.one_of("type", &TYPES)? {
@@ -97,40 +97,24 @@ fn answer(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
 }
 
 fn list_own(call: &Call<'_>) -> Result<Answer> {
-    let mut own = Vec::new();
-    for runner in Runner::list(call.db, "ORDER BY r.id", [])? {
-        if runner.is_own(call)? {
-            own.push(runner);
-        }
-    }
-    answer(call, own)
+    answer(call, those(all(call)?, |runner| runner.is_own(call))?)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    answer(call, Runner::list(call.db, "ORDER BY r.id", [])?)
+    answer(call, all(call)?)
 }
 
 /// The project's own runners, and those of its groups and of the instance.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
-    let mut all = Vec::new();
-    for runner in Runner::list(call.db, "ORDER BY r.id", [])? {
-        let above = runner.group_id.map(|id| Namespace::by_id(call.db, id)).transpose()?.flatten();
-        let is_of_group = above.is_some_and(|group| {
-            project
-                .full_path
-                .to_lowercase()
-                .starts_with(&format!("{}/", group.full_path.to_lowercase()))
-        });
-        if is_of_group
+    let above: Vec<i64> = ids(&project.namespace.traversal).collect();
+    let has = |runner: &Runner| {
+        Ok(runner.group_id.is_some_and(|group| above.contains(&group))
             || runner.runner_type == TYPES[0]
-            || runner.projects(call)?.contains(&project.id)
-        {
-            all.push(runner);
-        }
-    }
-    answer(call, all)
+            || runner.projects(call)?.contains(&project.id))
+    };
+    answer(call, those(all(call)?, has)?)
 }
 
 fn assign(call: &Call<'_>) -> Result<Answer> {

@@ -1,7 +1,6 @@
 //! Tags of a repository. The reference leaves them out; all of this is the real service's
 //! behaviour.
 
-use super::super::store::repository::Tag;
 use super::grants;
 use super::prelude::*;
 use super::protected_tags::covering;
@@ -14,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/repository/tags/{tag_name}", remove),
 ];
 
-fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value> {
+fn json(call: &Call<'_>, project: &Project, tag: &Reference) -> Result<Value> {
     Ok(json!({
         "name": tag.name,
         "message": tag.message,
@@ -32,7 +31,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let by_name =
         call.params.one_of("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
     let upwards = call.params.one_of("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
-    let mut tags = of(call, &project).tags()?;
+    let mut tags = of(call, &project).all(TAGS)?;
     if !by_name {
         tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
     }
@@ -44,8 +43,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all)
 }
 
-fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Tag> {
-    of(call, project).tag(name)?.ok_or_else(|| Failure::not_found("Tag"))
+fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Reference> {
+    of(call, project).find(TAGS, name)?.ok_or_else(|| Failure::not_found("Tag"))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -61,15 +60,15 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let message = call.params.text("message")?.unwrap_or_default();
     refuse_if(!is_ref_name(&name), || Failure::refused("Tag name invalid"))?;
     let repository = of(call, &project);
-    refuse_if(repository.tag(&name)?.is_some(), || {
+    refuse_if(repository.find(TAGS, &name)?.is_some(), || {
         Failure::refused(format!("Tag {name} already exists"))
     })?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(Failure::refused(format!("Target {reference} is invalid")));
     };
     let protections = covering(call, project.id, &name)?;
-    let granted: Vec<Grantee> = protections.iter().flatten().map(|grant| grant.to).collect();
-    if !protections.is_empty() && !grants::is_granted(call, &project, &granted)? {
+    if !protections.is_empty() && !grants::is_granted(call, &project, protections.iter().flatten())?
+    {
         return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
     }
     repository.add_tag(&name, &message, &commit.id, call.now())?;
@@ -87,6 +86,6 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
              Only a project maintainer or owner can delete a protected tag.",
         ));
     }
-    of(call, &project).remove_tag(&tag.name)?;
+    of(call, &project).remove(TAGS, &tag.name)?;
     Ok(Answer::no_content())
 }

@@ -1,17 +1,36 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
-use super::super::profile::Profile;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
-    &[VARIABLES, Collection { path: "/groups/{id}/variables", ..VARIABLES }];
+    &[VARIABLES, Collection { path: "/groups/{id}/variables", fields: &OF_GROUPS, ..VARIABLES }];
 
-/// Its fields are those of reference 1, 2.2, `description` (from release 16.2 on) and `hidden`:
+/// The fields of reference 1, 2.2, and `description` (from release 16.2 on). There also is `hidden`:
 /// whether no answer contains the value (from release 17.4 on).
+const FIELDS: [Field; 8] = [
+    Field { preset: r#""env_var""#, ..Field::new(TYPE, Form::Word(&["env_var", "file"])) },
+    Field { only_new: true, trims: true, ..Field::new("key", Form::Text) },
+    Field::new("value", Form::Text),
+    Field { preset: "false", ..Field::new(FLAGS[0], Form::Flag) },
+    Field { preset: "false", ..Field::new(FLAGS[1], Form::Flag) },
+    Field { preset: "false", ..Field::new(FLAGS[2], Form::Flag) },
+    Field { preset: r#""*""#, trims: true, ..Field::new(ENVIRONMENT, Form::Text) },
+    Field { since: Some(Release::new(16, 2)), ..Field::new("description", Form::Text) },
+];
+
+/// Without a licence for scopes, those of groups are ignored.
+const OF_GROUPS: [Field; 8] = {
+    let mut fields = FIELDS;
+    fields[6].tier = Tier::Premium;
+    fields
+};
+
 const VARIABLES: Collection = Collection {
     entry: "key",
     required: &["key", "value"],
+    fields: &FIELDS,
+    most: Some(("ci variables", [8_000, 30_000], |text| Failure::model("base", text))),
     scope: |_, call| scope(call),
     find: |_, call, scope| match call.method == http::Method::PUT {
         true => find_to_change(call, scope),
@@ -27,30 +46,14 @@ const VARIABLES: Collection = Collection {
     ..Collection::new("/projects/{id}/variables")
 };
 
-/// The maximum number of variables of a project, and of a group.
-const MOST: i64 = 8_000;
-const MOST_OF_GROUP: i64 = 30_000;
 /// The maximum length of keys and descriptions.
 const LONGEST: usize = 255;
 /// The minimum length of a masked value.
 const SHORTEST_MASKED: usize = 8;
 
+const TYPE: &str = "variable_type";
 const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
-
-/// Gives a new variable its key and the presets.
-fn begin(variable: &mut Record, params: &Params) -> Result<()> {
-    variable.set("key", params.text("key")?.unwrap_or_default().trim());
-    variable.set(ENVIRONMENT, "*");
-    reset(variable);
-    Ok(())
-}
-
-/// Sets the type and the flags to their defaults.
-fn reset(variable: &mut Record) {
-    variable.set("variable_type", "env_var");
-    FLAGS.iter().for_each(|name| variable.set(name, false));
-}
 
 fn json(variable: &Record, call: &Call<'_>) -> Value {
     let mut body =
@@ -64,43 +67,11 @@ fn json(variable: &Record, call: &Call<'_>) -> Value {
     body
 }
 
-/// Hides and masks a new variable if the call says so. Older releases do neither.
-fn hide(variable: &mut Record, call: &Call<'_>) -> Result<()> {
-    if call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
-        variable.set("hidden", true);
-        variable.set("masked", true);
-    }
-    check(variable, &call.service.profile, Complaints::default())
-}
-
-/// Stores the fields in a call. Without a licence for scopes, a scope is ignored.
-fn take(variable: &mut Record, call: &Call<'_>, params: &Params, scoped: bool) -> Result<()> {
-    if params.has("value") {
-        variable.set("value", params.text("value")?);
-    }
-    if params.has("variable_type") {
-        let kind = params.one_of("variable_type", &["env_var", "file"])?;
-        variable.set("variable_type", kind.ok_or_else(|| Failure::not_null("variable_type"))?);
-    }
+fn check(variable: &Record, profile: &Profile) -> Result<()> {
     let mut wrong = Complaints::default();
-    for name in FLAGS {
-        match params.flag(name)? {
-            Some(on) => variable.set(name, on),
-            None if !params.has(name) => {}
-            None if name == "protected" => return Err(Failure::not_null(name)),
-            None => wrong.add(name, "is not included in the list"),
-        }
+    for name in ["masked", "raw"] {
+        wrong.add_if(variable.value(name).is_null(), name, "is not included in the list");
     }
-    if scoped && params.has(ENVIRONMENT) {
-        variable.set(ENVIRONMENT, params.text(ENVIRONMENT)?.unwrap_or_default().trim());
-    }
-    if call.is_from(16, 2) && params.has("description") {
-        variable.set("description", params.text("description")?);
-    }
-    check(variable, &call.service.profile, wrong)
-}
-
-fn check(variable: &Record, profile: &Profile, mut wrong: Complaints) -> Result<()> {
     let too_long = format!("is too long (maximum is {LONGEST} characters)");
     let letters = "can contain only letters, digits";
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -149,21 +120,19 @@ fn check_place(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<()> 
 
 /// Whether another variable has the key and the scope.
 fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
-    let namesakes = VARIABLES.rows.with(call.db, scope.holder(), "key", variable.text("key"))?;
+    let namesakes = VARIABLES.rows.with(call, scope.holder(), "key", variable.text("key"))?;
     let place = variable.text(ENVIRONMENT);
     Ok(namesakes.iter().any(|other| other.id != variable.id && other.text(ENVIRONMENT) == place))
 }
 
-/// Adds a variable as a call with these parameters would; an existing one stays unchanged.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
+/// Adds a variable of a seed; an existing one stays unchanged.
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope) -> Result<()> {
     let mut variable = Record::new(call.now());
-    begin(&mut variable, params)?;
-    take(&mut variable, call, params, is_scoped(call, scope))?;
-    if is_known(call, scope, &variable)? {
-        return Ok(());
+    VARIABLES.take(call, &mut variable)?;
+    match is_known(call, scope, &variable)? {
+        true => Ok(()),
+        false => VARIABLES.save(call, scope, &mut variable),
     }
-    check_place(call, scope, &variable)?;
-    Ok(VARIABLES.rows.save(call.db, scope.holder(), &mut variable, call.now())?)
 }
 
 /// The project or group, for callers who manage it. A project is closed while its CI/CD is
@@ -171,22 +140,13 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
 fn scope(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
     match &scope {
-        Scope::Project(project) if !has_pipelines(call, project)? => Err(Failure::forbidden()),
+        Scope::Project(project) if call.are_off(project, PIPELINES)? => Err(Failure::forbidden()),
         _ => Ok(scope),
     }
 }
 
-/// Whether CI/CD is enabled in a project.
-pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let sql = "SELECT json_extract(attributes, '$.builds_access_level') IS NOT 'disabled'
-               FROM projects WHERE id = ?1";
-    call.one(sql, [project.id])
-}
-
-/// Whether variables have scopes: those of groups need a licence.
-fn is_scoped(call: &Call<'_>, scope: &Scope) -> bool {
-    matches!(scope, Scope::Project(_)) || call.tier() >= Tier::Premium
-}
+/// The feature of a project that pipelines, and what they use, need.
+pub(super) const PIPELINES: &[&str] = &["builds_access_level"];
 
 /// The answer for a variable that does not exist.
 fn absent(scope: &Scope) -> Failure {
@@ -207,7 +167,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key in the call, the least recently changed one first.
 fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
-    let mut all = VARIABLES.rows.with(call.db, scope.holder(), "key", call.segment("key"))?;
+    let mut all = VARIABLES.rows.with(call, scope.holder(), "key", call.segment("key"))?;
     all.retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter));
     all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
     Ok(all)
@@ -240,32 +200,27 @@ fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Record> {
 }
 
 /// Completes a new or changed variable.
-fn settle(of: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record) -> Result<()> {
+fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
-    if is_new {
-        begin(variable, &call.params)?;
-    } else if call.service.profile.put_resets_omitted_flags {
-        reset(variable);
+    if !is_new && call.service.profile.put_resets_omitted_flags {
+        let is_flag = |field: &&Field| matches!(field.form, Form::Flag | Form::Word(_));
+        for field in FIELDS.iter().filter(is_flag).filter(|field| !call.params.has(field.name)) {
+            variable.set(field.name, field.preset());
+        }
     }
-    let masked = variable.is_set("masked");
-    take(variable, call, &call.params, is_scoped(call, scope))?;
-    if is_new {
-        hide(variable, call)?;
-        check_number(of, call, scope)?;
-    } else if variable.is_set("hidden") && variable.is_set("masked") != masked {
+    for name in [TYPE, "protected"] {
+        refuse_if(variable.value(name).is_null(), || Failure::not_null(name))?;
+    }
+    if is_new && call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
+        variable.set("hidden", true);
+        variable.set("masked", true);
+    }
+    check(variable, &call.service.profile)?;
+    if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == Some(false) {
         return Err(Failure::model(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));
     }
     check_place(call, scope, variable)
-}
-
-/// Refuses one variable more than a project or group may have.
-fn check_number(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<()> {
-    let most = scope.either(MOST, MOST_OF_GROUP);
-    refuse_if(of.rows.count(call.db, scope.holder())? >= most, || {
-        let text = format!("Maximum number of {} ci variables ({most}) exceeded", scope.name());
-        Failure::model("base", text)
-    })
 }

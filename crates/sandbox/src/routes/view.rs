@@ -287,7 +287,7 @@ impl<'a> View<'a> {
     /// The caller's direct and inherited roles, null for none.
     fn permissions(&self, caller: &User) -> Result<Object> {
         let Self { call, project, .. } = self;
-        let direct = call.direct_level(caller, project.id)?;
+        let direct = call.direct_level(caller.id, project.id)?;
         let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });

@@ -46,19 +46,6 @@ pub(crate) struct Note {
     pub(crate) updated_at: String,
 }
 
-/// Which notes a list contains, and their order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Listing {
-    /// Only those of the service, or only those of people.
-    pub(crate) system: Option<bool>,
-    /// Ordered by the last change, not by creation.
-    pub(crate) by_change: bool,
-    /// The latest first.
-    pub(crate) descending: bool,
-    pub(crate) offset: i64,
-    pub(crate) size: i64,
-}
-
 stored!(Note: notes n,
     id, merge_request_id, author_id, body, system, internal, created_at, updated_at);
 
@@ -67,17 +54,6 @@ impl Note {
     pub(crate) fn count(db: &Connection, of: &MergeRequest, system: Option<bool>) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
         db.prepare_cached(sql)?.query_row(params![of.id, system], |row| row.get(0))
-    }
-
-    /// A page of the notes of a merge request.
-    pub(crate) fn page(db: &Connection, of: &MergeRequest, listing: Listing) -> Result<Vec<Self>> {
-        let column = if listing.by_change { "updated_at" } else { "created_at" };
-        let order = if listing.descending { "DESC" } else { "ASC" };
-        let rest = format!(
-            "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
-             ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
-        );
-        Self::list(db, &rest, params![of.id, listing.system, listing.size, listing.offset])
     }
 
     pub(crate) fn find(db: &Connection, of: &MergeRequest, id: i64) -> Result<Option<Self>> {

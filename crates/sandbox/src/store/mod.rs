@@ -32,7 +32,7 @@ use image::Image;
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
-const FORMAT: i64 = 28;
+const FORMAT: i64 = 29;
 /// Further readers are closed after use.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; with the usual page size of four, each would need a
@@ -149,7 +149,10 @@ impl Store {
 
     /// Runs `work` in a transaction that is committed if it succeeds and rolled back if it fails or
     /// panics.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    pub(crate) fn write<T, E: From<rusqlite::Error>>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut writer = held(&self.writer);
         if self.readers.is_none() {
             let savepoint = writer.savepoint()?;
@@ -316,7 +319,7 @@ mod tests {
         for number in 0..40 {
             store
                 .write(|db| {
-                    Ok(db.execute(
+                    Ok::<_, Failure>(db.execute(
                         "INSERT INTO meta VALUES (?1, hex(zeroblob(1000000)))",
                         [number],
                     )?)

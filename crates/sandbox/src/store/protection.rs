@@ -1,8 +1,10 @@
 //! Protected branches: one row each, with a row for each grant. Protected tags use the same grants.
 
-use rusqlite::{Connection, Result, Row, params};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Result, ToSql, params};
 use serde::{Deserialize, Serialize};
 
+use super::super::call::Call;
 use super::holder::Holder;
 use super::namespace::Namespace;
 use super::project::Project;
@@ -33,8 +35,22 @@ impl Action {
     }
 }
 
+impl ToSql for Action {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(self.word().into())
+    }
+}
+
+impl FromSql for Action {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let word = value.as_str()?;
+        let action = Self::ALL.into_iter().find(|action| action.word() == word);
+        action.ok_or(FromSqlError::InvalidType)
+    }
+}
+
 /// The receiver of a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grantee {
     /// Everybody with this role or a higher one.
     Level(i64),
@@ -46,57 +62,36 @@ pub(crate) enum Grantee {
     Key(i64),
 }
 
-/// The level of a grant without one.
-const USUAL_LEVEL: i64 = 40;
-
-/// One grant. Each has a level, which only counts if the grant has no grantee.
+/// One grant. Each has a level, which only counts if the grant has no other grantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
     /// 0 before it is stored.
     pub(crate) id: i64,
+    /// The protected branch; 0 for a tag.
+    pub(crate) branch_id: i64,
     pub(crate) action: Action,
-    pub(crate) level: i64,
-    pub(crate) to: Grantee,
+    #[serde(rename = "level")]
+    pub(crate) access_level: i64,
+    pub(crate) user_id: Option<i64>,
+    pub(crate) group_id: Option<i64>,
+    pub(crate) deploy_key_id: Option<i64>,
 }
 
+stored!(Grant: protected_branch_grants g,
+    id, branch_id, action, access_level, user_id, group_id, deploy_key_id);
+
 impl Grant {
-    /// The columns that [`Grant::from_row`] reads.
-    pub(crate) const COLUMNS: &str = "id, access_level, user_id, group_id, deploy_key_id";
-
-    /// A new grant for the grantee, or else for a level.
-    pub(crate) fn new(action: Action, level: Option<i64>, to: Option<Grantee>) -> Self {
-        let level = level.unwrap_or(USUAL_LEVEL);
-        Self { id: 0, action, level, to: to.unwrap_or(Grantee::Level(level)) }
+    /// A new grant for a level.
+    pub(crate) fn new(action: Action, access_level: i64) -> Self {
+        let [user_id, group_id, deploy_key_id] = [None; 3];
+        Self { id: 0, branch_id: 0, action, access_level, user_id, group_id, deploy_key_id }
     }
 
-    /// The same grant with another level or grantee.
-    pub(crate) fn with(self, level: Option<i64>, to: Option<Grantee>) -> Self {
-        let level = level.unwrap_or(self.level);
-        let to = match (to, self.to) {
-            (Some(to), _) => to,
-            (None, Grantee::Level(_)) => Grantee::Level(level),
-            (None, to) => to,
-        };
-        Self { level, to, ..self }
-    }
-
-    /// The level, user, group and key.
-    pub(crate) fn columns(&self) -> [Option<i64>; 4] {
-        let [user, group, key] = match self.to {
-            Grantee::Level(_) => [None; 3],
-            Grantee::User(id) => [Some(id), None, None],
-            Grantee::Group(id) => [None, Some(id), None],
-            Grantee::Key(id) => [None, None, Some(id)],
-        };
-        [Some(self.level), user, group, key]
-    }
-
-    /// Reads the columns.
-    pub(crate) fn from_row(row: &Row<'_>, action: Action) -> Result<Self> {
-        let level = row.get(1)?;
-        let [user, group, key]: [Option<i64>; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
-        let named = user.map(Grantee::User).or(group.map(Grantee::Group)).or(key.map(Grantee::Key));
-        Ok(Self { id: row.get(0)?, action, level, to: named.unwrap_or(Grantee::Level(level)) })
+    pub(crate) fn to(&self) -> Grantee {
+        let user = self.user_id.map(Grantee::User);
+        let named = user.or(self.group_id.map(Grantee::Group));
+        let named = named.or(self.deploy_key_id.map(Grantee::Key));
+        named.unwrap_or(Grantee::Level(self.access_level))
     }
 }
 
@@ -131,42 +126,38 @@ fn present(of: Holder) -> (String, i64) {
 
 impl Protection {
     /// Those of a project or group that exist at a time, in order of creation.
-    pub(crate) fn all(db: &Connection, of: Holder, now: &str) -> Result<Vec<Self>> {
-        let mut all = Self::without_grants(db, of, now)?;
-        all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+    pub(crate) fn all(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
+        let mut all = Self::without_grants(call, of)?;
+        all.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(all)
     }
 
     /// The same without their grants.
-    pub(crate) fn without_grants(db: &Connection, of: Holder, now: &str) -> Result<Vec<Self>> {
+    pub(crate) fn without_grants(call: &Call<'_>, of: Holder) -> Result<Vec<Self>> {
         let (present, id) = present(of);
-        Self::list(db, &format!("{present} ORDER BY b.id"), params![id, now])
+        Self::list(call.db, &format!("{present} ORDER BY b.id"), params![id, call.now()])
     }
 
-    /// Those that count in a project: its own, and those of its top-level group.
-    pub(crate) fn counting(db: &Connection, project: &Project, now: &str) -> Result<Vec<Self>> {
-        let mut all = Self::all(db, Holder::Project(project.id), now)?;
-        all.extend(Self::all(db, Holder::Group(root(&project.namespace)), now)?);
+    /// Those that cover a branch of a project: its own, and those of its top-level group.
+    pub(crate) fn covering(call: &Call<'_>, project: &Project, branch: &str) -> Result<Vec<Self>> {
+        let mut all = Self::all(call, Holder::Project(project.id))?;
+        all.extend(Self::all(call, Holder::Group(root(&project.namespace)))?);
+        all.retain(|protection| covers(&protection.name, branch));
         Ok(all)
     }
 
     /// The one with this name, case-sensitive.
-    pub(crate) fn named(
-        db: &Connection,
-        of: Holder,
-        name: &str,
-        now: &str,
-    ) -> Result<Option<Self>> {
+    pub(crate) fn named(call: &Call<'_>, of: Holder, name: &str) -> Result<Option<Self>> {
         let (present, id) = present(of);
-        let mut named =
-            Self::first(db, &format!("{present} AND b.name = ?3"), params![id, now, name])?;
-        named.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+        let with = params![id, call.now(), name];
+        let mut named = Self::first(call.db, &format!("{present} AND b.name = ?3"), with)?;
+        named.iter_mut().try_for_each(|protection| protection.read_grants(call.db))?;
         Ok(named)
     }
 
     /// Reads the grants.
     pub(crate) fn read_grants(&mut self, db: &Connection) -> Result<()> {
-        self.grants = grants(db, self.id)?;
+        self.grants = Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.id", [self.id])?;
         Ok(())
     }
 
@@ -175,10 +166,17 @@ impl Protection {
         self.grants.iter().filter(move |grant| grant.action == action)
     }
 
-    /// Inserts it as a new one, with its grants. Its name must be free.
-    pub(crate) fn insert(&self, db: &Connection) -> Result<()> {
-        let id = self.put(db)?;
-        self.grants.iter().try_for_each(|new| grant(db, id, new))
+    /// Stores it with its grants. The name of a new one must be free.
+    pub(crate) fn save(&mut self, db: &Connection) -> Result<()> {
+        self.id = self.put(db)?;
+        for grant in &mut self.grants {
+            grant.branch_id = self.id;
+            grant.id = grant.put(db)?;
+        }
+        let grants: serde_json::Value = self.grants.iter().map(|grant| grant.id).collect();
+        let sql = "DELETE FROM protected_branch_grants
+                   WHERE branch_id = ?1 AND id NOT IN (SELECT value FROM json_each(?2))";
+        run(db, sql, params![self.id, grants.to_string()])
     }
 }
 
@@ -186,40 +184,6 @@ impl Protection {
 pub(crate) fn root(namespace: &Namespace) -> i64 {
     let first = namespace.traversal.split('/').find(|id| !id.is_empty());
     first.and_then(|id| id.parse().ok()).unwrap_or(namespace.id)
-}
-
-fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>> {
-    let columns = Grant::COLUMNS;
-    let mut statement = db.prepare_cached(&format!(
-        "SELECT {columns}, action FROM protected_branch_grants WHERE branch_id = ?1 ORDER BY id"
-    ))?;
-    let rows = statement.query_map([branch], |row| {
-        let word: String = row.get(5)?;
-        let action = Action::ALL.into_iter().find(|action| action.word() == word);
-        Grant::from_row(row, action.unwrap_or(Action::Push))
-    })?;
-    rows.collect()
-}
-
-/// Adds a grant.
-pub(crate) fn grant(db: &Connection, branch: i64, new: &Grant) -> Result<()> {
-    let [level, user, group, key] = new.columns();
-    let sql = "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id, deploy_key_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    run(db, sql, params![branch, new.action.word(), level, user, group, key])
-}
-
-/// Stores another level or grantee of a grant.
-pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<()> {
-    let [level, user, group, key] = changed.columns();
-    let sql = "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4, deploy_key_id = ?5
-         WHERE id = ?1";
-    run(db, sql, params![changed.id, level, user, group, key])
-}
-
-/// Removes a grant.
-pub(crate) fn revoke(db: &Connection, id: i64) -> Result<()> {
-    run(db, "DELETE FROM protected_branch_grants WHERE id = ?1", [id])
 }
 
 /// Removes pending automatic protections that `pattern` covers.

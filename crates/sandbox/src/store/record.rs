@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Params, Result, Row, params};
 use serde_json::{Map, Value};
 
+use super::super::call::Call;
 use super::holder::Holder;
 
 /// One row.
@@ -54,9 +55,9 @@ pub(crate) struct Records(pub(crate) &'static str);
 
 impl Records {
     /// All rows of a project or group, in order of creation.
-    pub(crate) fn all(self, db: &Connection, of: Holder) -> Result<Vec<Record>> {
+    pub(crate) fn all(self, call: &Call<'_>, of: Holder) -> Result<Vec<Record>> {
         let (column, holder) = of.key();
-        self.select(db, &format!("WHERE {column} = ?1"), [holder])
+        self.select(call.db, &format!("WHERE {column} = ?1"), [holder])
     }
 
     fn select(self, db: &Connection, which: &str, with: impl Params) -> Result<Vec<Record>> {
@@ -68,48 +69,42 @@ impl Records {
     /// The rows of a project or group whose setting `name` is the text `value`.
     pub(crate) fn with(
         self,
-        db: &Connection,
+        call: &Call<'_>,
         of: Holder,
         name: &str,
         value: &str,
     ) -> Result<Vec<Record>> {
         let (column, holder) = of.key();
         let which = format!("WHERE {column} = ?1 AND json_extract(settings, '$.' || ?2) = ?3");
-        self.select(db, &which, (holder, name, value))
+        self.select(call.db, &which, (holder, name, value))
     }
 
     /// The number of rows of a project or group.
-    pub(crate) fn count(self, db: &Connection, of: Holder) -> Result<i64> {
+    pub(crate) fn count(self, call: &Call<'_>, of: Holder) -> Result<i64> {
         let (column, holder) = of.key();
         let sql = format!("SELECT count(*) FROM {} WHERE {column} = ?1", self.0);
-        db.prepare_cached(&sql)?.query_row([holder], |row| row.get(0))
+        call.db.prepare_cached(&sql)?.query_row([holder], |row| row.get(0))
     }
 
     /// The row of a holder that has at most one.
-    pub(crate) fn one(self, db: &Connection, of: Holder) -> Result<Option<Record>> {
-        Ok(self.all(db, of)?.pop())
+    pub(crate) fn one(self, call: &Call<'_>, of: Holder) -> Result<Option<Record>> {
+        Ok(self.all(call, of)?.pop())
     }
 
     /// All rows of the service.
-    pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>> {
-        self.select(db, "", [])
+    pub(crate) fn every(self, call: &Call<'_>) -> Result<Vec<Record>> {
+        self.select(call.db, "", [])
     }
 
-    pub(crate) fn find(self, db: &Connection, of: Holder, id: i64) -> Result<Option<Record>> {
+    pub(crate) fn find(self, call: &Call<'_>, of: Holder, id: i64) -> Result<Option<Record>> {
         let (column, holder) = of.key();
-        Ok(self.select(db, &format!("WHERE {column} = ?1 AND id = ?2"), [holder, id])?.pop())
+        Ok(self.select(call.db, &format!("WHERE {column} = ?1 AND id = ?2"), [holder, id])?.pop())
     }
 
-    /// Stores a row, and gives a new one its id; an existing one gets the time of change `now`.
-    pub(crate) fn save(
-        self,
-        db: &Connection,
-        of: Holder,
-        record: &mut Record,
-        now: &str,
-    ) -> Result<()> {
+    /// Stores a row now, and gives a new one its id.
+    pub(crate) fn save(self, call: &Call<'_>, of: Holder, record: &mut Record) -> Result<()> {
         let (column, holder) = of.key();
-        now.clone_into(&mut record.updated_at);
+        call.now().clone_into(&mut record.updated_at);
         let sql = format!(
             "INSERT INTO {} (id, {column}, settings, created_at, updated_at)
              VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
@@ -118,13 +113,13 @@ impl Records {
             self.0
         );
         let settings = Value::Object(record.settings.clone()).to_string();
-        let row = params![record.id, holder, settings, record.created_at, now];
-        record.id = db.prepare_cached(&sql)?.query_row(row, |row| row.get(0))?;
+        let row = params![record.id, holder, settings, record.created_at, call.now()];
+        record.id = call.db.prepare_cached(&sql)?.query_row(row, |row| row.get(0))?;
         Ok(())
     }
 
-    pub(crate) fn remove(self, db: &Connection, record: &Record) -> Result<()> {
+    pub(crate) fn remove(self, call: &Call<'_>, record: &Record) -> Result<()> {
         let sql = format!("DELETE FROM {} WHERE id = ?1", self.0);
-        db.prepare_cached(&sql)?.execute([record.id]).map(drop)
+        call.db.prepare_cached(&sql)?.execute([record.id]).map(drop)
     }
 }

@@ -1,15 +1,13 @@
 //! Repositories: commits, each with the complete tree of its files, and the branches and tags that
 //! point to them. Nothing of Git is stored; ids only look like Git's.
 
-use rusqlite::{
-    Connection, OptionalExtension, Params, Result, Row, ToSql, params, params_from_iter,
-};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use sha2::{Digest, Sha256};
 
 use super::stored::{Stored as _, rows, run, stored};
 
 /// One commit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Commit {
     pub(crate) id: String,
     pub(crate) parent: Option<String>,
@@ -29,35 +27,25 @@ pub(crate) struct File {
     pub(crate) last_commit_id: String,
 }
 
-/// A branch.
+/// A branch or a tag.
 #[derive(Clone, Debug)]
-pub(crate) struct Branch {
+pub(crate) struct Reference {
     pub(crate) name: String,
-    pub(crate) commit: Commit,
-}
-
-/// A tag.
-#[derive(Clone, Debug)]
-pub(crate) struct Tag {
-    pub(crate) name: String,
-    /// Empty for a lightweight tag.
+    /// Empty for a branch and a lightweight tag.
     pub(crate) message: String,
     pub(crate) created_at: String,
     pub(crate) commit: Commit,
 }
 
+/// The references of one type: their table, and its columns for the message and the time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct References(&'static str, &'static str);
+
+pub(crate) const BRANCHES: References = References("branches", "'', ''");
+pub(crate) const TAGS: References = References("tags", "r.message, r.created_at");
+
 /// The minimum length of an id that Git accepts.
 const SHORTEST_ID: usize = 4;
-
-/// The content of a new commit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewCommit<'a> {
-    pub(crate) branch: &'a str,
-    pub(crate) message: &'a str,
-    pub(crate) author_name: &'a str,
-    pub(crate) author_email: &'a str,
-    pub(crate) now: &'a str,
-}
 
 /// An edit of one file in a commit.
 #[derive(Clone, Copy, Debug)]
@@ -88,62 +76,41 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 }
 
 impl Repository<'_> {
-    /// All branches, by name.
-    pub(crate) fn branches(self) -> Result<Vec<Branch>> {
-        self.branches_where("", [])
+    /// All branches or tags, by name.
+    pub(crate) fn all(self, of: References) -> Result<Vec<Reference>> {
+        self.references(of, None)
     }
 
-    /// The branch with this name.
-    pub(crate) fn branch(self, name: &str) -> Result<Option<Branch>> {
-        Ok(self.branches_where("AND b.name = ?2", [name])?.pop())
+    /// The branch or tag with this name.
+    pub(crate) fn find(self, of: References, name: &str) -> Result<Option<Reference>> {
+        Ok(self.references(of, Some(name))?.pop())
     }
 
-    fn branches_where<const N: usize>(self, which: &str, with: [&str; N]) -> Result<Vec<Branch>> {
+    fn references(self, of: References, name: Option<&str>) -> Result<Vec<Reference>> {
+        let References(table, columns) = of;
         let rest = format!(
-            "JOIN branches b ON b.project_id = c.project_id AND b.commit_id = c.id
-             WHERE b.project_id = ?1 {which} ORDER BY b.name"
+            "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
+             WHERE r.project_id = ?1 AND (?2 IS NULL OR r.name = ?2) ORDER BY r.name"
         );
-        Commit::list_with(self.db, "b.name", &rest, self.of(&with), |commit, row| {
-            Ok(Branch { name: row.get(Commit::WIDTH)?, commit })
+        let (more, with) = (format!("r.name, {columns}"), params![self.project, name]);
+        Commit::list_with(self.db, &more, &rest, with, |commit, row| {
+            let column = |number| Commit::WIDTH + number;
+            let (name, message) = (row.get(column(0))?, row.get(column(1))?);
+            Ok(Reference { name, message, created_at: row.get(column(2))?, commit })
         })
     }
 
-    /// All tags, by name.
-    pub(crate) fn tags(self) -> Result<Vec<Tag>> {
-        self.tags_where("", [])
-    }
-
-    /// The tag with this name.
-    pub(crate) fn tag(self, name: &str) -> Result<Option<Tag>> {
-        Ok(self.tags_where("AND t.name = ?2", [name])?.pop())
-    }
-
-    fn tags_where<const N: usize>(self, which: &str, with: [&str; N]) -> Result<Vec<Tag>> {
-        let rest = format!(
-            "JOIN tags t ON t.project_id = c.project_id AND t.commit_id = c.id
-             WHERE t.project_id = ?1 {which} ORDER BY t.name"
-        );
-        let more = "t.name, t.message, t.created_at";
-        Commit::list_with(self.db, more, &rest, self.of(&with), |commit, row| {
-            let own = |column| Commit::WIDTH + column;
-            let (name, message) = (row.get(own(0))?, row.get(own(1))?);
-            Ok(Tag { name, message, created_at: row.get(own(2))?, commit })
-        })
-    }
-
-    /// The project, and further parameters of a query.
-    fn of<'w>(&'w self, with: &'w [&str]) -> impl Params + 'w {
-        let with = with.iter().map(|text| text as &dyn ToSql);
-        params_from_iter(std::iter::once(&self.project as &dyn ToSql).chain(with))
+    pub(crate) fn remove(self, References(table, _): References, name: &str) -> Result<()> {
+        let sql = format!("DELETE FROM {table} WHERE project_id = ?1 AND name = ?2");
+        run(self.db, &sql, params![self.project, name])
     }
 
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
     pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
-        if let Some(branch) = self.branch(reference)? {
-            return Ok(Some(branch.commit));
-        }
-        if let Some(tag) = self.tag(reference)? {
-            return Ok(Some(tag.commit));
+        for of in [BRANCHES, TAGS] {
+            if let Some(found) = self.find(of, reference)? {
+                return Ok(Some(found.commit));
+            }
         }
         if reference.len() < SHORTEST_ID || !reference.bytes().all(|byte| byte.is_ascii_hexdigit())
         {
@@ -179,10 +146,11 @@ impl Repository<'_> {
         rows(self.db, sql, params![self.project, commit])
     }
 
-    /// Commits `edits` to a branch, which is created if missing.
-    pub(crate) fn commit(self, new: NewCommit<'_>, edits: &[Edit<'_>]) -> Result<()> {
-        let parent = self.branch(new.branch)?.map(|branch| branch.commit.id);
-        let mut parts = vec![new.message.as_bytes(), new.now.as_bytes(), new.branch.as_bytes()];
+    /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
+    pub(crate) fn commit(self, branch: &str, new: Commit, edits: &[Edit<'_>]) -> Result<()> {
+        let Commit { message, author_name, author_email, created_at, .. } = new;
+        let parent = self.find(BRANCHES, branch)?.map(|branch| branch.commit.id);
+        let mut parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
         parts.push(parent.as_deref().unwrap_or_default().as_bytes());
         for edit in edits {
             match edit {
@@ -191,9 +159,8 @@ impl Repository<'_> {
             }
         }
         let id = id_of(&parts);
-        let NewCommit { message, author_name, author_email, now, .. } = new;
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let row = params![self.project, id, parent, message, author_name, author_email, now];
+        let row = params![self.project, id, parent, message, author_name, author_email, created_at];
         run(self.db, sql, row)?;
         if let Some(parent) = &parent {
             let sql = "INSERT OR IGNORE INTO trees
@@ -204,7 +171,7 @@ impl Repository<'_> {
         for edit in edits {
             self.edit(&id, edit)?;
         }
-        self.point(new.branch, &id)
+        self.point(branch, &id)
     }
 
     fn edit(self, commit: &str, edit: &Edit<'_>) -> Result<()> {
@@ -234,16 +201,6 @@ impl Repository<'_> {
     pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
         let sql = "INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)";
         run(self.db, sql, params![self.project, name, message, commit, now])
-    }
-
-    pub(crate) fn remove_branch(self, name: &str) -> Result<()> {
-        let sql = "DELETE FROM branches WHERE project_id = ?1 AND name = ?2";
-        self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
-    }
-
-    pub(crate) fn remove_tag(self, name: &str) -> Result<()> {
-        let sql = "DELETE FROM tags WHERE project_id = ?1 AND name = ?2";
-        self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
     }
 
     /// Copies everything from another project.

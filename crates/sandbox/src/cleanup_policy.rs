@@ -1,0 +1,74 @@
+//! The cleanup policy of a project's container registry: an attribute that is an object.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::answer::{Failure, Result, refuse_if};
+use super::params::{flag, integer, text};
+use super::{clock, re2};
+
+/// The keys of the cleanup policy with their values; `None` means any text.
+const POLICY: &[(&str, Option<&[&str]>)] = &[
+    ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
+    ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
+    ("name_regex", None),
+    ("name_regex_keep", None),
+];
+const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
+
+/// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
+/// `name_regex`.
+pub(super) fn set(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
+    let Value::Object(sent) = value else {
+        return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
+    };
+    let faulty = |key: &str, texts: &[&str]| {
+        let field = format!("container_expiration_policy.{key}");
+        Failure::refused(json!({ field: texts }))
+    };
+    let not_listed = |key: &str| faulty(key, &["is not included in the list"]);
+    for (key, values) in POLICY {
+        let Some(value) = sent.get(*key) else { continue };
+        let new = text(&format!("{name}[{key}]"), value)?;
+        match (values, new.as_deref()) {
+            (Some(_), None | Some("")) if *key == "cadence" => {
+                return Err(faulty(key, &["can't be blank", "is not included in the list"]));
+            }
+            (Some(values), Some(new)) if !values.contains(&new) => return Err(not_listed(key)),
+            (None, Some(new)) => {
+                if let Some(refusal) = re2::refusal(new) {
+                    return Err(faulty(key, &[&refusal]));
+                }
+            }
+            _ => {}
+        }
+        policy[*key] = new.into();
+    }
+    if let Some(value) = sent.get("keep_n") {
+        let keep = integer(&format!("{name}[keep_n]"), value)?;
+        refuse_if(keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)), || not_listed("keep_n"))?;
+        policy["keep_n"] = keep.into();
+    }
+    if let Some(value) = sent.get("enabled") {
+        let on = flag(&format!("{name}[enabled]"), value)?;
+        policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
+    }
+    let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
+    refuse_if(policy["enabled"] == true && !removes, || faulty("name_regex", &["can't be blank"]))
+}
+
+/// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months
+/// have 30 days.
+pub(super) fn scheduled(mut policy: Value, time: Timestamp) -> Value {
+    let days = match policy["cadence"].as_str() {
+        Some("7d") => 7,
+        Some("14d") => 14,
+        Some("1month") => 30,
+        Some("3month") => 90,
+        _ => 1,
+    };
+    policy["next_run_at"] =
+        clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
+            .into();
+    policy
+}

@@ -1,0 +1,207 @@
+//! The fields of entries of collections: their types, and their values in calls.
+
+use super::prelude::*;
+
+/// The type of object that an id names.
+#[derive(Clone, Copy, Debug)]
+pub enum Named {
+    /// A user.
+    User,
+    /// A group.
+    Group,
+    /// A project.
+    Project,
+}
+
+impl Named {
+    /// Its name; null if it no longer exists.
+    pub(super) fn shown(self, call: &Call<'_>, id: &Value) -> Result<Value> {
+        let id = id.as_i64().unwrap_or_default();
+        Ok(match self {
+            Self::User => User::by_id(call.db, id)?.map(|user| user.username),
+            Self::Group => Namespace::by_id(call.db, id)?.map(|group| group.full_path),
+            Self::Project => Project::by_id(call.db, id)?.map(|project| project.full_path),
+        }
+        .into())
+    }
+}
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Form {
+    /// Text.
+    Text,
+    /// An integer.
+    Integer,
+    /// A boolean.
+    Flag,
+    /// A day.
+    Day,
+    /// A time, or the beginning of a day.
+    Time,
+    /// A day; another text counts as null.
+    LooseDay,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// Some of them.
+    Words(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A list of ids.
+    Ids,
+    /// The id of an object that answers show by its username or full path.
+    Named(Named),
+    /// A list of objects, each with one of these keys. Answers give each an id. An edit contains
+    /// added ones, and by id those to change or, with `_destroy`, to remove. A create may send a
+    /// single object with the first key under another name.
+    Rows(&'static [&'static str], &'static str),
+}
+
+/// A field of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name in requests.
+    pub name: &'static str,
+    /// Its name in answers; empty if they omit it.
+    pub shown: &'static str,
+    /// Its type.
+    pub form: Form,
+    /// Its value in a new entry that omits it, as JSON.
+    pub preset: &'static str,
+    /// Whether an edit ignores it.
+    pub only_new: bool,
+    /// Whether an edit that omits it resets it to its preset.
+    pub resets: bool,
+    /// Whether spaces around it are removed.
+    pub trims: bool,
+    /// The lowest licence with this field.
+    pub tier: Tier,
+    /// The first release with this field.
+    pub since: Option<Release>,
+    /// The first release without it again.
+    pub until: Option<Release>,
+}
+
+impl Field {
+    /// A field with the same name in requests and answers, null by default, and unchanged by an
+    /// edit that omits it.
+    pub const fn new(name: &'static str, form: Form) -> Self {
+        Self {
+            name,
+            shown: name,
+            form,
+            preset: "null",
+            only_new: false,
+            resets: false,
+            trims: false,
+            tier: Tier::Free,
+            since: None,
+            until: None,
+        }
+    }
+
+    pub(super) fn is_there(&self, call: &Call<'_>) -> bool {
+        call.tier() >= self.tier
+            && self.since.is_none_or(|since| call.release() >= since)
+            && self.until.is_none_or(|until| call.release() < until)
+    }
+
+    pub(super) fn preset(&self) -> Value {
+        serde_json::from_str(self.preset).unwrap_or_default()
+    }
+
+    /// Whether the call contains it.
+    pub(super) fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
+        let alone = matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
+        (call.params.has(self.name) || alone) && self.is_there(call)
+    }
+
+    /// The value in the call, given the stored one.
+    pub(super) fn sent(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
+        let (params, name) = (&call.params, self.name);
+        Ok(match self.form {
+            Form::Text if self.trims => {
+                params.text(name)?.map(|text| text.trim().to_owned()).into()
+            }
+            Form::Text => params.text(name)?.into(),
+            Form::Integer | Form::Named(_) => params.integer(name)?.into(),
+            Form::Flag => params.flag(name)?.into(),
+            Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
+            Form::Time => params.time_or_day(name)?.map(clock::spell).into(),
+            Form::LooseDay => {
+                let day = params.date(name).unwrap_or_default().flatten();
+                day.map(|day| day.to_string()).into()
+            }
+            Form::Word(words) => params.one_of(name, words)?.into(),
+            Form::Words(words) => {
+                let sent = params.texts(name)?.unwrap_or_default();
+                if sent.iter().any(|word| !words.contains(&word.as_str())) {
+                    return Err(Failure::no_valid_value(name));
+                }
+                // They are stored as flags, so answers have the order of the list.
+                let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
+                words.iter().filter(is_sent).copied().collect()
+            }
+            Form::Texts => params.texts(name)?.unwrap_or_default().into(),
+            Form::Ids => params.integers(name)?.unwrap_or_default().into(),
+            Form::Rows(keys, alone) => {
+                let row = |before: Option<&Value>, said: &Value, _| {
+                    let mut row = json!({"id": id_of_row(call, before)?});
+                    keys.iter().for_each(|key| row[*key] = said[*key].clone());
+                    Ok(Some(row))
+                };
+                let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
+                if let (None, Some(level)) = (stored, params.get(alone)) {
+                    rows.extend(row(None, &json!({ keys[0]: level }), false)?);
+                }
+                rows.into()
+            }
+        })
+    }
+}
+
+/// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
+/// changes that row, and one with `_destroy` removes it. `row` makes a row from the stored one, if
+/// there is one, and the element; `None` leaves it out.
+pub(super) fn changed(
+    call: &Call<'_>,
+    list: &str,
+    stored: Value,
+    row: impl Fn(Option<&Value>, &Value, bool) -> Result<Option<Value>>,
+) -> Result<Vec<Value>> {
+    let mut all = stored.as_array().cloned().unwrap_or_default();
+    let Some(changes) = call.params.array(list)? else { return Ok(all) };
+    refuse_if(!changes.iter().all(Value::is_object), || Failure::invalid(list))?;
+    for change in changes {
+        let Some(id) = integer(&format!("{list}[id]"), &change["id"])? else {
+            all.extend(row(None, change, false)?);
+            continue;
+        };
+        let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
+        let removes = flag("_destroy", &change["_destroy"])? == Some(true);
+        match row(Some(&all[at]), change, removes)? {
+            Some(row) if !removes => all[at] = row,
+            _ => drop(all.remove(at)),
+        }
+    }
+    Ok(all)
+}
+
+/// The complaints about members that an item of a list lacks.
+pub(super) fn missing(list: &str, at: usize, item: &Value, names: [&str; 2]) -> Vec<String> {
+    let absent = names.into_iter().filter(|name| item.get(name).is_none());
+    absent.map(|name| format!("{list}[{at}][{name}] is missing")).collect()
+}
+
+/// The id of a row in a list of an entry.
+pub(super) fn id_of_row(call: &Call<'_>, before: Option<&Value>) -> Result<i64> {
+    before.and_then(|before| before["id"].as_i64()).map_or_else(|| next_grant(call), Ok)
+}
+
+/// The next id of a grant or of a row in a list. They are shared by all collections.
+pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
+    let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
+               ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
+    call.one(sql, [])
+}

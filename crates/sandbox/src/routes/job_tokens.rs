@@ -1,0 +1,114 @@
+//! Whose jobs reach a project with their tokens. The reference leaves them out; all of this is the
+//! real service's behaviour.
+
+use super::instance;
+use super::prelude::*;
+
+pub(super) const COLLECTIONS: &[Collection] = &[JOB_TOKENS, ALLOWED, ALLOWED_GROUPS];
+
+const JOB_TOKENS: Collection = Collection {
+    reads: MAINTAINER,
+    since: Some(Release::new(16, 3)),
+    fields: &[Field {
+        shown: "inbound_enabled",
+        preset: "true",
+        ..Field::new("enabled", Form::Flag)
+    }],
+    is_document: true,
+    is_patched: true,
+    is_silent: true,
+    settle: |_, call, _, row| {
+        call.params.require_all(&[Need::Filled("enabled")])?;
+        let is_enforced = instance::setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
+        refuse_if(is_enforced && !row.is_set("enabled"), || {
+            Failure::refused(
+                "Job token scope cannot be disabled for this project because it is enforced for the instance.",
+            )
+        })
+    },
+    json: |of, call, _, row| {
+        let inbound = of.plain(call, row)["inbound_enabled"].take();
+        Ok(json!({ "inbound_enabled": inbound, "outbound_enabled": false }))
+    },
+    ..Collection::new("/projects/{id}/job_token_scope")
+};
+
+const PROJECT: &str = "target_project_id";
+const GROUP: &str = "target_group_id";
+
+/// The projects whose jobs reach a project: itself, and others.
+const ALLOWED: Collection = Collection {
+    entry: PROJECT,
+    key: PROJECT,
+    since: Some(Release::new(16, 3)),
+    required: &[PROJECT],
+    fields: &[Field::new(PROJECT, Form::Named(Named::Project))],
+    is_shown: false,
+    is_edited: false,
+    scope: |of, call| {
+        let scope = of.place(call, MAINTAINER)?;
+        // Only reads take the path of the project.
+        if call.writes {
+            call.segment_id("id")?;
+        }
+        refuse_if(call.segment(PROJECT) == scope.id().to_string(), || {
+            Failure::refused("Source project cannot be removed from the job token scope")
+        })?;
+        Ok(scope)
+    },
+    // Adding the project itself is no error, and it is listed once.
+    inherited: |of, call, scope| {
+        let mut itself = Record::new(call.now());
+        itself.set(PROJECT, scope.id());
+        let is_listed = is_listed(of, &itself, &of.stored(call, scope)?);
+        Ok(if is_listed { Vec::new() } else { vec![itself] })
+    },
+    settle: settle_allowed,
+    rows: Records("job_token_allowlist"),
+    missing: || Failure::refused("Target project is not in the job token scope"),
+    json: allowed,
+    ..Collection::new("/projects/{id}/job_token_scope/allowlist")
+};
+
+/// The groups whose projects' jobs reach a project.
+const ALLOWED_GROUPS: Collection = Collection {
+    path: "/projects/{id}/job_token_scope/groups_allowlist",
+    entry: GROUP,
+    key: GROUP,
+    since: Some(Release::new(17, 0)),
+    required: &[GROUP],
+    fields: &[Field::new(GROUP, Form::Named(Named::Group))],
+    inherited: |_, _, _| Ok(Vec::new()),
+    rows: Records("job_token_groups_allowlist"),
+    missing: || Failure::refused("Target group is not in the job token scope"),
+    ..ALLOWED
+};
+
+/// What a list of allowed ones shows; a POST answers with ids.
+fn allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
+    let named = row.value(of.key);
+    if call.writes {
+        return Ok(json!({ "source_project_id": scope.id(), of.key: named }));
+    }
+    let id = named.as_i64().unwrap_or_default();
+    if of.key == GROUP {
+        let group = Namespace::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+        let url = group.web_url(&call.base);
+        return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
+    }
+    let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+    let wanted = Extras::of(call)?;
+    view::simple(call, &project, wanted)?.value()
+}
+
+fn is_listed(of: &Collection, row: &Record, stored: &[Record]) -> bool {
+    stored.iter().any(|other| other.value(of.key) == row.value(of.key))
+}
+
+fn settle_allowed(of: &Collection, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
+    let noun = if of.key == GROUP { "group" } else { "project" };
+    let unknown = format!("{} not found", of.key);
+    refuse_if(!of.is_known(call, row)?, || Failure::not_found(&unknown))?;
+    let again = format!("This {noun} is already in the job token allowlist.");
+    refuse_if(is_listed(of, row, &of.stored(call, scope)?), || Failure::refused(again))
+}

@@ -1,0 +1,93 @@
+//! All collections: those of the sandbox, and those that a caller describes, with their tables.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use matchit::Router;
+use rusqlite::Connection;
+
+use super::prelude::*;
+use super::{COLLECTIONS, Operation, all, find, router};
+
+/// The operations of the sandbox's own collections.
+pub(super) fn routes() -> impl Iterator<Item = Route> {
+    own().flat_map(Collection::routes)
+}
+
+/// Every collection that the service has.
+pub(super) fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
+    own().chain(call.service.told.iter().flat_map(|told| told.collections))
+}
+
+fn own() -> impl Iterator<Item = &'static Collection> {
+    COLLECTIONS.iter().copied().flatten()
+}
+
+/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`, and does
+/// not only read it.
+pub fn serves(path: &str) -> bool {
+    let path = format!("/api/v4{}", path.replace(":id", "1"));
+    let one = format!("{path}/1");
+    let writes = [Method::POST, Method::PUT, Method::PATCH];
+    writes.iter().any(|of| [&path, &one].iter().any(|at| find(None, of, at).is_ok()))
+}
+
+/// Collections described by the caller. They live as long as the program, like the sandbox's own.
+#[derive(Debug)]
+pub(crate) struct Described {
+    collections: &'static [Collection],
+    pub(super) table: Router<Vec<Operation>>,
+}
+
+impl Described {
+    /// The described collections that the sandbox does not have itself; `None` if there are none.
+    pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
+        collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
+        for one in &mut collections {
+            one.rows = Records(
+                format!("told_{}", one.rows.0.replace('/', "__").replace(['{', '}'], "_")).leak(),
+            );
+        }
+        let collections: &'static [Collection] = collections.leak();
+        let routes: &'static [Route] =
+            collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
+        let paths = routes.iter().map(|route| (format!("/api/v4{}", route.path), route));
+        let table = router((all().count()..).zip(paths));
+        let told = || &*Box::leak(Box::new(Self { collections, table }));
+        (!collections.is_empty()).then(told)
+    }
+}
+
+/// Creates missing tables for all collections, for projects, groups, or both.
+pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
+    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
+    for of in own().chain(told.iter().flat_map(|told| told.collections)) {
+        let [projects, groups] = holders.entry(of.rows.0).or_default();
+        let is_of_groups = of.path.starts_with("/groups/");
+        *projects |= !is_of_groups;
+        *groups |= is_of_groups;
+    }
+    for (name, holders) in holders {
+        let held = match holders {
+            [true, true] => "(group_id IS NULL) <> (project_id IS NULL)",
+            [_, true] => "group_id IS NOT NULL AND project_id IS NULL",
+            _ => "group_id IS NULL AND project_id IS NOT NULL",
+        };
+        db.execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS {name} (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+                project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+                settings TEXT NOT NULL,
+                created_at TEXT NOT NULL,
+                updated_at TEXT NOT NULL,
+                CHECK ({held})
+            );
+            CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
+                WHERE project_id IS NOT NULL;
+            CREATE INDEX IF NOT EXISTS {name}_by_group ON {name} (group_id)
+                WHERE group_id IS NOT NULL;"
+        ))?;
+    }
+    Ok(())
+}
