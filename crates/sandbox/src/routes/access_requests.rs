@@ -68,9 +68,8 @@ fn ask(of: &Collection, call: &Call<'_>, scope: &Scope, request: &mut Record) ->
         }
     };
     refuse_if(!is_open, Failure::forbidden)?;
-    if scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some() {
-        return Err(Failure::forbidden());
-    }
+    let is_member = scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some();
+    refuse_if(is_member, Failure::forbidden)?;
     request.set(ASKER, user.id);
     let known = of.stored(call, scope)?;
     refuse_if(known.iter().any(|other| other.value(ASKER) == user.id), || {
@@ -85,21 +84,21 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let request = REQUESTS.pick(call, REQUESTS.stored(call, scope)?)?;
     let user = call.segment_id(USER)?;
     let given = call.params.integer("access_level")?;
-    let exists = |level| members::valid_level(call, level, matches!(scope, Scope::Group(_)));
+    let exists = |level| terms::valid_level(call, level, matches!(scope, Scope::Group(_)));
     if let Some(level) = given.filter(|level| !exists(*level)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
         let body = welcome(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
-    let level = if given.is_some() { members::wanted_level(call, scope)? } else { DEVELOPER };
+    let level = if given.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
     REQUESTS.rows.remove(call.db, &request)?;
     Answer::created(&welcome(call, scope, user, level)?)
 }
 
 /// Adds a member; the answer is the form that everybody sees.
 fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
-    members::insert(call, scope, user, level, None, call.caller.as_ref())?;
+    members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
     let mut body = Member::existing(call, scope, user)?.json(call)?;
     if let Some(body) = body.as_object_mut() {
         body.remove("email");

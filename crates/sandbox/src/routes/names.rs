@@ -22,23 +22,34 @@ pub(super) fn is_reserved(path: &str) -> bool {
     RESERVED.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
+/// Whether a name has only letters, digits, emoji, `_` and `others`, none of which is first.
+pub(super) fn is_title(name: &str, others: &str) -> bool {
+    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+    name.starts_with(first) && name.chars().all(|c| first(c) || others.contains(c))
+}
+
 /// Whether a path consists of letters and digits, with single special characters in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// The complaints of a model as an array of sentences, such as "Project namespace path is too long".
+/// A failure with its complaints as sentences.
 pub(super) fn in_sentences(failure: Failure) -> Failure {
-    let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
+    match failure.body["message"].is_object() {
+        true => Failure::message(failure.status, sentences(&failure)),
+        false => failure,
+    }
+}
+
+/// The complaints of a model as sentences, such as "Project namespace path is too long".
+pub(super) fn sentences(failure: &Failure) -> Vec<String> {
     let mut sentences = Vec::new();
-    for (field, texts) in fields {
+    for (field, texts) in failure.body["message"].as_object().into_iter().flatten() {
         let mut words = field.replace(['_', '.'], " ");
-        if let Some(first) = words.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
+        words[..1].make_ascii_uppercase();
         let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
         sentences.extend(texts.map(|text| format!("{words} {text}")));
     }
-    Failure::message(failure.status, sentences)
+    sentences
 }

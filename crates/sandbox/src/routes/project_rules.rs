@@ -1,7 +1,9 @@
 //! The rules for names and paths of projects, in the words of the service's models: each fault is
 //! reported for the project and for the namespace that belongs to it.
 
-use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
+use super::names::{
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved, is_title,
+};
 use super::prelude::*;
 use super::projects::taken;
 
@@ -14,7 +16,7 @@ const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot s
 impl<'a> Requested<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
-        Self { namespace, name, path, unnamed: false, blank_name: false, own: None }
+        Self { namespace, name, path, unnamed: false, blank_name: false }
     }
 }
 
@@ -28,21 +30,10 @@ pub(crate) struct Requested<'a> {
     pub(crate) unnamed: bool,
     /// Whether an empty name was sent.
     pub(crate) blank_name: bool,
-    /// The project itself, which may have them already.
-    pub(crate) own: Option<i64>,
 }
 
-/// Refuses a name or path with all faults at once.
-pub(crate) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
-    refuse(wanted, taken(call, wanted.namespace, wanted.name, wanted.path, wanted.own)?)
-}
-
-/// The same, without checking whether they are taken.
-pub(crate) fn check_words(wanted: Requested<'_>) -> Result<()> {
-    refuse(wanted, (false, false))
-}
-
-fn refuse(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
+/// Refuses a name or path with all faults at once, among them whether they are taken.
+pub(crate) fn check(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
     let mut complaints = Complaints::default();
     check_name(&mut complaints, wanted, name_taken);
     check_path(&mut complaints, wanted);
@@ -78,12 +69,10 @@ fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool
         complaints.add_if(wanted.blank_name, "name", NAME);
         return;
     }
-    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    let rest = |c: char| first(c) || ".+- ".contains(c);
     if name.chars().count() > LONGEST {
         add_both(complaints, "name", TOO_LONG);
     }
-    complaints.add_if(!name.starts_with(first) || !name.chars().all(rest), "name", NAME);
+    complaints.add_if(!is_title(name, ".+- "), "name", NAME);
     if is_taken {
         add_both(complaints, "name", TAKEN);
     }
