@@ -18,7 +18,7 @@ const REQUESTS: Collection = Collection {
     is_shown: false,
     is_edited: false,
     scope: |_, call| {
-        let scope = scope(call)?;
+        let scope = Scope::of(call, [0, 0])?;
         if call.method == Method::GET {
             check_manager(call, &scope)?;
         }
@@ -42,17 +42,11 @@ const REQUESTS: Collection = Collection {
     ..Collection::new("/projects/{id}/access_requests")
 };
 
-pub(super) const ROUTES: &[Route] =
-    &[put("/{holder}/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?))];
+pub(super) const ROUTES: &[Route] = &[put("/{holder}/access_requests/{user_id}/approve", approve)];
 
 const USER: &str = "user_id";
 /// The user who asked.
 const ASKER: &str = "asker_id";
-
-/// The project or group, for every user who sees it.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    Scope::of(call, [0, 0])
-}
 
 /// 403 unless the caller manages members here.
 fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
@@ -79,7 +73,8 @@ fn ask(of: &Collection, call: &Call<'_>, scope: &Scope, request: &mut Record) ->
 
 /// Makes the user a developer, or gives the level in the call. For a level that does not exist the
 /// answer looks the same, but nothing is stored.
-fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn approve(call: &Call<'_>) -> Result<Answer> {
+    let scope = &Scope::of(call, [0, 0])?;
     check_manager(call, scope)?;
     let request = REQUESTS.pick(call, REQUESTS.stored(call, scope)?)?;
     let user = call.segment_id(USER)?;

@@ -74,14 +74,9 @@ pub(super) fn locations(
 
 /// A group in a list of locations.
 pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
-    json!({
-        "id": group.id,
-        "web_url": group.web_url(&call.base),
-        "name": group.name,
-        "avatar_url": null,
-        "full_name": group.full_name,
-        "full_path": group.full_path,
-    })
+    let mut body = group.members("id web_url name avatar_url full_name full_path");
+    body["web_url"] = group.web_url(&call.base).into();
+    body
 }
 
 /// 304 if nothing changed.

@@ -2,30 +2,29 @@
 //! projects and filters them by these (2, 4.1); the operations that set them are the real
 //! service's.
 
-use rusqlite::Connection;
-
 use super::conditions::Conditions;
 use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/custom_attributes", |call| Answer::ok(&of(call.db, holder(call)?)?)),
+    get("/{holder}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
     get("/{holder}/custom_attributes/{key}", show),
     put("/{holder}/custom_attributes/{key}", set),
     delete("/{holder}/custom_attributes/{key}", remove),
-    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&of(call.db, holder(call)?)?)),
+    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
     get("/users/{user_id}/custom_attributes/{key}", show),
     put("/users/{user_id}/custom_attributes/{key}", set),
     delete("/users/{user_id}/custom_attributes/{key}", remove),
 ];
 
 /// All attributes of a holder, as an array of keys and values.
-pub(crate) fn of(db: &Connection, holder: Holder) -> rusqlite::Result<Value> {
+pub(super) fn of(call: &Call<'_>, holder: Holder) -> Result<Value> {
     let (column, id) = holder.key();
-    let sql =
-        format!("SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY rowid");
-    let all: Vec<(String, String)> = rows_of(db, &sql, [id])?;
-    Ok(all.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect())
+    let sql = format!(
+        "SELECT json_object('key', key, 'value', value) FROM custom_attributes
+         WHERE {column} = ?1 ORDER BY rowid"
+    );
+    Ok(call.objects(&sql, [id])?.into())
 }
 
 /// Narrows a list to what has all `custom_attributes` in the call; only administrators can filter by

@@ -23,17 +23,15 @@ pub(super) fn sent(call: &Call<'_>) -> Result<Option<Value>> {
             None | Some(Value::Null) => continue,
             Some(_) => return Err(Failure::invalid(&place)),
         };
-        let mut levels = Vec::new();
-        for (number, row) in rows.iter().enumerate() {
+        let level = |(number, row): (usize, &Value)| {
             let place = format!("{place}[{number}][access_level]");
-            match integer(&place, &row["access_level"])? {
-                Some(level) if [DEVELOPER, MAINTAINER].contains(&level) => {
-                    levels.push(json!({ "access_level": level }));
-                }
-                _ => return Err(Failure::no_valid_value(&place)),
-            }
-        }
-        kept.insert(name.to_owned(), levels.into());
+            let level = integer(&place, &row["access_level"])?;
+            let is_known = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
+            refuse_if(!is_known, || Failure::no_valid_value(&place))?;
+            Ok(json!({ "access_level": level }))
+        };
+        let levels = rows.iter().enumerate().map(level).collect::<Result<_>>()?;
+        kept.insert(name.to_owned(), levels);
     }
     for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
         if let Some(value) = sent.get(name) {

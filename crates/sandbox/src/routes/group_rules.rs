@@ -1,7 +1,7 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved, is_title,
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_path, is_plain_path, is_reserved, is_title,
 };
 use super::prelude::*;
 use super::{group_settings, instance, users};
@@ -97,7 +97,6 @@ pub(super) fn has_child_named(
 
 fn check_path(call: &Call<'_>, wanted: NewGroup<'_>, shortest: usize, complaints: &mut Complaints) {
     let path = wanted.path;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     complaints.add_if(path.is_empty(), "path", BLANK);
     complaints.add_if(path.chars().count() > LONGEST, "path", TOO_LONG);
     complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
@@ -105,15 +104,9 @@ fn check_path(call: &Call<'_>, wanted: NewGroup<'_>, shortest: usize, complaints
         Some(_) => is_reserved(path),
         None => is_reserved_at_the_top(path),
     };
-    if !path.chars().all(plain)
-        || path.is_empty()
-        || path.starts_with('-')
-        || [".", ".git", ".atom"].iter().any(|end| path.ends_with(end))
-    {
-        complaints.add("path", PATH_FORM);
-    } else if reserved {
-        complaints.add("path", format!("{path} is a reserved name"));
-    }
+    let is_valid = is_path(path, &[".", ".git", ".atom"]);
+    complaints.add_if(!is_valid, "path", PATH_FORM);
+    complaints.add_if(is_valid && reserved, "path", format!("{path} is a reserved name"));
     let is_short = path.chars().count() < shortest;
     complaints.add_if(is_short, "path", format!("is too short (minimum is {shortest} characters)"));
 }

@@ -1,8 +1,10 @@
 //! Settings of groups that affect everything below, or have rules of their own. The others are rows
 //! of `attributes.jsonc`.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 
+use super::super::stored_settings::Edit;
 use super::default_branches::{self, BRANCH, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 use super::{avatars, group_runners, instance};
@@ -91,14 +93,9 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
 
 /// The value of the nearest group above that sets one.
 fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
-    let mut above: Vec<i64> = ids(&group.traversal).collect();
-    above.reverse();
-    for id in above {
-        if let Some(value) = OF_GROUPS.set(call.db, id)?.remove(name) {
-            return Ok(Some(value));
-        }
-    }
-    Ok(None)
+    let above: Vec<i64> = ids(&group.traversal).collect();
+    let value = |id: &i64| OF_GROUPS.set(call.db, *id).map(|mut set| set.remove(name));
+    above.iter().rev().find_map(|id| value(id).transpose()).transpose()
 }
 
 /// Who creates projects in groups without the setting: a word here, a number in the settings of the
@@ -243,11 +240,9 @@ pub(super) fn check(
 
 /// The project with templates must be visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
-    let Some(id) = call.params.integer(TEMPLATES)? else { return Ok(()) };
-    match template(call, &id.into())? {
-        Some(_) => Ok(()),
-        None => Err(Failure::model(TEMPLATES, "is invalid")),
-    }
+    let id = call.params.integer(TEMPLATES)?;
+    let is_unknown = id.is_some() && template(call, &id.into())?.is_none();
+    refuse_if(is_unknown, || Failure::model(TEMPLATES, "is invalid"))
 }
 
 /// Counting skipped pipelines as success requires that pipelines must succeed.
@@ -258,12 +253,9 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
         Some(_) => call.params.is_set(succeeds)?,
         None => OF_GROUPS.is_on(call.db, group.id, succeeds)?,
     };
-    match call.params.flag(skipped)? {
-        Some(true) if call.is_from(18, 7) && !must => Err(Failure::bad_request(&format!(
-            "{skipped} can only be enabled when {succeeds} is true"
-        ))),
-        _ => Ok(()),
-    }
+    refuse_if(call.params.is_set(skipped)? && call.is_from(18, 7) && !must, || {
+        Failure::bad_request(&format!("{skipped} can only be enabled when {succeeds} is true"))
+    })
 }
 
 /// The IP addresses that may access a group: a text with commas. An empty one clears them, null
@@ -319,25 +311,24 @@ fn items(text: &str) -> Vec<&str> {
 
 /// The users exempt from the limit of project downloads, and those who are notified.
 fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
-    if group.parent_id.is_some() || !has(WATCHERS) {
+    let is_there = OF_GROUPS.accepts(WATCHERS, Accepts::Edit, call.edition());
+    if group.parent_id.is_some() || !is_there {
         return Ok(());
     }
     let mut complaints = Complaints::default();
-    let unknown = |of, one| format!("should be an array of existing {of}. {one} does not exist");
+    let mut check = |field: &str, of: &str, one: &dyn Display, user: Option<User>| {
+        let text = format!("should be an array of existing {of}. {one} does not exist");
+        complaints.add_if(user.is_none(), &field_apart(field), text);
+    };
     if let Some(names) = call.params.texts(EXEMPT)? {
         for name in &names {
-            let is_unknown = User::by_username(call.db, name)?.is_none();
-            let text = unknown("usernames", name.clone());
-            complaints.add_if(is_unknown, &field_apart(EXEMPT), text);
+            check(EXEMPT, "usernames", name, User::by_username(call.db, name)?);
         }
         OF_GROUPS.put(call.db, group.id, EXEMPT, names)?;
     }
     if let Some(ids) = call.params.integers(WATCHERS)? {
         for id in &ids {
-            let is_unknown = User::by_id(call.db, *id)?.is_none();
-            let text = unknown("user ids", id.to_string());
-            complaints.add_if(is_unknown, &field_apart(WATCHERS), text);
+            check(WATCHERS, "user ids", id, User::by_id(call.db, *id)?);
         }
         OF_GROUPS.put(call.db, group.id, WATCHERS, ids)?;
     }

@@ -73,7 +73,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
         if call.params.is_set("with_custom_attributes")? {
-            body["custom_attributes"] = custom_attributes::of(call.db, holder)?;
+            body["custom_attributes"] = custom_attributes::of(call, holder)?;
         }
         if in_list && call.params.is_set("statistics")? {
             body["statistics"] = statistics();
@@ -135,21 +135,15 @@ fn reach(call: &Call<'_>) -> Result<Reach> {
 /// The paths of ids from the top to each group with a membership of a user in it or in one of its
 /// projects.
 fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
+    // Also the groups of projects that one of the caller's groups was invited to.
     let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
          WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= ?2)
-             AND n.kind = 'group'";
-    let mut paths: Vec<String> = call.many(sql, params![user, call.today()])?;
-    // The groups of projects that one of the caller's groups was invited to.
-    let sql = "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
-         JOIN namespaces n ON n.id = p.namespace_id JOIN namespaces i ON i.id = s.invited_id
-         WHERE n.kind = 'group'";
-    for (path, invited) in call.rows::<(String, String)>(sql, [])? {
-        if call.standing()?.in_namespace(&invited) > 0 {
-            paths.push(path);
-        }
-    }
-    Ok(paths)
+             AND n.kind = 'group'
+         UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
+         JOIN namespaces n ON n.id = p.namespace_id
+         WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
+    call.many(sql, params![user, call.today(), call.standing()?.namespaces(call.db, 1)?])
 }
 
 /// Whether a group `n` is in an archived one, and in one that is marked for deletion.

@@ -92,26 +92,15 @@ fn begin(call: &Call<'_>, namespace: &Namespace, name: &str, source: &str) -> Re
     Answer::created(&result(&project))
 }
 
-/// The required parameters of an import, which must not be empty.
-fn require(call: &Call<'_>, names: &[&str]) -> Result<()> {
-    call.params.require(names)?;
-    for name in names {
-        if call.params.text(name)?.is_none_or(|text| text.trim().is_empty()) {
-            return Err(Failure::parameter(name, "is empty"));
-        }
-    }
-    Ok(())
-}
+/// Further things to import.
+const STAGES: &str =
+    "single_endpoint_issue_events_import single_endpoint_notes_import attachments_import";
 
 /// Checks what else to import; there is nothing to import from, so nothing happens.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
     refuse_if(!stages.is_object() && !stages.is_null(), || Failure::invalid("optional_stages"))?;
-    for stage in [
-        "single_endpoint_issue_events_import",
-        "single_endpoint_notes_import",
-        "attachments_import",
-    ] {
+    for stage in STAGES.split(' ') {
         flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }
     Ok(())
@@ -119,17 +108,7 @@ fn check_stages(call: &Call<'_>) -> Result<()> {
 
 fn extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
-    require(
-        call,
-        &[
-            "extserver_url",
-            "extserver_username",
-            "personal_access_token",
-            "extserver_project",
-            "extserver_repo",
-        ],
-    )
-    .map_err(|failure| by_the_real_names(call, failure))?;
+    check_needed(call).map_err(|failure| by_the_real_names(call, failure))?;
     let url = call.params.text("extserver_url")?.unwrap_or_default();
     refuse_if(!is_reachable(&url), || {
         Failure::refused(json!({ "error": format!("Invalid URL: {url}") }))
@@ -138,13 +117,24 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
     let key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
-    let namespace =
-        match call.params.text("target_namespace")?.filter(|target| !target.is_empty()) {
-            Some(target) => namespace(call, &target, StatusCode::UNAUTHORIZED)?,
-            None => Namespace::of_user(call.db, user.id)?
-                .ok_or_else(|| Failure::not_found("Namespace"))?,
-        };
+    let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
+        "" => Namespace::of_user(call.db, user.id)?,
+        target => Some(namespace(call, target, StatusCode::UNAUTHORIZED)?),
+    };
+    let namespace = namespace.ok_or_else(|| Failure::not_found("Namespace"))?;
     begin(call, &namespace, &name, &format!("{key}/{repository}"))
+}
+
+/// The required parameters of an import, which must not be empty.
+fn check_needed(call: &Call<'_>) -> Result<()> {
+    let names =
+        "extserver_url extserver_username personal_access_token extserver_project extserver_repo";
+    let names: Vec<&str> = names.split(' ').collect();
+    call.params.require(&names)?;
+    names.into_iter().try_for_each(|name| {
+        let is_empty = call.params.text(name)?.is_none_or(|text| text.trim().is_empty());
+        refuse_if(is_empty, || Failure::empty(name))
+    })
 }
 
 /// A fault of parameters, with the names that the client used.

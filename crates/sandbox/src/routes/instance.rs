@@ -136,10 +136,8 @@ fn check(call: &Call<'_>) -> Result<()> {
     }
     call.params.words_of(RESTRICTED, VISIBILITIES)?;
     let mut complaints = Complaints::default();
-    let delay = "session_expire_delay";
-    if call.params.integer(delay)?.is_some_and(|minutes| minutes <= 0) {
-        complaints.add(delay, "must be greater than 0");
-    }
+    let is_none = call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
+    complaints.add_if(is_none, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
     let least = i64::from(call.is_from(16, 0));
     match call.params.integer(PERIOD)? {

@@ -143,14 +143,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     administer(call)?;
     let is_taken = Role::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
-    let mut wrong = vec![
-        (given.is_empty(), "Cannot create a member role with no enabled permissions"),
-        (is_taken, "Name has already been taken"),
-        (level == OWNER, "Base access level is not included in the list"),
+    let wrong = [
+        given.is_empty().then_some("Cannot create a member role with no enabled permissions"),
+        is_taken.then_some("Name has already been taken"),
+        (level == OWNER).then_some("Base access level is not included in the list"),
     ];
-    wrong.retain(|(is_wrong, _)| *is_wrong);
-    let texts: Vec<&str> = wrong.into_iter().map(|(_, text)| text).collect();
-    refuse_if(!texts.is_empty(), || Failure::refused(texts.join(", ")))?;
+    let wrong: Vec<&str> = wrong.into_iter().flatten().collect();
+    refuse_if(!wrong.is_empty(), || Failure::refused(wrong.join(", ")))?;
     role.id = role.put(call.db)?;
     Answer::created(&role.json(call))
 }

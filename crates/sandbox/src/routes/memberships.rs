@@ -24,7 +24,9 @@ pub(super) const ROUTES: &[Route] = &[
         change_state(call, &root_group(call)?, None, "active")?;
         Ok(Answer::no_content())
     }),
-    get("/groups/{id}/pending_members", pending),
+    get("/groups/{id}/pending_members", |call| {
+        page::list_of(call, Pending::all(call)?, |pending| pending.json(call))
+    }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
     put("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
@@ -272,52 +274,42 @@ fn change_state(
 fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
-    let all = Pending::all(call, &group)?;
-    let is_of = |user: &Option<User>| user.as_ref().is_some_and(|user| user.id == id);
-    let waiting = all.iter().filter(|one| !one.approved && (one.id == id || is_of(&one.user)));
-    let found = waiting.min_by_key(|one| one.id != id);
-    match found.ok_or_else(Failure::hidden)? {
-        Pending { user: Some(user), .. } => {
-            change_state(call, &group, Some(user.id), "active").map(drop)?;
-        }
-        Pending { id, .. } => call.set("members", *id, "state", "active")?,
+    let mut waiting = Pending::all(call)?;
+    waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
+    let found = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
+    match found.user_id {
+        Some(user) => drop(change_state(call, &group, Some(user), "active")?),
+        None => call.set("members", found.id, "state", "active")?,
     }
     Ok(Answer::no_content())
-}
-
-fn pending(call: &Call<'_>) -> Result<Answer> {
-    let all = Pending::all(call, &root_group(call)?)?;
-    page::list(call, all.iter().map(|pending| pending.json(&call.base)))
 }
 
 /// A membership that waits for approval, or for an account.
 struct Pending {
     id: i64,
-    user: Option<User>,
+    user_id: Option<i64>,
     /// The invited address, for a user without an account.
     email: Option<String>,
     approved: bool,
 }
 
+stored!(Pending: members m, id, user_id, email, approved = "m.state = 'active'");
+
 impl Pending {
-    /// Everything that is pending at and below a group.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let sql = format!(
-            "SELECT m.id, m.user_id, m.email, m.state = 'active' FROM members m
-             WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
+    /// Everything that is pending at and below the root group.
+    fn all(call: &Call<'_>) -> Result<Vec<Self>> {
+        let rest = format!(
+            "WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
         );
-        let mut all = Vec::new();
-        for (id, user, email, approved) in call.rows(&sql, group.range())? {
-            all.push(Self { id, user: User::by_any(call.db, user)?, email, approved });
-        }
-        Ok(all)
+        Ok(Self::list(call.db, &rest, root_group(call)?.range())?)
     }
 
     /// A pending member as in the reference (1, 2.6).
-    fn json(&self, base: &str) -> Value {
-        let mut body = match &self.user {
+    fn json(&self, call: &Call<'_>) -> Result<Value> {
+        let base = &call.base;
+        let mut body = match User::by_any(call.db, self.user_id)? {
             Some(user) => {
-                let mut body = user.members("id name username email avatar_url web_url");
+                let mut body = user.members("id name username email avatar_url");
                 body["avatar_url"] = user.avatar_url(base).into();
                 body["web_url"] = format!("{base}/{}", user.username).into();
                 body
@@ -328,8 +320,8 @@ impl Pending {
         };
         body["id"] = self.id.into();
         body["approved"] = self.approved.into();
-        body["invited"] = self.user.is_none().into();
-        body
+        body["invited"] = self.user_id.is_none().into();
+        Ok(body)
     }
 }
 

@@ -28,6 +28,15 @@ pub(super) fn is_title(name: &str, others: &str) -> bool {
     name.starts_with(first) && name.chars().all(|c| first(c) || others.contains(c))
 }
 
+/// Whether a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
+pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !path.is_empty()
+        && path.bytes().all(plain)
+        && !path.starts_with('-')
+        && !ends.iter().any(|end| path.ends_with(end))
+}
+
 /// Whether a path consists of letters and digits, with single special characters in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])

@@ -29,9 +29,9 @@ pub(super) use super::super::store::protection::{
 };
 pub(super) use super::super::store::record::{Record, Records};
 pub(super) use super::super::store::repository::{Commit, Repository, is_ref_name};
-pub(super) use super::super::store::stored::{Stored as _, rows as rows_of, stored};
+pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::{NewUser, User};
-pub(super) use super::super::stored_settings::{Edit, OF_GROUPS, OF_USERS};
+pub(super) use super::super::stored_settings::{OF_GROUPS, OF_USERS};
 pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::rows::{Collection, Field, Form, is_taken};

@@ -199,37 +199,20 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         narrow_all_projects(call, &mut query)?;
     }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
-    let direction = if descending { "DESC" } else { "ASC" };
-    let order_by = order(call, &query)?;
+    let (is_by_id, order) = order(call, &query, if descending { "DESC" } else { "ASC" })?;
     let page = Page::of(call)?;
     if keyset {
-        if order_by != "id" {
-            return Err(Failure::error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "Keyset pagination is not yet available for this type of request",
-            ));
-        }
-        let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
+        refuse_if(!is_by_id, || {
+            let text = "Keyset pagination is not yet available for this type of request";
+            Failure::error(StatusCode::METHOD_NOT_ALLOWED, text)
+        })?;
+        let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
         return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
     }
     let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
-    let order = match order_by.as_str() {
-        // Among names that contain a text, the shortest is the most similar.
-        "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
-        "similarity" if query.in_group => format!("p.name COLLATE NOCASE, p.id {direction}"),
-        column @ ("name" | "path") => {
-            format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}")
-        }
-        column @ ("updated_at" | "last_activity_at") => {
-            format!("p.{column} {direction}, p.id {direction}")
-        }
-        "star_count" => format!("{STARS} {direction}, p.id {direction}"),
-        // Projects are never created in the past, so order by id, which has an index.
-        _ => format!("p.id {direction}"),
-    };
     // One more row shows whether another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
@@ -238,24 +221,37 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
-fn order(call: &Call<'_>, query: &Query) -> Result<String> {
-    const ANY_LIST: &[&str] =
-        &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
-    const ADMINISTRATORS: &[&str] =
-        &["repository_size", "storage_size", "packages_size", "wiki_size"];
+/// Whether the call orders by id, and the order. Projects are never created in the past, so their
+/// order in time is that of their ids, which have an index. All sizes are equal.
+fn order(call: &Call<'_>, query: &Query, direction: &str) -> Result<(bool, String)> {
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
-    let sizes = ADMINISTRATORS.contains(&wanted.as_str());
-    let is_accepted = match wanted.as_str() {
-        "star_count" if query.in_group => call.is_from(16, 10),
-        "star_count" => query.takes >= Accepted::OfUser && call.is_from(17, 4),
-        "similarity" => query.has_all_filters(call),
-        _ => {
-            let has_sizes = !query.in_group && query.has_all_filters(call);
-            ANY_LIST.contains(&wanted.as_str()) || sizes && has_sizes
+    let has_all = query.has_all_filters(call);
+    let by_id = format!("p.id {direction}");
+    let (is_accepted, order) = match wanted.as_str() {
+        "id" | "created_at" => (true, by_id),
+        "repository_size" | "storage_size" | "packages_size" | "wiki_size" => {
+            (has_all && !query.in_group, by_id)
         }
+        column @ ("name" | "path") => {
+            (true, format!("p.{column} COLLATE NOCASE {direction}, {by_id}"))
+        }
+        column @ ("updated_at" | "last_activity_at") => {
+            (true, format!("p.{column} {direction}, {by_id}"))
+        }
+        "star_count" => {
+            let of_other = query.takes >= Accepted::OfUser && call.is_from(17, 4);
+            let has_stars = if query.in_group { call.is_from(16, 10) } else { of_other };
+            (has_stars, format!("{STARS} {direction}, {by_id}"))
+        }
+        // Among names that contain a text, the shortest is the most similar.
+        "similarity" if call.params.has("search") => {
+            (has_all, "length(p.name), p.id DESC".to_owned())
+        }
+        "similarity" if query.in_group => (has_all, format!("p.name COLLATE NOCASE, {by_id}")),
+        other => (has_all && other == "similarity", by_id),
     };
     refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
-    Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
+    Ok((wanted == "id", order))
 }
 
 fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {

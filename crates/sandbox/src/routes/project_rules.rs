@@ -2,7 +2,7 @@
 //! reported for the project and for the namespace that belongs to it.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved, is_title,
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_path, is_plain_path, is_reserved, is_title,
 };
 use super::prelude::*;
 use super::projects::taken;
@@ -108,12 +108,7 @@ fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
 
 /// Whether a text is a valid path of a project.
 pub(super) fn is_plain(path: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !path.is_empty()
-        && path.len() <= LONGEST
-        && path.bytes().all(plain)
-        && !path.starts_with('-')
-        && ![".git", ".atom"].iter().any(|end| path.ends_with(end))
+    path.len() <= LONGEST && is_path(path, &[".git", ".atom"])
 }
 
 /// The rules for the path alone, for other objects named like a project.

@@ -71,7 +71,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
 
 /// The user whose tokens a list shows; `None` for all, which only administrators see.
 fn owner(call: &Call<'_>) -> Result<Option<i64>> {
-    if is_below_user(call) {
+    if !call.segment("user_id").is_empty() {
         call.administrator()?;
         return Ok(Some(call.named_user()?.id));
     }
@@ -81,10 +81,6 @@ fn owner(call: &Call<'_>) -> Result<Option<i64>> {
         None if !caller.admin => Ok(Some(caller.id)),
         user => Ok(user),
     }
-}
-
-fn is_below_user(call: &Call<'_>) -> bool {
-    !call.segment("user_id").is_empty()
 }
 
 /// A page of tokens, narrowed by `state`.
@@ -104,7 +100,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who
 /// alone may use the paths below a user.
 fn token(call: &Call<'_>) -> Result<Token> {
-    let below_user = is_below_user(call);
+    let below_user = !call.segment("user_id").is_empty();
     let caller = if below_user { call.administrator()? } else { call.user()? };
     let id = match (call.segment("id"), &call.token) {
         ("self", Some(token)) => token.id,

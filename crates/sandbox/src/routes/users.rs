@@ -1,5 +1,6 @@
 //! Users: operations that clients need in addition to those of the reference.
 
+use super::super::stored_settings::Edit;
 use super::conditions::Conditions;
 use super::prelude::*;
 use super::user_rules::{self, Requested};
@@ -67,14 +68,11 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
         let least = if call.tier() >= Tier::Ultimate { GUEST } else { -1 };
         let seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
-        let licensed = json!({
-            "using_license_seat": seat,
-            "is_auditor": kept(call, user, AUDITOR)? == true,
-            "provisioned_by_group_id": null,
-            "enterprise_group_id": null,
-            "enterprise_group_associated_at": null,
-        });
-        extend(&mut body, licensed);
+        body["using_license_seat"] = seat.into();
+        body["is_auditor"] = (kept(call, user, AUDITOR)? == true).into();
+        let of_groups =
+            "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
+        extend(&mut body, user.members(of_groups));
     }
     Ok(body)
 }
@@ -173,13 +171,8 @@ fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let settings =
         OF_USERS.shown(call.db, user.id, call.edition(), |row| !in_brief || row.is_in_lists())?;
     extend(&mut body, Value::Object(settings));
-    let more = json!({
-        "bot": user.bot,
-        "job_title": "",
-        "work_information": null,
-        "local_time": null,
-    });
-    extend(&mut body, more);
+    extend(&mut body, user.members("bot job_title work_information local_time"));
+    body["job_title"] = "".into();
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let seen = user.state == ACTIVE || call.is_administrator();
     set_if(&mut body, own || seen, "created_at", user.created_at.as_str());
@@ -265,15 +258,10 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     }
     let mut body = full(call, &user)?;
     if call.is_administrator() {
-        let more = json!({
-            "highest_role": highest_role(call, &user)?.unwrap_or(0),
-            "current_sign_in_ip": null,
-            "last_sign_in_ip": null,
-            "sign_in_count": 0,
-            "plan": null,
-            "trial": false,
-        });
-        extend(&mut body, more);
+        body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
+        extend(&mut body, user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"));
+        body["sign_in_count"] = 0.into();
+        body["trial"] = false.into();
     }
     Answer::ok(&body)
 }
@@ -424,19 +412,12 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
     let wanted = call.params.one_of("type", &["Namespace", "Project"])?;
-    let sql = "SELECT coalesce(m.group_id, m.project_id), coalesce(n.name, p.name),
-                iif(m.group_id IS NULL, 'Project', 'Namespace'), m.access_level
+    let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
+                'source_name', coalesce(n.name, p.name),
+                'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),
+                'access_level', m.access_level)
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    let rows = call.rows::<(i64, String, String, i64)>(sql, params![user.id, wanted])?;
-    let all = rows.into_iter().map(|(id, name, of, level)| {
-        json!({
-            "source_id": id,
-            "source_name": name,
-            "source_type": of,
-            "access_level": level,
-        })
-    });
-    page::list(call, all)
+    page::list(call, call.objects(sql, params![user.id, wanted])?)
 }

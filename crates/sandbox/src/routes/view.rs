@@ -252,7 +252,7 @@ impl<'a> View<'a> {
 
     fn custom_members(&self, body: &mut Object) -> Result<()> {
         if self.wanted.custom_attributes {
-            let all = custom_attributes::of(self.call.db, Holder::Project(self.project.id))?;
+            let all = custom_attributes::of(self.call, Holder::Project(self.project.id))?;
             body.set("custom_attributes", all)?;
         }
         Ok(())
