@@ -117,6 +117,13 @@ impl Call<'_> {
         Ok(rows(self.db, sql, with)?)
     }
 
+    /// All rows of a result, each one JSON text.
+    pub(crate) fn objects(&self, sql: &str, with: impl Bound) -> Result<Vec<Value>> {
+        let texts = self.many::<String>(sql, with)?;
+        let read = |text: &String| serde_json::from_str(text);
+        texts.iter().map(read).collect::<Result<_, _>>().map_err(|error| Failure::internal(&error))
+    }
+
     /// Carries a statement out; returns how many rows it changed.
     pub(crate) fn run(&self, sql: &str, with: impl Bound) -> Result<usize> {
         Ok(self.db.prepare_cached(sql)?.execute(with)?)

@@ -173,6 +173,14 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| text(name, value))
     }
 
+    /// A text that a call may change; null counts as empty.
+    pub(crate) fn changed(&self, name: &str, stored: &str) -> Result<String> {
+        match self.has(name) {
+            true => Ok(self.text(name)?.unwrap_or_default()),
+            false => Ok(stored.to_owned()),
+        }
+    }
+
     /// A boolean. `None` if absent, null or empty.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
         self.get(name).map_or(Ok(None), |value| flag(name, value))
@@ -235,6 +243,14 @@ impl Params {
         Ok(Some(items.filter(|item| !item.is_empty()).collect()))
     }
 
+    /// A list of texts, each of which must be one of a list.
+    pub(crate) fn words_of(&self, name: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
+        let words = self.texts(name)?;
+        let is_other = |word: &String| !allowed.contains(&word.as_str());
+        let has_other = words.iter().flatten().any(is_other);
+        refuse_if(has_other, || Failure::no_valid_value(name)).map(|()| words)
+    }
+
     /// A text that must be one of a list.
     pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
         match self.text(name).map_err(|_| Failure::invalid_value(name))? {
@@ -264,6 +280,11 @@ impl Params {
             }
             Some(_) => Err(Failure::invalid(name)),
         }
+    }
+
+    /// A calendar date as it is stored. `None` if absent, empty or null.
+    pub(crate) fn day(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.date(name)?.flatten().map(|day| day.to_string()))
     }
 }
 

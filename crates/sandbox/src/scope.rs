@@ -30,12 +30,16 @@ impl Scope {
     }
 
     /// The same, except that callers with the level can read archived projects.
-    pub(crate) fn kept_by(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
-        Ok(match (call.is_of_group(), call.writes) {
-            (true, _) => Self::group(call, group)?,
-            (false, true) => Self::Project(Box::new(call.writable_project_as(project)?)),
-            (false, false) => Self::Project(Box::new(call.project_as(project)?)),
-        })
+    pub(crate) fn kept_by(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+        if call.writes { Self::of(call, levels) } else { Self::with(call, levels) }
+    }
+
+    /// The same, for what also works in archived projects.
+    pub(crate) fn with(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
+        match call.is_of_group() {
+            true => Self::group(call, group),
+            false => Ok(Self::Project(Box::new(call.project_as(project)?))),
+        }
     }
 
     /// The project or group of the call, if the caller sees it; also for callers without a token.
@@ -71,6 +75,26 @@ impl Scope {
         }
     }
 
+    /// The table of its row.
+    pub(crate) fn table(&self) -> &'static str {
+        self.either("projects", "namespaces")
+    }
+
+    /// Its name and its path.
+    pub(crate) fn names(&self) -> [&str; 2] {
+        match self {
+            Self::Group(group) => [&group.name, &group.path],
+            Self::Project(project) => [&project.name, &project.path],
+        }
+    }
+
+    pub(crate) fn full_path(&self) -> &str {
+        match self {
+            Self::Group(group) => &group.full_path,
+            Self::Project(project) => &project.full_path,
+        }
+    }
+
     /// The column that holds its id.
     pub(crate) fn column(&self) -> &'static str {
         self.holder().key().0
@@ -94,6 +118,12 @@ impl Scope {
             }
             Self::Project(_) => Vec::new(),
         }
+    }
+
+    /// The groups above.
+    pub(crate) fn above(&self) -> Vec<i64> {
+        let own = self.either(None, Some(self.id()));
+        self.groups().into_iter().filter(|id| Some(*id) != own).collect()
     }
 
     /// The caller's level here.

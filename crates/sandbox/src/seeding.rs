@@ -182,7 +182,8 @@ fn namespace(
         parent: parent.as_ref(),
         visibility: visibility.as_deref().unwrap_or(inherited),
     };
-    groups::insert(call, new).map_err(refused(&format!("group {path}")))
+    // Paths in a seed may have one character.
+    groups::insert(call, new, 1).map_err(refused(&format!("group {path}")))
 }
 
 fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), SeedError> {

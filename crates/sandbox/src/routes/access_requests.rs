@@ -17,7 +17,7 @@ const REQUESTS: Collection = Collection {
     is_shown: false,
     is_edited: false,
     scope: |_, call| {
-        let scope = scope(call)?;
+        let scope = Scope::of(call, [0, 0])?;
         if call.method == Method::GET {
             check_manager(call, &scope)?;
         }
@@ -41,17 +41,11 @@ const REQUESTS: Collection = Collection {
     ..Collection::new("/projects/{id}/access_requests")
 };
 
-pub(super) const ROUTES: &[Route] =
-    &[put("/{holder}/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?))];
+pub(super) const ROUTES: &[Route] = &[put("/{holder}/access_requests/{user_id}/approve", approve)];
 
 const USER: &str = "user_id";
 /// The user who asked.
 const ASKER: &str = "asker_id";
-
-/// The project or group, for every user who sees it.
-fn scope(call: &Call<'_>) -> Result<Scope> {
-    Scope::of(call, [0, 0])
-}
 
 /// 403 unless the caller manages members here.
 fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
@@ -67,9 +61,8 @@ fn ask(of: &Collection, call: &Call<'_>, scope: &Scope, request: &mut Record) ->
         }
     };
     refuse_if(!is_open, Failure::forbidden)?;
-    if scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some() {
-        return Err(Failure::forbidden());
-    }
+    let is_member = scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some();
+    refuse_if(is_member, Failure::forbidden)?;
     request.set(ASKER, user.id);
     let known = of.stored(call, scope)?;
     refuse_if(known.iter().any(|other| other.value(ASKER) == user.id), || {
@@ -79,26 +72,27 @@ fn ask(of: &Collection, call: &Call<'_>, scope: &Scope, request: &mut Record) ->
 
 /// Makes the user a developer, or gives the level in the call. For a level that does not exist the
 /// answer looks the same, but nothing is stored.
-fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+fn approve(call: &Call<'_>) -> Result<Answer> {
+    let scope = &Scope::of(call, [0, 0])?;
     check_manager(call, scope)?;
     let request = REQUESTS.pick(call, REQUESTS.stored(call, scope)?)?;
     let user = call.segment_id(USER)?;
     let given = call.params.integer("access_level")?;
-    let exists = |level| members::valid_level(call, level, matches!(scope, Scope::Group(_)));
+    let exists = |level| terms::valid_level(call, level, matches!(scope, Scope::Group(_)));
     if let Some(level) = given.filter(|level| !exists(*level)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
         let body = welcome(call, scope, user, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
-    let level = if given.is_some() { members::wanted_level(call, scope)? } else { DEVELOPER };
+    let level = if given.is_some() { terms::wanted_level(call, scope)? } else { DEVELOPER };
     REQUESTS.rows.remove(call, &request)?;
     Answer::created(&welcome(call, scope, user, level)?)
 }
 
 /// Adds a member; the answer is the form that everybody sees.
 fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
-    members::insert(call, scope, user, level, None, call.caller.as_ref())?;
+    members::insert(call, scope, user, &Terms::level(level), call.caller.as_ref())?;
     let mut body = Member::existing(call, scope, user)?.json(call)?;
     if let Some(body) = body.as_object_mut() {
         body.remove("email");

@@ -12,8 +12,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/users", users),
     get("/projects/{id}/starrers", starrers),
     get("/projects/{id}/transfer_locations", transfer_locations),
-    post("/projects/{id}/star", star),
-    post("/projects/{id}/unstar", unstar),
+    post("/projects/{id}/star", |call| set_star(call, true)),
+    post("/projects/{id}/unstar", |call| set_star(call, false)),
     post("/projects/{id}/uploads", upload),
     post("/projects/{id}/housekeeping", housekeeping),
     get("/projects/{id}/storage", storage),
@@ -38,13 +38,11 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
     let rest =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
     let starred = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
-    let mut all = Vec::new();
-    for (user, since) in User::list_with(call.db, "s.starred_since", rest, [project.id], starred)? {
-        if user.is_named(&search) {
-            all.push(json!({ "starred_since": since, "user": user.brief(call) }));
-        }
-    }
-    page::list(call, all)
+    let mut all = User::list_with(call.db, "s.starred_since", rest, [project.id], starred)?;
+    all.retain(|(user, _)| user.is_named(&search));
+    page::list_of(call, &all, |(user, since)| {
+        Ok(json!({ "starred_since": since, "user": user.brief(call) }))
+    })
 }
 
 /// The groups to which the caller may move the project.
@@ -76,37 +74,30 @@ pub(super) fn locations(
 
 /// A group in a list of locations.
 pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
-    json!({
-        "id": group.id,
-        "web_url": group.web_url(&call.base),
-        "name": group.name,
-        "avatar_url": null,
-        "full_name": group.full_name,
-        "full_path": group.full_path,
-    })
-}
-
-fn star(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?.id;
-    let project = call.project()?;
-    let sql = "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    starred(call, project.id, call.run(sql, params![project.id, user, call.now()])?)
-}
-
-fn unstar(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?.id;
-    let project = call.project()?;
-    let sql = "DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2";
-    starred(call, project.id, call.run(sql, [project.id, user])?)
+    let mut body = group.members("id web_url name avatar_url full_name full_path");
+    body["web_url"] = group.web_url(&call.base).into();
+    body
 }
 
 /// 304 if nothing changed.
-fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer> {
-    let ok = call.service.profile.star_answers_ok;
-    match changed {
-        0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
-        _ => projects::answer(call, if ok { StatusCode::OK } else { StatusCode::CREATED }, project),
+fn set_star(call: &Call<'_>, on: bool) -> Result<Answer> {
+    let user = call.user()?.id;
+    let project = call.project()?.id;
+    let changed = match on {
+        true => call.run(
+            "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            params![project, user, call.now()],
+        )?,
+        false => {
+            call.run("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
+        }
+    };
+    if changed == 0 {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
+    let ok = call.service.profile.star_answers_ok;
+    let status = if ok { StatusCode::OK } else { StatusCode::CREATED };
+    projects::answer(call, status, project, Extras::default())
 }
 
 fn upload(call: &Call<'_>) -> Result<Answer> {

@@ -1,7 +1,6 @@
 //! Avatars of projects, groups and users: sent as multipart, shown as a URL (reference 2, 4.3), and
 //! served there to everybody, as by the real service.
 
-use super::super::params::Upload;
 use super::prelude::*;
 
 /// Not below `/api/v4`.
@@ -49,6 +48,13 @@ pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     call.maybe(&sql, [id])
 }
 
+/// The URL of a picture.
+pub(crate) fn url(base: &str, holder: Holder, name: &str) -> String {
+    let (column, id) = holder.key();
+    let kind = column.trim_end_matches("_id");
+    format!("{base}/uploads/-/system/{kind}/avatar/{id}/{name}")
+}
+
 /// Refuses an avatar that is not a file.
 pub(super) fn check_type(params: &Params) -> Result<()> {
     match params.text("avatar")? {
@@ -62,12 +68,9 @@ pub(super) fn check_type(params: &Params) -> Result<()> {
 /// The avatar in a multipart body: `None` if there is none, `Some(None)` for an empty value, which
 /// removes it.
 fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
+    check_type(params)?;
     let Some(file) = params.file("avatar") else {
-        return match params.text("avatar")? {
-            None => Ok(None),
-            Some(text) if text.is_empty() => Ok(Some(None)),
-            Some(_) => Err(Failure::invalid("avatar")),
-        };
+        return Ok(params.text("avatar")?.map(|_| None));
     };
     if media_type(&file.file_name).is_none() {
         let known: Vec<&str> = IMAGES.iter().map(|(extension, _)| *extension).collect();
@@ -85,10 +88,8 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
 
 fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
-    IMAGES
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(extension))
-        .map(|(_, media_type)| *media_type)
+    let mut images = IMAGES.iter();
+    Some(images.find(|(known, _)| known.eq_ignore_ascii_case(extension))?.1)
 }
 
 fn download(call: &Call<'_>) -> Result<Answer> {

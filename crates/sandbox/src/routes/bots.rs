@@ -10,17 +10,14 @@ use super::tokens;
 pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/access_tokens", |call| list(call, &scope(call)?)),
     post("/{holder}/access_tokens", |call| create(call, &scope(call)?)),
-    get("/{holder}/access_tokens/{token_id}", |call| show(call, &scope(call)?)),
+    get("/{holder}/access_tokens/{token_id}", |call| Answer::ok(&one(call, &scope(call)?)?.1)),
     delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
 ];
 
 /// The project or group. A caller who may not read them is treated as unknown.
 fn scope(call: &Call<'_>) -> Result<Scope> {
-    let scope = match call.is_of_group() {
-        true => Scope::group(call, OWNER),
-        false => call.project_as(MAINTAINER).map(|project| Scope::Project(Box::new(project))),
-    };
-    scope.map_err(|failure| if call.writes { failure } else { failure.without_403() })
+    Scope::with(call, [MAINTAINER, OWNER])
+        .map_err(|failure| if call.writes { failure } else { failure.without_403() })
 }
 
 /// Adds a bot that is a member with this level; returns its id.
@@ -29,7 +26,7 @@ pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> 
     let email = format!("{username}@noreply.localhost");
     let new = NewUser { bot: true, ..NewUser::active(&username, name, &email) };
     let bot = User::insert(call.db, new, call.now())?;
-    members::insert(call, scope, bot, level, None, None)?;
+    members::insert(call, scope, bot, &Terms::level(level), None)?;
     Ok(bot)
 }
 
@@ -61,21 +58,17 @@ fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
 
 /// The tokens of bots that are members here.
 fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
-    let column = scope.column();
-    let more = format!(
-        "(SELECT access_level FROM members m WHERE m.user_id = t.user_id AND m.{column} = ?1)"
-    );
     let rest = format!(
-        "WHERE t.user_id IN
-             (SELECT m.user_id FROM members m JOIN users u ON u.id = m.user_id WHERE m.{column} = ?1 AND u.bot = 1)
-         ORDER BY t.id"
+        "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
+         WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
+        scope.column()
     );
     let described = |token: Token, row: &Row<'_>| {
         let mut body = tokens::json(call, &token);
         describe(call, scope, row.get(Token::WIDTH)?, &mut body);
         Ok((token, body))
     };
-    Ok(Token::list_with(call.db, &more, &rest, [scope.id()], described)?)
+    Ok(Token::list_with(call.db, "m.access_level", &rest, [scope.id()], described)?)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -91,10 +84,6 @@ fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
             false => format!("Could not find access token with token_id: {id}"),
         })
     })
-}
-
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    Answer::ok(&one(call, scope)?.1)
 }
 
 /// Removes the bot together with its token.

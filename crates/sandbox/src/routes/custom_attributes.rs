@@ -2,83 +2,69 @@
 //! projects and filters them by these (2, 4.1); the operations that set them are the real
 //! service's.
 
-use rusqlite::Connection;
-
-use super::super::store::stored::rows;
+use super::conditions::Conditions;
 use super::names::BLANK;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/custom_attributes", |call| list(call, holder(call)?)),
-    get("/{holder}/custom_attributes/{key}", |call| show(call, holder(call)?)),
-    put("/{holder}/custom_attributes/{key}", |call| set(call, holder(call)?)),
-    delete("/{holder}/custom_attributes/{key}", |call| remove(call, holder(call)?)),
-    get("/users/{user_id}/custom_attributes", |call| list(call, user(call)?)),
-    get("/users/{user_id}/custom_attributes/{key}", |call| show(call, user(call)?)),
-    put("/users/{user_id}/custom_attributes/{key}", |call| set(call, user(call)?)),
-    delete("/users/{user_id}/custom_attributes/{key}", |call| remove(call, user(call)?)),
+    get("/{holder}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
+    get("/{holder}/custom_attributes/{key}", show),
+    put("/{holder}/custom_attributes/{key}", set),
+    delete("/{holder}/custom_attributes/{key}", remove),
+    get("/users/{user_id}/custom_attributes", |call| Answer::ok(&of(call, holder(call)?)?)),
+    get("/users/{user_id}/custom_attributes/{key}", show),
+    put("/users/{user_id}/custom_attributes/{key}", set),
+    delete("/users/{user_id}/custom_attributes/{key}", remove),
 ];
 
 /// All attributes of a holder, as an array of keys and values.
-pub(crate) fn of(db: &Connection, holder: Holder) -> rusqlite::Result<Value> {
+pub(super) fn of(call: &Call<'_>, holder: Holder) -> Result<Value> {
     let (column, id) = holder.key();
-    let sql =
-        format!("SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY rowid");
-    let all: Vec<(String, String)> = rows(db, &sql, [id])?;
-    Ok(all.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect())
+    let sql = format!(
+        "SELECT json_object('key', key, 'value', value) FROM custom_attributes
+         WHERE {column} = ?1 ORDER BY rowid"
+    );
+    Ok(call.objects(&sql, [id])?.into())
 }
 
-/// Whether the holder has all `custom_attributes` in the call; only administrators can filter by
-/// them.
-pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool> {
-    let (Some(Value::Object(wanted)), true) =
-        (call.params.get("custom_attributes"), call.is_administrator())
-    else {
-        return Ok(true);
-    };
-    let has = of(call.db, holder)?;
-    let has = has.as_array().map(Vec::as_slice).unwrap_or_default();
-    Ok(wanted
-        .iter()
-        .all(|(key, value)| has.iter().any(|own| own["key"] == *key && own["value"] == *value)))
+/// Narrows a list to what has all `custom_attributes` in the call; only administrators can filter by
+/// them. `holder` joins an attribute `c` to the object.
+pub(super) fn filter(call: &Call<'_>, all: &mut Conditions, holder: &str) {
+    let wanted = call.params.get("custom_attributes").filter(|_| call.is_administrator());
+    let has_all = format!(
+        "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
+             (SELECT 1 FROM custom_attributes c
+              WHERE {holder} AND c.key = wanted.key AND c.value = wanted.value))"
+    );
+    all.on(has_all, ":custom", wanted.filter(|all| all.is_object()).map(Value::to_string));
 }
 
-/// In 18.9 who is no administrator gets 403, without a look at the object.
-fn enter(call: &Call<'_>) -> Result<()> {
+/// The project, group or user of a call of an administrator. In 18.9 who is none gets 403, without a
+/// look at the object.
+fn holder(call: &Call<'_>) -> Result<Holder> {
     let observed = call.release() >= OBSERVED;
     if call.writes || !observed {
         call.user()?;
     }
-    refuse_if(observed && !call.is_administrator(), Failure::forbidden)
-}
-
-fn holder(call: &Call<'_>) -> Result<Holder> {
-    enter(call)?;
+    refuse_if(observed && !call.is_administrator(), Failure::forbidden)?;
+    if !call.segment("user_id").is_empty() {
+        call.administrator()?;
+        return Ok(Holder::User(call.named_user()?.id));
+    }
     let holder = Scope::seen(call)?.holder();
     call.administrator().map(|_| holder)
 }
 
-fn user(call: &Call<'_>) -> Result<Holder> {
-    enter(call)?;
-    call.administrator()?;
-    Ok(Holder::User(call.named_user()?.id))
-}
-
-fn list(call: &Call<'_>, holder: Holder) -> Result<Answer> {
-    Answer::ok(&of(call.db, holder)?)
-}
-
-fn show(call: &Call<'_>, holder: Holder) -> Result<Answer> {
-    let ((column, id), key) = (holder.key(), call.segment("key"));
+fn show(call: &Call<'_>) -> Result<Answer> {
+    let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
     let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    match call.maybe::<String>(&sql, params![id, key])? {
-        Some(value) => Answer::ok(&json!({ "key": key, "value": value })),
-        None => Err(Failure::no_record()),
-    }
+    let value: Option<String> = call.maybe(&sql, params![id, key])?;
+    let value = value.ok_or_else(Failure::no_record)?;
+    Answer::ok(&json!({ "key": key, "value": value }))
 }
 
-fn set(call: &Call<'_>, holder: Holder) -> Result<Answer> {
-    let ((column, id), key) = (holder.key(), call.segment("key"));
+fn set(call: &Call<'_>) -> Result<Answer> {
+    let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
     refuse_if(value.trim().is_empty(), || Failure::model("value", BLANK))?;
@@ -90,11 +76,9 @@ fn set(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
-fn remove(call: &Call<'_>, holder: Holder) -> Result<Answer> {
-    let ((column, id), key) = (holder.key(), call.segment("key"));
+fn remove(call: &Call<'_>) -> Result<Answer> {
+    let ((column, id), key) = (holder(call)?.key(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    match call.run(&sql, params![id, key])? {
-        0 => Err(Failure::no_record()),
-        _ => Ok(Answer::no_content()),
-    }
+    refuse_if(call.run(&sql, params![id, key])? == 0, Failure::no_record)?;
+    Ok(Answer::no_content())
 }

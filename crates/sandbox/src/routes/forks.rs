@@ -1,7 +1,6 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
-use super::group_rules::rank;
-use super::names::in_sentences;
+use super::names::{TAKEN, in_sentences};
 use super::prelude::*;
 use super::project_rules::{self, Requested};
 use super::{projects, repository, users};
@@ -19,9 +18,8 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let of_upstream = upstream.attributes(call.db)?;
     // Guests of a private project do not read its code.
     let reads = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
-    if !reads || of_upstream.get("forking_access_level") == Some(&json!("disabled")) {
-        return Err(Failure::hidden());
-    }
+    let is_off = of_upstream.get("forking_access_level") == Some(&json!("disabled"));
+    refuse_if(!reads || is_off, Failure::hidden)?;
     let mut attributes = settings::presets(call.time);
     attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target(call, user.id)?;
@@ -32,11 +30,12 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_source(call, &upstream)?;
-    project_rules::check_words(Requested::new(&namespace, &name, &path))
-        .map_err(|failure| if later { conflict(failure) } else { failure })?;
+    project_rules::check(Requested::new(&namespace, &name, &path), (false, false))
+        .map_err(|failure| if later { conflict(failure, true) } else { failure })?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
     wanted.as_deref().map_or(Ok(()), |wanted| projects::check_restriction(call, wanted))?;
-    let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
+    let visibility =
+        wanted.unwrap_or_else(|| projects::lower(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
     let (name_taken, path_taken) = projects::taken(call, &namespace, &name, &path, None)?;
     refuse_if(name_taken || path_taken, || clash(call, name_taken, path_taken))?;
@@ -61,7 +60,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         attributes: &attributes,
     };
     let id = projects::store(call, new)?;
-    projects::saved(call, StatusCode::CREATED, id)
+    projects::answer(call, StatusCode::CREATED, id, Extras::saved())
 }
 
 /// Whether a fork copies this attribute of its upstream. Others get the values of a new project.
@@ -83,34 +82,20 @@ fn check_source(call: &Call<'_>, upstream: &Project) -> Result<()> {
     }
 }
 
-/// 409 with the complaints of a model as sentences.
-fn conflict(failure: Failure) -> Failure {
-    match failure.status {
-        StatusCode::BAD_REQUEST => {
-            Failure { status: StatusCode::CONFLICT, ..in_sentences(failure) }
-        }
-        _ => failure,
-    }
+/// 409, with sentences or not.
+fn conflict(failure: Failure, in_words: bool) -> Failure {
+    let failure = if in_words { in_sentences(failure) } else { failure };
+    Failure { status: StatusCode::CONFLICT, ..failure }
 }
 
 /// The refusal if the name or the path is taken.
 fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
     let later = call.service.profile.later_errors;
-    let taken = [
-        ("project_namespace.name", "Project namespace name", name_taken && later),
-        ("name", "Name", name_taken),
-        ("path", "Path", path_taken),
-    ];
-    let taken = taken.into_iter().filter(|(_, _, taken)| *taken);
-    let body: Value = match later {
-        true => taken
-            .map(|(_, label, _)| Value::from(format!("{label} has already been taken")))
-            .collect(),
-        false => taken
-            .map(|(field, _, _)| (field.to_owned(), json!(["has already been taken"])))
-            .collect(),
-    };
-    Failure::message(StatusCode::CONFLICT, body)
+    let mut wrong = Complaints::default();
+    wrong.add_if(name_taken && later, "project_namespace.name", TAKEN);
+    wrong.add_if(name_taken, "name", TAKEN);
+    wrong.add_if(path_taken, "path", TAKEN);
+    conflict(wrong.into(), later)
 }
 
 /// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
@@ -124,9 +109,10 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
         None => Namespace::of_user(call.db, user)?,
         Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
             // Everybody can see users, and so their namespaces.
-            Some(namespace) if !namespace.is_group() || may_name(call, &namespace)? => {
-                Some(namespace)
-            }
+            Some(namespace) if !namespace.is_group() => Some(namespace),
+            // In 18.9 only a group that the caller belongs to.
+            Some(group) if call.release() < OBSERVED && call.sees_group(&group)? => Some(group),
+            Some(group) if call.level_in_group(&group)? > 0 => Some(group),
             _ => return Err(Failure::not_found("Namespace")),
         },
     };
@@ -142,48 +128,33 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
     }
 }
 
-/// Whether the caller may name a group: in 18.9 only one that the caller belongs to.
-fn may_name(call: &Call<'_>, group: &Namespace) -> Result<bool> {
-    match call.release() >= OBSERVED {
-        true => Ok(call.level_in_group(group)? > 0),
-        false => call.sees_group(group),
-    }
-}
-
-/// The less visible of a visibility and that of a group.
-fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
-    match namespace.is_group() && rank(&namespace.visibility) < rank(visibility) {
-        true => &namespace.visibility,
-        false => visibility,
-    }
-}
-
-/// The level that may set the relation of a fork.
-fn relator(call: &Call<'_>) -> i64 {
-    if call.service.profile.maintainer_relates_forks { MAINTAINER } else { OWNER }
+/// The project whose relation the caller may set.
+fn related(call: &Call<'_>) -> Result<Project> {
+    let maintainers = call.service.profile.maintainer_relates_forks;
+    call.writable_project_as(if maintainers { MAINTAINER } else { OWNER })
 }
 
 fn relate(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(relator(call))?;
+    let project = related(call)?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
     refuse_if(project.forked_from_id.is_some(), || Failure::conflict("Project already forked"))?;
-    if upstream.id == project.id {
-        return Err(Failure::bad_request("a project cannot be forked from itself"));
-    }
-    set_upstream(call, &project, Some(upstream.id))?;
-    projects::answer(call, StatusCode::CREATED, project.id)
+    refuse_if(upstream.id == project.id, || {
+        Failure::bad_request("a project cannot be forked from itself")
+    })?;
+    set_upstream(call, project.id, Some(upstream.id))?;
+    projects::answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
 fn unrelate(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(relator(call))?;
+    let project = related(call)?;
     if project.forked_from_id.is_none() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    set_upstream(call, &project, None)?;
+    set_upstream(call, project.id, None)?;
     Ok(Answer::no_content())
 }
 
-fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Result<()> {
-    call.set("projects", project.id, "forked_from_id", upstream)?;
-    Ok(project.save_attributes(call.db, &project.attributes(call.db)?, call.now())?)
+fn set_upstream(call: &Call<'_>, project: i64, upstream: Option<i64>) -> Result<()> {
+    call.set("projects", project, "forked_from_id", upstream)?;
+    view::touch(call, project)
 }

@@ -1,8 +1,9 @@
 //! Moves of groups, and changes of their paths, with everything below.
 
 use super::group_rules::{self, rank};
+use super::members;
 use super::prelude::*;
-use super::{actions, group_settings, groups, members, projects};
+use super::{actions, group_settings, groups, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/transfer", transfer),
@@ -43,40 +44,38 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
     move_below(call, &group, parent.as_ref())?;
-    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    let moved = groups::existing(call, group.id)?;
     rename_below(call, &moved)?;
-    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    let moved = groups::existing(call, group.id)?;
     match &parent {
         Some(parent) => lower_visibility(call, &moved, &parent.visibility)?,
         None => keep_an_owner(call, &moved)?,
     }
     group_settings::inherit(call, &moved, parent.as_ref())?;
-    let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
+    let moved = groups::existing(call, group.id)?;
     Answer::created(&groups::plain(call, &moved)?)
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
-    match parent {
-        None if group.parent_id.is_none() => return Err(refused("Group is already a root group.")),
-        Some(parent) if group.parent_id == Some(parent.id) => {
-            return Err(refused("Group is already associated to the parent group."));
-        }
-        _ => {}
-    }
+    let (above, below) = (group.parent_id, parent.map(|parent| parent.id));
+    refuse_if(above == below, || {
+        refused(match parent {
+            None => "Group is already a root group.",
+            Some(_) => "Group is already associated to the parent group.",
+        })
+    })?;
     let may = group_rules::may_create(call, parent)?;
     refuse_if(!may, || refused("You don't have enough permissions."))?;
-    if parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal)) {
-        return Err(refused("Cannot transfer group to one of its subgroup."));
-    }
+    let is_inside = parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal));
+    refuse_if(is_inside, || refused("Cannot transfer group to one of its subgroup."))?;
     refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
         refused("The parent group already has a subgroup or a project with the same path.")
     })?;
-    match parent {
-        Some(parent) if group_rules::has_child_named(call, parent, &group.name, None)? => {
-            Err(refused("Validation failed: Name has already been taken"))
-        }
-        _ => Ok(()),
-    }
+    let has_name = match parent {
+        Some(parent) => group_rules::has_child_named(call, parent, &group.name, None)?,
+        None => false,
+    };
+    refuse_if(has_name, || refused("Validation failed: Name has already been taken"))
 }
 
 fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
@@ -91,15 +90,14 @@ fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) ->
 
 /// Lowers the visibility of everything at and below a group to at most this.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
-    let too_visible = |table: &str, key: &str, id: i64| -> Result<()> {
-        let sql = format!("SELECT id, visibility FROM {table} WHERE {key} = ?1");
-        let rows = call.rows::<(i64, String)>(&sql, [id])?;
-        let mut above = rows.iter().filter(|(_, own)| rank(own) > rank(most));
-        above.try_for_each(|(id, _)| call.set(table, *id, "visibility", most))
-    };
-    for id in group.subtree(call.db)? {
-        too_visible("namespaces", "id", id)?;
-        too_visible("projects", "namespace_id", id)?;
+    let above = Value::from(&VISIBILITIES[rank(most) + 1..]).to_string();
+    let below = Value::from(group.subtree(call.db)?).to_string();
+    for (table, key) in [("namespaces", "id"), ("projects", "namespace_id")] {
+        let sql = format!(
+            "UPDATE {table} SET visibility = ?1 WHERE {key} IN (SELECT value FROM json_each(?2))
+                 AND visibility IN (SELECT value FROM json_each(?3))"
+        );
+        call.run(&sql, params![most, below, above])?;
     }
     Ok(())
 }
@@ -113,7 +111,8 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
     let user = call.user()?.id;
     call.run("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
-    members::insert(call, &Scope::Group(Box::new(group.clone())), user, OWNER, None, None).map(drop)
+    let scope = Scope::Group(Box::new(group.clone()));
+    members::insert(call, &scope, user, &Terms::level(OWNER), None).map(drop)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {

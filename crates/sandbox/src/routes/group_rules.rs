@@ -1,7 +1,7 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_plain_path, is_reserved,
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
 };
 use super::prelude::*;
 use super::{group_settings, instance, users};
@@ -22,26 +22,18 @@ pub(super) fn is_reserved_at_the_top(path: &str) -> bool {
     AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
-/// The requested properties of a group.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Requested<'a> {
-    pub(super) name: &'a str,
-    pub(super) path: &'a str,
-    pub(super) visibility: &'a str,
-    pub(super) parent: Option<&'a Namespace>,
-    /// The group itself, if it exists.
-    pub(super) own: Option<&'a Namespace>,
-    /// The minimum length of its path.
-    pub(super) shortest: usize,
-}
-
 const NAME: &str = "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
                     It must start with letter, digit, emoji or '_'.";
-const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
+pub(super) const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
-pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
-    let own = wanted.own;
+/// `own` is the group itself, if it exists; `shortest` the minimum length of its path.
+pub(super) fn check(
+    call: &Call<'_>,
+    wanted: NewGroup<'_>,
+    own: Option<&Namespace>,
+    shortest: usize,
+) -> Result<()> {
     let (new_name, new_path) = (
         own.is_none_or(|own| own.name != wanted.name),
         own.is_none_or(|own| own.path != wanted.path),
@@ -51,10 +43,10 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     let mut complaints = Complaints::default();
     group_settings::check(call, is_below, route, true, &mut complaints)?;
     if new_name {
-        check_name(call, wanted, &mut complaints)?;
+        check_name(call, wanted, own, &mut complaints)?;
     }
     if new_path {
-        check_path(call, wanted, &mut complaints);
+        check_path(call, wanted, shortest, &mut complaints);
     }
     let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
     if own.is_none() && above > MOST_ABOVE {
@@ -62,22 +54,27 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     }
     group_settings::check(call, is_below, route, false, &mut complaints)?;
     if own.is_none_or(|own| own.visibility != wanted.visibility) {
-        check_visibility(call, wanted, &mut complaints)?;
+        check_visibility(call, wanted, own, &mut complaints)?;
     }
     complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
     if new_path {
-        check_place(call, wanted, &mut complaints)?;
+        check_place(call, wanted, own, &mut complaints)?;
     }
     complaints.settle()
 }
 
-fn check_name(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaints) -> Result<()> {
+fn check_name(
+    call: &Call<'_>,
+    wanted: NewGroup<'_>,
+    own: Option<&Namespace>,
+    complaints: &mut Complaints,
+) -> Result<()> {
     let name = wanted.name;
     complaints.add_if(name.trim().is_empty(), "name", BLANK);
     complaints.add_if(name.chars().count() > LONGEST, "name", TOO_LONG);
     // Top-level groups may share a name.
     if let Some(parent) = wanted.parent
-        && has_child_named(call, parent, name, wanted.own)?
+        && has_child_named(call, parent, name, own)?
     {
         complaints.add("name", TAKEN);
     }
@@ -96,9 +93,8 @@ pub(super) fn has_child_named(
     call.one(sql, params![parent.id, name, except])
 }
 
-fn check_path(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaints) {
+fn check_path(call: &Call<'_>, wanted: NewGroup<'_>, shortest: usize, complaints: &mut Complaints) {
     let path = wanted.path;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     complaints.add_if(path.is_empty(), "path", BLANK);
     complaints.add_if(path.chars().count() > LONGEST, "path", TOO_LONG);
     complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
@@ -106,27 +102,23 @@ fn check_path(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaint
         Some(_) => is_reserved(path),
         None => is_reserved_at_the_top(path),
     };
-    if !path.chars().all(plain)
-        || path.is_empty()
-        || path.starts_with('-')
-        || [".", ".git", ".atom"].iter().any(|end| path.ends_with(end))
-    {
-        complaints.add("path", PATH_FORM);
-    } else if reserved {
-        complaints.add("path", format!("{path} is a reserved name"));
-    }
-    if path.chars().count() < wanted.shortest {
-        let least = wanted.shortest;
-        complaints.add("path", format!("is too short (minimum is {least} characters)"));
-    }
+    let is_valid = is_path(path, &[".", ".git", ".atom"]);
+    complaints.add_if(!is_valid, "path", PATH_FORM);
+    complaints.add_if(is_valid && reserved, "path", format!("{path} is a reserved name"));
+    let is_short = path.chars().count() < shortest;
+    complaints.add_if(is_short, "path", format!("is too short (minimum is {shortest} characters)"));
 }
 
 /// The rules for the whole path of a group.
-fn check_place(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaints) -> Result<()> {
+fn check_place(
+    call: &Call<'_>,
+    wanted: NewGroup<'_>,
+    own: Option<&Namespace>,
+    complaints: &mut Complaints,
+) -> Result<()> {
     let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
     complaints.add_if(above + wanted.path.chars().count() > LONGEST, "path", TOO_LONG);
-    if !wanted.path.is_empty()
-        && is_taken(call, wanted.parent, wanted.path, wanted.own.map(|own| own.id))?
+    if !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, own.map(|own| own.id))?
     {
         complaints.add("path", TAKEN);
     }
@@ -163,7 +155,8 @@ pub(super) fn restricted(visibility: &str) -> String {
 
 fn check_visibility(
     call: &Call<'_>,
-    wanted: Requested<'_>,
+    wanted: NewGroup<'_>,
+    own: Option<&Namespace>,
     complaints: &mut Complaints,
 ) -> Result<()> {
     const FIELD: &str = "visibility_level";
@@ -172,20 +165,18 @@ fn check_visibility(
         complaints.add(FIELD, restricted(word));
         return Ok(());
     }
-    if let Some(own) = wanted.own {
-        for (sql, what) in [
-            (
-                "SELECT visibility FROM projects WHERE namespace_id = ?1",
-                "this group contains projects with higher visibility",
-            ),
-            (
-                "SELECT visibility FROM namespaces WHERE parent_id = ?1",
-                "there are sub-groups with higher visibility",
-            ),
+    if let Some(own) = own {
+        let above = Value::from(&VISIBILITIES[rank(word) + 1..]).to_string();
+        for (table, key, what) in [
+            ("projects", "namespace_id", "this group contains projects with higher visibility"),
+            ("namespaces", "parent_id", "there are sub-groups with higher visibility"),
         ] {
-            let is_lower =
-                call.many(sql, [own.id])?.iter().any(|other: &String| rank(other) > rank(word));
-            complaints.add_if(is_lower, FIELD, format!("{word} is not allowed since {what}."));
+            let sql = format!(
+                "SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?1
+                     AND visibility IN (SELECT value FROM json_each(?2)))"
+            );
+            let is_below = call.one(&sql, params![own.id, above])?;
+            complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
         }
     }
     if let Some(parent) = wanted.parent.filter(|parent| rank(word) > rank(&parent.visibility)) {

@@ -1,22 +1,20 @@
 //! Settings of groups that affect everything below, or have rules of their own. The others are rows
-//! of `attributes.jsonc`; this file is long because no two of these rules are alike.
+//! of `attributes.jsonc`.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 
-use super::super::attributes::Shown;
 use super::super::stored_settings::Edit;
+use super::default_branches::{self, BRANCH, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
-use super::{avatars, instance};
+use super::{avatars, group_runners, instance};
 
-pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
 const PROJECT_CREATION: &str = "project_creation_level";
 const TEMPLATES: &str = "file_template_project_id";
 const ADDRESSES: &str = "ip_restriction_ranges";
 const SHARE_LOCK: &str = "share_with_group_lock";
-const RUNNERS: &str = "shared_runners_setting";
 const GRACE: &str = "two_factor_grace_period";
 const MINUTES: &str = "shared_runners_minutes_limit";
-const BRANCH: &str = "default_branch";
 const DOMAINS: &str = "allowed_email_domains_list";
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 
@@ -27,7 +25,6 @@ const DIFFS: &str = "show_diff_preview_in_email";
 const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
 /// A setting of a whole hierarchy, which only the top-level group can change.
 const NO_FORKS: &str = "prevent_forking_outside_group";
-pub(super) const DEFAULTS: &str = "default_branch_protection_defaults";
 const WATCHERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT: &str = "unique_project_download_limit_allowlist";
 
@@ -73,7 +70,7 @@ pub(super) fn show(
         body[name] = holds;
     }
     if call.service.profile.runners_setting_shown {
-        body[RUNNERS] = runners(call, group.id)?.into();
+        body[group_runners::SETTING] = group_runners::word(call, group.id)?.into();
     }
     Ok(())
 }
@@ -96,14 +93,9 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
 
 /// The value of the nearest group above that sets one.
 fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
-    let mut above: Vec<i64> = ids(&group.traversal).collect();
-    above.reverse();
-    for id in above {
-        if let Some(value) = OF_GROUPS.set(call.db, id)?.remove(name) {
-            return Ok(Some(value));
-        }
-    }
-    Ok(None)
+    let above: Vec<i64> = ids(&group.traversal).collect();
+    let value = |id: &i64| OF_GROUPS.set(call.db, *id).map(|mut set| set.remove(name));
+    above.iter().rev().find_map(|id| value(id).transpose()).transpose()
 }
 
 /// Who creates projects in groups without the setting: a word here, a number in the settings of the
@@ -138,7 +130,7 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     OF_GROUPS.check(route, call.edition(), &call.params)?;
     avatars::check_type(&call.params)?;
     call.params.one_of("visibility", VISIBILITIES)?;
-    defaults(call).map(drop)
+    default_branches::sent(call).map(drop)
 }
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
@@ -169,13 +161,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
-    if call.is_from(16, 11) && call.params.has(BRANCH) {
-        let name = call.params.text(BRANCH)?.filter(|name| is_ref_name(name));
-        OF_GROUPS.put(call.db, group.id, BRANCH, name)?;
-    }
-    if !dropped.contains(&BRANCH_PROTECTION) {
-        take_defaults(call, group, route)?;
-    }
+    default_branches::take(call, group.id, route, !dropped.contains(&BRANCH_PROTECTION))?;
     if licensed {
         take_addresses(call, group)?;
         take_domains(call, group)?;
@@ -183,7 +169,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         take_availability(call, group)?;
     }
     if route == Accepts::Edit {
-        take_runners(call, group)?;
+        group_runners::take(call, group)?;
     }
     if !was_locked && is_share_locked(call, group.id)? {
         lock_shares(call, group)?;
@@ -208,18 +194,14 @@ pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static s
 const REQUIRED: [(&str, &[&str]); 4] = [
     (GRACE, &["can't be blank", "is not a number"]),
     (GIT_ACCESS, &["is not included in the list"]),
-    (DOWNLOADS[0], &["is not a number", "can't be blank"]),
-    (DOWNLOADS[1], &["is not a number", "can't be blank"]),
+    ("unique_project_download_limit", &["is not a number", "can't be blank"]),
+    ("unique_project_download_limit_interval_in_seconds", &["is not a number", "can't be blank"]),
 ];
 
 /// The field in complaints about a setting that is stored apart from the group.
 fn field_apart(name: &str) -> String {
     format!("namespace_settings.{name}")
 }
-
-/// Limits of downloads.
-const DOWNLOADS: [&str; 2] =
-    ["unique_project_download_limit", "unique_project_download_limit_interval_in_seconds"];
 
 /// Refuses null where a setting needs a value, and values that the place of a group does not allow:
 /// first for settings stored apart from the group, then for the rest.
@@ -258,11 +240,9 @@ pub(super) fn check(
 
 /// The project with templates must be visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
-    let Some(id) = call.params.integer(TEMPLATES)? else { return Ok(()) };
-    match template(call, &id.into())? {
-        Some(_) => Ok(()),
-        None => Err(Failure::model(TEMPLATES, "is invalid")),
-    }
+    let id = call.params.integer(TEMPLATES)?;
+    let is_unknown = id.is_some() && template(call, &id.into())?.is_none();
+    refuse_if(is_unknown, || Failure::model(TEMPLATES, "is invalid"))
 }
 
 /// Counting skipped pipelines as success requires that pipelines must succeed.
@@ -273,78 +253,9 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
         Some(_) => call.params.is_set(succeeds)?,
         None => OF_GROUPS.is_on(call.db, group.id, succeeds)?,
     };
-    match call.params.flag(skipped)? {
-        Some(true) if call.is_from(18, 7) && !must => Err(Failure::bad_request(&format!(
-            "{skipped} can only be enabled when {succeeds} is true"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// The protection of default branches in a call; keys that it omits are not stored either.
-pub(super) fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
-    let sent = match call.params.get(DEFAULTS) {
-        Some(Value::Object(sent)) if call.is_from(16, 3) => sent,
-        None | Some(Value::Null) => return Ok(None),
-        Some(_) if !call.is_from(16, 3) => return Ok(None),
-        Some(_) => return Err(Failure::invalid(DEFAULTS)),
-    };
-    let mut kept = Map::new();
-    for name in ["allowed_to_push", "allowed_to_merge"] {
-        let place = format!("{DEFAULTS}[{name}]");
-        let rows = match sent.get(name) {
-            Some(Value::Array(rows)) => rows,
-            None | Some(Value::Null) => continue,
-            Some(_) => return Err(Failure::invalid(&place)),
-        };
-        let mut levels = Vec::new();
-        for (number, row) in rows.iter().enumerate() {
-            let place = format!("{place}[{number}][access_level]");
-            match integer(&place, &row["access_level"])? {
-                Some(level) if [DEVELOPER, MAINTAINER].contains(&level) => {
-                    levels.push(json!({ "access_level": level }));
-                }
-                _ => return Err(Failure::no_valid_value(&place)),
-            }
-        }
-        kept.insert(name.to_owned(), levels.into());
-    }
-    for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
-        if let Some(value) = sent.get(name) {
-            let on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
-            kept.insert(name.to_owned(), on.into());
-        }
-    }
-    Ok(Some(kept.into()))
-}
-
-/// Stores the protection of default branches. The old number also sets the new object, but not when
-/// a group is created.
-fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
-    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
-    let sent = match (defaults(call)?, number) {
-        (Some(sent), _) => sent,
-        (None, Some(number)) => protection(number),
-        (None, None) => return Ok(()),
-    };
-    OF_GROUPS.put(call.db, group.id, DEFAULTS, sent)
-}
-
-/// The protection of default branches that a number means.
-pub(super) fn protection(number: i64) -> Value {
-    let (push, merge, force, initial) = match number {
-        0 => (DEVELOPER, DEVELOPER, true, false),
-        1 => (DEVELOPER, MAINTAINER, false, false),
-        3 => (MAINTAINER, DEVELOPER, false, false),
-        4 => (MAINTAINER, MAINTAINER, false, true),
-        _ => (MAINTAINER, MAINTAINER, false, false),
-    };
-    let mut body = json!({
-        "allowed_to_push": [{ "access_level": push }], "allow_force_push": force,
-        "allowed_to_merge": [{ "access_level": merge }], "developer_can_initial_push": initial,
-    });
-    set_if(&mut body, [0, 4].contains(&number), "code_owner_approval_required", false);
-    body
+    refuse_if(call.params.is_set(skipped)? && call.is_from(18, 7) && !must, || {
+        Failure::bad_request(&format!("{skipped} can only be enabled when {succeeds} is true"))
+    })
 }
 
 /// The IP addresses that may access a group: a text with commas. An empty one clears them, null
@@ -400,25 +311,24 @@ fn items(text: &str) -> Vec<&str> {
 
 /// The users exempt from the limit of project downloads, and those who are notified.
 fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
-    if group.parent_id.is_some() || !has(WATCHERS) {
+    let is_there = OF_GROUPS.accepts(WATCHERS, Accepts::Edit, call.edition());
+    if group.parent_id.is_some() || !is_there {
         return Ok(());
     }
     let mut complaints = Complaints::default();
-    let unknown = |of, one| format!("should be an array of existing {of}. {one} does not exist");
+    let mut check = |field: &str, of: &str, one: &dyn Display, user: Option<User>| {
+        let text = format!("should be an array of existing {of}. {one} does not exist");
+        complaints.add_if(user.is_none(), &field_apart(field), text);
+    };
     if let Some(names) = call.params.texts(EXEMPT)? {
         for name in &names {
-            let is_unknown = User::by_username(call.db, name)?.is_none();
-            let text = unknown("usernames", name.clone());
-            complaints.add_if(is_unknown, &field_apart(EXEMPT), text);
+            check(EXEMPT, "usernames", name, User::by_username(call.db, name)?);
         }
         OF_GROUPS.put(call.db, group.id, EXEMPT, names)?;
     }
     if let Some(ids) = call.params.integers(WATCHERS)? {
         for id in &ids {
-            let is_unknown = User::by_id(call.db, *id)?.is_none();
-            let text = unknown("user ids", id.to_string());
-            complaints.add_if(is_unknown, &field_apart(WATCHERS), text);
+            check(WATCHERS, "user ids", id, User::by_id(call.db, *id)?);
         }
         OF_GROUPS.put(call.db, group.id, WATCHERS, ids)?;
     }
@@ -484,8 +394,7 @@ pub(super) fn inherit(
     if is_share_locked(call, parent.id)? {
         lock_shares(call, group)?;
     }
-    let (own, above) = (runners(call, group.id)?, runners(call, parent.id)?);
-    if strictness(&above) > strictness(&own) { spread_runners(call, group, &above) } else { Ok(()) }
+    group_runners::inherit(call, group, parent)
 }
 
 /// The attributes that a project takes from its groups while it does not set them.
@@ -512,108 +421,7 @@ pub(crate) fn settle(
         attributes.insert(DIFFS.to_owned(), false.into());
     }
     if project.empty_repo {
-        attributes.insert(BRANCH.to_owned(), preferred_branch(call, group)?);
-    }
-    Ok(())
-}
-
-/// The future default branch of an empty project: from the nearest group, the topmost
-/// one, or the service.
-pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    if call.service.profile.empty_has_no_branch {
-        return Ok(Value::Null);
-    }
-    let topmost = ids(&namespace.traversal).next();
-    let groups = [Some(namespace.id), topmost].into_iter().flatten();
-    for group in groups.filter(|_| namespace.is_group()) {
-        if let Some(Value::String(name)) = OF_GROUPS.set(call.db, group)?.remove(BRANCH) {
-            return Ok(name.into());
-        }
-    }
-    Ok(match instance::setting(call, "default_branch_name")? {
-        Value::String(name) if !name.is_empty() => name.into(),
-        _ => "main".into(),
-    })
-}
-
-/// How restrictive a value of the runners setting is.
-fn strictness(runners: &str) -> usize {
-    [ENABLED, DISABLED, FORBIDDEN].iter().position(|known| *known == runners).unwrap_or(0)
-}
-
-const ENABLED: &str = "enabled";
-const FORBIDDEN: &str = "disabled_and_unoverridable";
-const DISABLED: &str = "disabled_and_overridable";
-
-/// The runners setting of a group; the old name of a value counts as the new one.
-fn runners(call: &Call<'_>, group: i64) -> Result<String> {
-    let set = OF_GROUPS.set(call.db, group)?;
-    Ok(match set.get(RUNNERS).and_then(Value::as_str) {
-        None => ENABLED,
-        Some("disabled_with_override") => DISABLED,
-        Some(word) => word,
-    }
-    .to_owned())
-}
-
-/// Applies a change of the runners setting to everything below.
-fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    if call.params.text(RUNNERS)?.is_none() {
-        return Ok(());
-    }
-    let wanted = runners(call, group.id)?;
-    let above = match group.parent_id {
-        Some(parent) => runners(call, parent)?,
-        None => ENABLED.to_owned(),
-    };
-    if wanted != FORBIDDEN && above == FORBIDDEN {
-        let (field, what, text) = match wanted.as_str() {
-            ENABLED => (
-                "shared_runners_enabled",
-                "Shared runners enabled",
-                "cannot be enabled because parent group has shared Runners disabled",
-            ),
-            _ => (
-                "allow_descendants_override_disabled_shared_runners",
-                "Allow descendants override disabled shared runners",
-                RUNNERS_FORBIDDEN,
-            ),
-        };
-        let mut complaints = Complaints::default();
-        complaints.add(field, text);
-        complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
-        return complaints.settle();
-    }
-    spread_runners(call, group, &wanted)
-}
-
-pub(super) const RUNNERS_FORBIDDEN: &str =
-    "cannot be enabled because parent group does not allow it";
-
-/// The runners setting of a group for its projects: whether new ones have shared runners, and
-/// whether they may.
-pub(super) fn runners_of_projects(call: &Call<'_>, group: &Namespace) -> Result<(bool, bool)> {
-    let own = if group.is_group() { runners(call, group.id)? } else { ENABLED.to_owned() };
-    Ok((own == ENABLED, own != FORBIDDEN))
-}
-
-/// Sets the runners of a group, and of all groups and projects below it.
-fn spread_runners(call: &Call<'_>, group: &Namespace, wanted: &str) -> Result<()> {
-    let below = if wanted == ENABLED { ENABLED } else { FORBIDDEN };
-    let all = group.subtree(call.db)?;
-    for id in &all {
-        let own = if *id == group.id { wanted } else { below };
-        OF_GROUPS.put(call.db, *id, RUNNERS, own)?;
-    }
-    let projects: Vec<i64> = call.many(
-        "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
-        [json!(all).to_string()],
-    )?;
-    for id in projects {
-        let Some(project) = Project::by_id(call.db, id)? else { continue };
-        let mut attributes = project.attributes(call.db)?;
-        attributes.insert("shared_runners_enabled".to_owned(), (wanted == ENABLED).into());
-        project.save_attributes(call.db, &attributes, call.now())?;
+        attributes.insert(BRANCH.to_owned(), default_branches::preferred(call, group)?);
     }
     Ok(())
 }

@@ -3,12 +3,13 @@
 //!
 //! A group has two forms: a short one in lists, and a longer one alone.
 
-use super::super::store::namespace::NewGroup;
-use super::group_rules::{self, Requested, SHORTEST_PATH, in_one_text};
+use super::conditions::Conditions;
+use super::group_rules::{self, SHORTEST_PATH, in_one_text};
+use super::members;
 use super::prelude::*;
 use super::{
-    avatars, custom_attributes, deletion, group_moves, group_settings, instance, members,
-    project_list, shares,
+    avatars, custom_attributes, deletion, group_moves, group_settings, instance, project_list,
+    shares,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -21,6 +22,11 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/subgroups", |call| below(call, false)),
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
 ];
+
+/// The group as it is now.
+pub(super) fn existing(call: &Call<'_>, id: i64) -> Result<Namespace> {
+    Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
+}
 
 /// The form in lists.
 pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value> {
@@ -37,55 +43,42 @@ pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     Ok(body)
 }
 
-/// The form of a group alone. Only owners see how its code can be reached, and the token for its
-/// runners.
-fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value> {
+/// The form of a group alone, perhaps with its projects and those shared with it. Only owners see how
+/// its code can be reached, and the token for its runners.
+fn whole(call: &Call<'_>, group: &Namespace, with_projects: bool) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
     }
-    Ok(body)
-}
-
-/// As [`whole`], with the projects of the group and those shared with it.
-fn with_projects(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    let mut body = whole(call, group)?;
-    let [own, shared] = project_list::shown_with_group(call, group.id)?;
-    body["projects"] = own.into();
-    body["shared_projects"] = shared.into();
+    if with_projects {
+        let [own, shared] = project_list::shown_with_group(call, group.id)?;
+        body["projects"] = own.into();
+        body["shared_projects"] = shared.into();
+    }
     Ok(body)
 }
 
 fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     let holder = Holder::Group(group.id);
-    let avatar = avatars::name(call, holder)?;
-    let mut body = json!({
-        "id": group.id,
-        "web_url": group.web_url(&call.base),
-        "name": group.name,
-        "path": group.path,
-        "visibility": group.visibility,
-        "avatar_url": avatar.map(|name| format!("{}/uploads/-/system/group/avatar/{}/{name}", call.base, group.id)),
-        "full_name": group.full_name,
-        "full_path": group.full_path,
-        "created_at": group.created_at,
-        "parent_id": group.parent_id,
-    });
+    let mut body = group.members(
+        "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
+    );
+    body["web_url"] = group.web_url(&call.base).into();
+    body["avatar_url"] =
+        avatars::name(call, holder)?.map(|name| avatars::url(&call.base, holder, &name)).into();
     group_settings::show(call, group, in_list, &mut body)?;
-    if call.shows_deletion() {
-        body["marked_for_deletion_on"] = group.marked_for_deletion_on.clone().into();
-    }
+    let marked_on = group.column("marked_for_deletion_on");
+    set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
         if call.params.is_set("with_custom_attributes")? {
-            body["custom_attributes"] = custom_attributes::of(call.db, holder)?;
+            body["custom_attributes"] = custom_attributes::of(call, holder)?;
         }
         if in_list && call.params.is_set("statistics")? {
             body["statistics"] = statistics();
-            if call.is_from(17, 4) && group.parent_id.is_none() {
-                body["root_storage_statistics"] = Value::Null;
-            }
+            let is_root = call.is_from(17, 4) && group.parent_id.is_none();
+            set_if(&mut body, is_root, "root_storage_statistics", Value::Null);
         }
     }
     Ok(body)
@@ -102,14 +95,14 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         page::Page::of(call)?.bounded("Group")?;
     }
     let top = call.params.is_set("top_level_only")?;
-    respond(call, true, Reach::of(call)?, |group| !top || group.parent_id.is_none())
+    respond(call, true, reach(call)?, |group| !top || group.parent_id.is_none())
 }
 
 /// With `top_level_only` these lists ignore which group they are for.
 fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
-    respond(call, false, Reach::of(call)?, |group| {
+    respond(call, false, reach(call)?, |group| {
         if top {
             return group.parent_id.is_none();
         }
@@ -120,103 +113,66 @@ fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
 
 /// A list of these groups, as far as the caller sees them.
 pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
-    let reach = members::level(call, "min_access_level")?.map_or(Reach::Seen, Reach::Level);
-    respond(call, true, reach, |group| ids.contains(&group.id))
+    let least = terms::level(call, "min_access_level")?.unwrap_or(0);
+    respond(call, true, (least, Vec::new()), |group| ids.contains(&group.id))
 }
 
-/// Which groups a list shows. Only the caller's own role counts, not that of an administrator.
-enum Reach {
-    /// Groups in which the role is at least this.
-    Level(i64),
-    /// Groups that the caller belongs to, and those above: the paths of ids from the top to each
-    /// group with a membership in it or in one of its projects.
-    Own(Vec<String>),
-    /// All groups that the caller sees.
-    Seen,
+/// Which groups a list shows: those in which the caller's own role, not that of an administrator, is
+/// at least this, and those above something that the caller belongs to.
+type Reach = (i64, Vec<String>);
+
+fn reach(call: &Call<'_>) -> Result<Reach> {
+    let least = terms::level(call, "min_access_level")?;
+    let all = call.params.flag("all_available")?;
+    Ok(match (&call.caller, least) {
+        _ if call.params.is_set("owned")? => (OWNER, Vec::new()),
+        (_, Some(least)) => (least, Vec::new()),
+        (Some(user), None) if !all.unwrap_or(user.admin) => (1, memberships(call, user.id)?),
+        _ => (0, Vec::new()),
+    })
 }
 
-impl Reach {
-    fn of(call: &Call<'_>) -> Result<Self> {
-        let least = members::level(call, "min_access_level")?;
-        let all = call.params.flag("all_available")?;
-        Ok(match (&call.caller, least) {
-            _ if call.params.is_set("owned")? => Self::Level(OWNER),
-            (_, Some(least)) => Self::Level(least),
-            (Some(user), None) if !all.unwrap_or(user.admin) => {
-                Self::Own(memberships(call, user.id)?)
-            }
-            _ => Self::Seen,
-        })
-    }
-
-    fn has(&self, call: &Call<'_>, group: &Namespace) -> Result<bool> {
-        let level = || Ok::<_, Failure>(call.standing()?.in_namespace(&group.traversal));
-        Ok(match self {
-            Self::Seen => true,
-            Self::Level(least) => level()? >= *least,
-            Self::Own(paths) => {
-                level()? > 0 || paths.iter().any(|path| path.starts_with(&group.traversal))
-            }
-        })
-    }
-}
-
+/// The paths of ids from the top to each group with a membership of a user in it or in one of its
+/// projects.
 fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
+    // Also the groups of projects that one of the caller's groups was invited to.
     let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
          WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= ?2)
-             AND n.kind = 'group'";
-    let mut paths: Vec<String> = call.many(sql, params![user, call.today()])?;
-    // The groups of projects that one of the caller's groups was invited to.
-    let sql = "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
-         JOIN namespaces n ON n.id = p.namespace_id JOIN namespaces i ON i.id = s.invited_id
-         WHERE n.kind = 'group'";
-    for (path, invited) in call.rows::<(String, String)>(sql, [])? {
-        if call.standing()?.in_namespace(&invited) > 0 {
-            paths.push(path);
-        }
-    }
-    Ok(paths)
+             AND n.kind = 'group'
+         UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
+         JOIN namespaces n ON n.id = p.namespace_id
+         WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
+    call.many(sql, params![user, call.today(), call.standing()?.namespaces(call.db, 1)?])
 }
 
-/// The filters of lists of groups, each from a release on.
-struct Filters {
-    visibility: Option<String>,
-    marked_on: Option<String>,
-    active: Option<bool>,
-    archived: Option<bool>,
-    /// Groups have no repositories here.
-    stored: bool,
-}
+/// Whether a group `n` is in an archived one, and in one that is marked for deletion.
+const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a
+    WHERE n.traversal LIKE a.traversal || '%' AND json_extract(a.settings, '$.archived') = TRUE)";
+const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a
+    WHERE n.traversal LIKE a.traversal || '%' AND a.marked_for_deletion_on IS NOT NULL)";
 
-impl Filters {
-    fn of(call: &Call<'_>) -> Result<Self> {
-        let visibility = match call.is_from(16, 10) {
-            true => call.params.one_of("visibility", VISIBILITIES)?,
-            false => None,
-        };
-        let marked_on = call.params.date("marked_for_deletion_on")?.flatten();
-        let storage = call.params.text("repository_storage")?.filter(|_| call.is_administrator());
-        Ok(Self {
-            visibility,
-            marked_on: marked_on.filter(|_| call.is_from(17, 1)).map(|day| day.to_string()),
-            active: call.params.flag("active")?.filter(|_| call.is_from(18, 0)),
-            archived: call.params.flag("archived")?.filter(|_| call.is_from(18, 2)),
-            stored: storage.is_some() && call.is_from(16, 3),
-        })
+/// The filters in a call for groups, each from a release on.
+fn filters(call: &Call<'_>) -> Result<Conditions> {
+    let params = &call.params;
+    let mut all = Conditions::with("n.kind = :kind", ":kind", "group");
+    let skipped = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
+    all.on("n.id NOT IN (SELECT value FROM json_each(:skipped))", ":skipped", skipped);
+    if call.is_from(16, 10) {
+        let visibility = params.one_of("visibility", VISIBILITIES)?;
+        all.on("n.visibility = :visibility", ":visibility", visibility);
     }
-
-    fn match_group(&self, call: &Call<'_>, group: &Namespace) -> Result<bool> {
-        let archived = || call.is_group_archived(group);
-        let marked = || deletion::is_any_marked(call, ids(&group.traversal));
-        Ok(!self.stored
-            && self.visibility.as_ref().is_none_or(|wanted| *wanted == group.visibility)
-            && (self.marked_on.is_none() || self.marked_on == group.marked_for_deletion_on)
-            && self.archived.map_or(Ok(true), |wanted| archived().map(|is| is == wanted))?
-            && self.active.map_or(Ok(true), |wanted| {
-                Ok::<_, Failure>((!archived()? && !marked()?) == wanted)
-            })?)
-    }
+    let marked = params.day("marked_for_deletion_on")?.filter(|_| call.is_from(17, 1));
+    all.on("n.marked_for_deletion_on = :marked", ":marked", marked);
+    let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
+    // Groups have no repositories here.
+    all.add_if(storage.is_some() && call.is_from(16, 3), "0");
+    let active = params.flag("active")?.filter(|_| call.is_from(18, 0));
+    all.on(format!("({ARCHIVED_ABOVE} OR {MARKED_ABOVE}) <> :active"), ":active", active);
+    let archived = params.flag("archived")?.filter(|_| call.is_from(18, 2));
+    all.on(format!("{ARCHIVED_ABOVE} = :archived"), ":archived", archived);
+    custom_attributes::filter(call, &mut all, "c.group_id = n.id");
+    Ok(all)
 }
 
 /// Answers a page of the groups that the caller may see and `wanted` accepts. With `by_full_path` a
@@ -224,12 +180,11 @@ impl Filters {
 fn respond(
     call: &Call<'_>,
     by_full_path: bool,
-    reach: Reach,
+    (least, paths): Reach,
     wanted: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
-    let filters = Filters::of(call)?;
+    let conditions = filters(call)?;
     let column =
         match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
             Some("id") => "n.id",
@@ -240,17 +195,16 @@ fn respond(
         };
     let descends = call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc");
     let direction = if descends { "DESC" } else { "ASC" };
-    let rest = format!("WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id");
+    let rest = format!("{} ORDER BY {column} {direction}, n.id", conditions.clause());
     let mut all = Vec::new();
-    for group in Namespace::list(call.db, &rest, [])? {
+    for group in Namespace::list(call.db, &rest, &*conditions.bound())? {
         let path = if by_full_path { &group.full_path } else { &group.path };
         let named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
         if named
-            && !skipped.contains(&group.id)
             && wanted(&group)
-            && filters.match_group(call, &group)?
-            && reach.has(call, &group)?
-            && custom_attributes::wanted(call, Holder::Group(group.id))?
+            && (least == 0
+                || call.standing()?.in_namespace(&group.traversal) >= least
+                || paths.iter().any(|path| path.starts_with(&group.traversal)))
             && call.sees_group(&group)?
         {
             all.push(brief(call, &group)?);
@@ -259,18 +213,10 @@ fn respond(
     page::list(call, all)
 }
 
-/// The group alone, with its projects if the call asks for them; `preset` is what it means if it does
-/// not say.
-fn answer(call: &Call<'_>, group: &Namespace, preset: bool) -> Result<Answer> {
-    match call.params.flag("with_projects")?.unwrap_or(preset) {
-        true => Answer::ok(&with_projects(call, group)?),
-        false => Answer::ok(&whole(call, group)?),
-    }
-}
-
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    answer(call, &group, true)
+    let with_projects = call.params.flag("with_projects")?.unwrap_or(true);
+    Answer::ok(&whole(call, &group, with_projects)?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -284,9 +230,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let parent = above.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may = group_rules::may_create(call, parent.as_ref())?;
     let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
-    if !may || (minutes && call.tier() >= Tier::Premium && !call.is_administrator()) {
-        return Err(Failure::forbidden());
-    }
+    let is_paid = minutes && call.tier() >= Tier::Premium && !call.is_administrator();
+    refuse_if(!may || is_paid, Failure::forbidden)?;
     let Some(path) = path else { return Err(group_rules::without_path()) };
     let preset = instance::setting(call, "default_group_visibility")?;
     let new = NewGroup {
@@ -295,32 +240,19 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         parent: parent.as_ref(),
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
     };
-    let group = insert_of_length(call, new, SHORTEST_PATH).map_err(in_one_text)?;
-    members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None, None)?;
+    let group = insert(call, new, SHORTEST_PATH).map_err(in_one_text)?;
+    let scope = Scope::Group(Box::new(group.clone()));
+    members::insert(call, &scope, user.id, &Terms::level(OWNER), None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
     group_settings::take(call, &group, Accepts::Create).map_err(in_one_text)?;
     Answer::created(&plain(call, &group)?)
 }
 
-/// Inserts a group after all checks except those of the caller's rights. Paths in a seed may have
-/// one character.
-pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace> {
-    insert_of_length(call, new, 1)
-}
-
-fn insert_of_length(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Result<Namespace> {
-    let NewGroup { name, path, visibility, parent, .. } = new;
-    group_rules::check(call, Requested { name, path, visibility, parent, own: None, shortest })?;
-    let id = Namespace::insert_group(call.db, new, call.now())?;
-    Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
-}
-
-/// A text that a call changes; null counts as empty.
-fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String> {
-    match call.params.get(name) {
-        None => Ok(stored.to_owned()),
-        Some(_) => Ok(call.params.text(name)?.unwrap_or_default()),
-    }
+/// Inserts a group after all checks except those of the caller's rights. Its path has at least this
+/// length.
+pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Result<Namespace> {
+    group_rules::check(call, new, None, shortest)?;
+    existing(call, Namespace::insert_group(call.db, new, call.now())?)
 }
 
 /// Omitted fields stay unchanged; a call without any field is fine too.
@@ -328,30 +260,21 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
-    let name = changed(call, "name", &group.name)?;
-    let path = changed(call, "path", &group.path)?;
+    let name = call.params.changed("name", &group.name)?;
+    let path = call.params.changed("path", &group.path)?;
     let visibility =
         call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
     let parent = Namespace::by_any(call.db, group.parent_id)?;
-    let wanted = Requested {
-        name: &name,
-        path: &path,
-        visibility: &visibility,
-        parent: parent.as_ref(),
-        own: Some(&group),
-        shortest: SHORTEST_PATH,
-    };
-    group_rules::check(call, wanted)?;
+    let wanted =
+        NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
+    group_rules::check(call, wanted, Some(&group), SHORTEST_PATH)?;
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
     call.run(sql, params![group.id, name, path, visibility])?;
     let unset = group_settings::unset(call, &group)?;
     group_settings::take(call, &group, Accepts::Edit)?;
     group_moves::rename_below(call, &group)?;
-    let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
-    let mut body = with_projects(call, &group)?;
-    for name in unset {
-        body[name] = Value::Null;
-    }
+    let mut body = whole(call, &existing(call, group.id)?, true)?;
+    unset.into_iter().for_each(|name| body[name] = Value::Null);
     Answer::ok(&body)
 }
 
@@ -372,5 +295,5 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
         }
         _ => OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?,
     }
-    answer(call, &group, false)
+    Answer::ok(&whole(call, &group, call.params.is_set("with_projects")?)?)
 }

@@ -1,11 +1,12 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
 //! stored: a project appears at once, and its import ends after a time by the clock.
 
+use super::names::sentences;
 use super::prelude::*;
 use super::{project_rules, projects};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/import", status),
+    get("/projects/{id}/import", |call| Answer::ok(&state(call, &call.project_as(0)?)?)),
     post("/projects/import", |call| from_archive(call, &["path", "file"])),
     post("/projects/remote-import", |call| from_archive(call, &["url", "path"])),
     post("/import/extgit", extgit),
@@ -20,23 +21,21 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The state of an import, which clients poll. The reference leaves it out.
-fn status(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
-    Answer::ok(&state(call, &call.project()?)?)
-}
-
 fn state(call: &Call<'_>, project: &Project) -> Result<Value> {
     let status = project.import_status_at(call.now());
     // The reference replaces the names of hosts.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
     let mut body = projects::identity(call, project)?;
-    body["import_status"] = status.into();
-    body["import_type"] = is_from_url.then_some("git").into();
-    body["correlation_id"] = Value::Null;
-    body["failed_relations"] = json!([]);
-    body["import_error"] = project.import_error_at(call.now()).into();
-    body["stats"] = Value::Null;
+    let more = json!({
+        "import_status": status,
+        "import_type": is_from_url.then_some("git"),
+        "correlation_id": null,
+        "failed_relations": [],
+        "import_error": project.import_error_at(call.now()),
+        "stats": null,
+    });
+    extend(&mut body, more);
     Ok(body)
 }
 
@@ -44,20 +43,21 @@ fn state(call: &Call<'_>, project: &Project) -> Result<Value> {
 fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     let user = call.user()?;
     call.params.require(needs)?;
-    if needs.contains(&"file") && call.params.file("file").is_none() {
-        return Err(Failure::invalid("file"));
-    }
+    let is_missing = needs.contains(&"file") && call.params.file("file").is_none();
+    refuse_if(is_missing, || Failure::invalid("file"))?;
     let path = call.params.text("path")?.unwrap_or_default();
     let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
-    let named = ["namespace", "namespace_id", "namespace_path"].map(|name| call.params.text(name));
-    let target =
-        match named.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next() {
-            Some(target) => Namespace::by_reference(call.db, &target)?,
-            None => Namespace::of_user(call.db, user.id)?,
-        };
+    let mut named = None;
+    for name in ["namespace", "namespace_id", "namespace_path"] {
+        named = named.or(call.params.text(name)?);
+    }
+    let target = match named {
+        Some(target) => Namespace::by_reference(call.db, &target)?,
+        None => Namespace::of_user(call.db, user.id)?,
+    };
     let target = target.ok_or_else(|| Failure::not_found("Namespace"))?;
     refuse_if(call.level_in_group(&target)? < importer(call), Failure::forbidden)?;
-    let project = import(call, user.id, &target, [&name, &path], "archive")?;
+    let project = import(call, &target, [&name, &path], "archive")?;
     Answer::created(&state(call, &project)?)
 }
 
@@ -67,7 +67,7 @@ fn errors(status: StatusCode, text: &str) -> Failure {
 }
 
 fn extgit(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?;
+    call.user()?;
     call.params.require_all(&[
         Need::Sent("personal_access_token"),
         Need::Sent("repo_id"),
@@ -83,31 +83,24 @@ fn extgit(call: &Call<'_>) -> Result<Answer> {
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
     let namespace = namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
-    let (path, source) = (project_rules::path_from(&name), format!("{host}/{repository}"));
-    let project = import(call, user.id, &namespace, [&name, &path], &source)?;
+    begin(call, &namespace, &name, &format!("{host}/{repository}"))
+}
+
+/// Imports a project of an external host.
+fn begin(call: &Call<'_>, namespace: &Namespace, name: &str, source: &str) -> Result<Answer> {
+    let project = import(call, namespace, [name, &project_rules::path_from(name)], source)?;
     Answer::created(&result(&project))
 }
 
-/// The required parameters of an import, which must not be empty.
-fn require(call: &Call<'_>, names: &[&str]) -> Result<()> {
-    call.params.require(names)?;
-    for name in names {
-        if call.params.text(name)?.is_none_or(|text| text.trim().is_empty()) {
-            return Err(Failure::parameter(name, "is empty"));
-        }
-    }
-    Ok(())
-}
+/// Further things to import.
+const STAGES: &str =
+    "single_endpoint_issue_events_import single_endpoint_notes_import attachments_import";
 
 /// Checks what else to import; there is nothing to import from, so nothing happens.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
     refuse_if(!stages.is_object() && !stages.is_null(), || Failure::invalid("optional_stages"))?;
-    for stage in [
-        "single_endpoint_issue_events_import",
-        "single_endpoint_notes_import",
-        "attachments_import",
-    ] {
+    for stage in STAGES.split(' ') {
         flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }
     Ok(())
@@ -115,35 +108,33 @@ fn check_stages(call: &Call<'_>) -> Result<()> {
 
 fn extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
-    require(
-        call,
-        &[
-            "extserver_url",
-            "extserver_username",
-            "personal_access_token",
-            "extserver_project",
-            "extserver_repo",
-        ],
-    )
-    .map_err(|failure| by_the_real_names(call, failure))?;
+    check_needed(call).map_err(|failure| by_the_real_names(call, failure))?;
     let url = call.params.text("extserver_url")?.unwrap_or_default();
-    if !is_reachable(&url) {
-        let body = json!({ "error": format!("Invalid URL: {url}") });
-        return Err(Failure::refused(body));
-    }
+    refuse_if(!is_reachable(&url), || {
+        Failure::refused(json!({ "error": format!("Invalid URL: {url}") }))
+    })?;
     let user = call.user()?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
-    let namespace =
-        match call.params.text("target_namespace")?.filter(|target| !target.is_empty()) {
-            Some(target) => namespace(call, &target, StatusCode::UNAUTHORIZED)?,
-            None => Namespace::of_user(call.db, user.id)?
-                .ok_or_else(|| Failure::not_found("Namespace"))?,
-        };
-    let (path, source) = (project_rules::path_from(&name), format!("{key}/{repository}"));
-    let project = import(call, user.id, &namespace, [&name, &path], &source)?;
-    Answer::created(&result(&project))
+    let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
+        "" => Namespace::of_user(call.db, user.id)?,
+        target => Some(namespace(call, target, StatusCode::UNAUTHORIZED)?),
+    };
+    let namespace = namespace.ok_or_else(|| Failure::not_found("Namespace"))?;
+    begin(call, &namespace, &name, &format!("{key}/{repository}"))
+}
+
+/// The required parameters of an import, which must not be empty.
+fn check_needed(call: &Call<'_>) -> Result<()> {
+    let names =
+        "extserver_url extserver_username personal_access_token extserver_project extserver_repo";
+    let names: Vec<&str> = names.split(' ').collect();
+    call.params.require(&names)?;
+    names.into_iter().try_for_each(|name| {
+        let is_empty = call.params.text(name)?.is_none_or(|text| text.trim().is_empty());
+        refuse_if(is_empty, || Failure::empty(name))
+    })
 }
 
 /// A fault of parameters, with the names that the client used.
@@ -172,12 +163,13 @@ fn is_reachable(url: &str) -> bool {
 /// The target, in which the caller must be allowed to create projects. Both imports refuse with
 /// different statuses.
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
-    let text = "Namespace or group to import repository into does not exist.";
-    let found = Namespace::by_path(call.db, path.trim_matches('/'))?
-        .ok_or_else(|| errors(StatusCode::UNPROCESSABLE_ENTITY, text))?;
-    if call.level_in_group(&found)? < importer(call) {
-        return Err(errors(refusal, "You don't have permissions to import this project"));
-    }
+    let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
+        let text = "Namespace or group to import repository into does not exist.";
+        errors(StatusCode::UNPROCESSABLE_ENTITY, text)
+    })?;
+    refuse_if(call.level_in_group(&found)? < importer(call), || {
+        errors(refusal, "You don't have permissions to import this project")
+    })?;
     Ok(found)
 }
 
@@ -188,14 +180,15 @@ fn importer(call: &Call<'_>) -> i64 {
 
 fn import(
     call: &Call<'_>,
-    creator: i64,
     namespace: &Namespace,
     [name, path]: [&str; 2],
     source: &str,
 ) -> Result<Project> {
     project_rules::check_path_alone(path)
         .and_then(|()| project_rules::check_free(call, namespace, name, path))
-        .map_err(|failure| in_words(&failure))?;
+        .map_err(|failure| {
+            errors(StatusCode::UNPROCESSABLE_ENTITY, &sentences(&failure).join(", "))
+        })?;
     let mut attributes = settings::presets(call.time);
     let fails = failure(call)?;
     let branch = fails.is_none().then_some("main");
@@ -208,7 +201,7 @@ fn import(
         empty_repo: fails.is_some(),
         readme: false,
         copies: None,
-        creator_id: creator,
+        creator_id: call.user()?.id,
         forked_from_id: None,
         import: Import::Until {
             source: Some(source),
@@ -232,26 +225,10 @@ fn failure(call: &Call<'_>) -> Result<Option<String>> {
 /// The external host's answer to a refused credential.
 const DENIED: &str = "Access denied to the external account";
 
-/// The faults of a project's fields in one text, as imports report them.
-fn in_words(failure: &Failure) -> Failure {
-    let mut texts = Vec::new();
-    for (field, complaints) in failure.body["message"].as_object().into_iter().flatten() {
-        let (first, rest) = field.split_at(1);
-        let complaints = complaints.as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.extend(
-            complaints.map(|complaint| format!("{}{rest} {complaint}", first.to_uppercase())),
-        );
-    }
-    errors(StatusCode::UNPROCESSABLE_ENTITY, &texts.join(", "))
-}
-
 fn result(project: &Project) -> Value {
-    json!({
-        "id": project.id,
-        "name": project.name,
-        "full_path": project.full_path,
-        "full_name": format!("{} / {}", project.namespace.full_name, project.name),
-    })
+    let mut body = project.members("id name full_path full_name");
+    body["full_name"] = project.full_name().into();
+    body
 }
 
 fn cancel(call: &Call<'_>) -> Result<Answer> {
@@ -264,17 +241,18 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
         .ok_or_else(Failure::no_record)?;
     refuse_if(call.level_in(&project)? < DEVELOPER, Failure::no_record)?;
     let status = project.import_status_at(call.now());
-    if status != "scheduled" {
-        let text = format!("The import cannot be canceled because it is {status}");
-        return Err(errors(StatusCode::BAD_REQUEST, &text));
-    }
+    let text = format!("The import cannot be canceled because it is {status}");
+    refuse_if(status != "scheduled", || errors(StatusCode::BAD_REQUEST, &text))?;
     call.set("projects", project.id, "import_status", "canceled")?;
     protection::forget_due(call.db, project.id, "*", call.now())?;
     let mut body = result(&project);
-    body["import_source"] = project.import_source.clone().into();
-    body["import_status"] = "canceled".into();
-    body["human_import_status_name"] = "canceled".into();
-    body["provider_link"] = project.import_source.map(|source| format!("/{source}")).into();
+    let more = json!({
+        "import_source": project.import_source,
+        "import_status": "canceled",
+        "human_import_status_name": "canceled",
+        "provider_link": project.import_source.map(|source| format!("/{source}")),
+    });
+    extend(&mut body, more);
     Answer::ok(&body)
 }
 
@@ -285,9 +263,8 @@ fn gists(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["personal_access_token"])?;
     refuse_if(!call.service.profile.gists, Failure::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
-    if token.trim().is_empty() || token.starts_with("invalid") {
-        return Err(errors(StatusCode::UNAUTHORIZED, DENIED));
-    }
+    let is_denied = token.trim().is_empty() || token.starts_with("invalid");
+    refuse_if(is_denied, || errors(StatusCode::UNAUTHORIZED, DENIED))?;
     refuse_if(token.starts_with("rate-limited"), || {
         errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded")
     })?;

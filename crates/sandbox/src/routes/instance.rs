@@ -4,11 +4,11 @@
 
 use std::sync::LazyLock;
 
-use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
+use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/application/settings", show),
+    get("/application/settings", |call| Answer::ok(&settings(call)?)),
     put("/application/settings", update),
     get("/sidekiq/queue_metrics", |call| metrics(call, &["queues"])),
     get("/sidekiq/process_metrics", |call| metrics(call, &["processes"])),
@@ -55,11 +55,6 @@ pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_en
 const PERIOD: &str = "deletion_adjourned_period";
 const RESTRICTED: &str = "restricted_visibility_levels";
 
-fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
-    call.administrator()?;
-    stored(call)
-}
-
 /// The value of one setting, for any caller. Lists read some for every row, so only this one is
 /// decoded.
 pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
@@ -88,7 +83,9 @@ fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
     days.map(Value::from).or_else(|| PRESETS.get(name).cloned())
 }
 
-fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
+/// All settings, for administrators.
+fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
+    call.administrator()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored: Option<String> = call.maybe(sql, [])?;
     let presets = PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
@@ -99,10 +96,6 @@ fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
         settings.extend(set);
     }
     Ok(settings)
-}
-
-fn show(call: &Call<'_>) -> Result<Answer> {
-    Answer::ok(&settings(call)?)
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
@@ -126,7 +119,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_from(16, 3));
-    if let Some(new) = group_settings::defaults(call)?.or(number.map(group_settings::protection)) {
+    if let Some(new) = default_branches::sent(call)?.or(number.map(default_branches::protection)) {
         settings.insert(DEFAULTS.to_owned(), new);
     }
     let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
@@ -141,15 +134,10 @@ fn check(call: &Call<'_>) -> Result<()> {
     for name in &of_new {
         call.params.one_of(name, VISIBILITIES)?;
     }
-    let words = call.params.texts(RESTRICTED)?.unwrap_or_default();
-    if !words.iter().all(|word| VISIBILITIES.contains(&word.as_str())) {
-        return Err(Failure::no_valid_value(RESTRICTED));
-    }
+    call.params.words_of(RESTRICTED, VISIBILITIES)?;
     let mut complaints = Complaints::default();
-    let delay = "session_expire_delay";
-    if call.params.integer(delay)?.is_some_and(|minutes| minutes <= 0) {
-        complaints.add(delay, "must be greater than 0");
-    }
+    let is_none = call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
+    complaints.add_if(is_none, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
     let least = i64::from(call.is_from(16, 0));
     match call.params.integer(PERIOD)? {

@@ -21,24 +21,20 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 /// The invitations to a group or project, for one address or for all.
 fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
-        "SELECT m.id, m.email, m.access_level, m.created_at, m.expires_at, u.name
+        "SELECT json_object('access_level', m.access_level, 'created_at', m.created_at,
+                    'expires_at', m.expires_at, 'invite_email', m.email,
+                    'invite_token', m.id || ' ' || m.email, 'created_by_name', u.name)
          FROM members m LEFT JOIN users u ON u.id = m.created_by
          WHERE m.{} = ?1 AND m.email IS NOT NULL AND (?2 = '' OR m.email = ?2) ORDER BY m.id",
         scope.column()
     );
-    type Row = (i64, String, i64, String, Option<String>, Option<String>);
-    // Nobody can accept an invitation here, so any token will do.
-    let shown = |(id, email, level, created_at, expires_at, by): Row| {
-        json!({
-            "access_level": level,
-            "created_at": created_at,
-            "expires_at": expires_at,
-            "invite_email": email,
-            "invite_token": format!("{:x}", Sha256::digest(format!("{id} {email}"))),
-            "created_by_name": by,
-        })
-    };
-    Ok(call.rows(&sql, params![scope.id(), email])?.into_iter().map(shown).collect())
+    let mut all = call.objects(&sql, params![scope.id(), email])?;
+    for one in &mut all {
+        // Nobody can accept an invitation here, so any token will do.
+        let seed = one["invite_token"].as_str().unwrap_or_default();
+        one["invite_token"] = format!("{:x}", Sha256::digest(seed)).into();
+    }
+    Ok(all)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -60,38 +56,25 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if emails.is_empty() && ids.is_empty() {
         return Err(Failure::bad_request("Must provide either email or user_id as a parameter"));
     }
-    let level = members::wanted_level(call, scope)?;
-    let expires_at = members::wanted_expiry(call)?.flatten();
-    let mut reasons = Map::new();
-    let mut set = |user: &User, key: &str| {
-        let set = members::set_one(call, scope, user, level, expires_at.as_deref(), None);
-        if let Err(failure) = set {
-            let reason = failure.body.get("message").cloned().unwrap_or_default();
-            reasons.insert(key.to_owned(), reason);
-        }
-    };
+    let terms = Terms::sent(call, scope)?;
+    let mut results = Vec::new();
     for id in ids {
         if let Some(user) = User::by_id(call.db, id)? {
-            set(&user, &user.username);
+            let result = members::set_one(call, scope, &user, &terms);
+            results.push((user.username, result));
         }
     }
-    for email in &emails {
-        match User::by_email(call.db, email)? {
-            Some(user) => set(&user, email),
-            None => invite(call, scope, email, level, expires_at.as_deref())?,
+    for email in emails {
+        match User::by_email(call.db, &email)? {
+            Some(user) => results.push((email, members::set_one(call, scope, &user, &terms))),
+            None => invite(call, scope, &email, &terms)?,
         }
     }
-    members::each_succeeded(reasons)
+    members::each_succeeded(results)
 }
 
 /// Invites one address without an account.
-fn invite(
-    call: &Call<'_>,
-    scope: &Scope,
-    email: &str,
-    level: i64,
-    expires_at: Option<&str>,
-) -> Result<()> {
+fn invite(call: &Call<'_>, scope: &Scope, email: &str, terms: &Terms) -> Result<()> {
     let sql = format!(
         "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
@@ -99,7 +82,7 @@ fn invite(
         scope.column()
     );
     let by = call.caller.as_ref().map(|user| user.id);
-    let row = params![scope.id(), email, level, expires_at, call.now(), by];
+    let row = params![scope.id(), email, terms.level, terms.expires_at, call.now(), by];
     call.run(&sql, row).map(drop)
 }
 
@@ -108,21 +91,20 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
     let before = known()?.ok_or_else(Failure::hidden)?;
     let level = match call.params.has("access_level") {
-        true => members::wanted_level(call, scope)?,
+        true => terms::wanted_level(call, scope)?,
         false => before["access_level"].as_i64().unwrap_or_default(),
     };
-    let expires_at = match members::wanted_expiry(call)? {
+    let expires_at = match terms::wanted_expiry(call)? {
         Some(day) => day,
         None => before["expires_at"].as_str().map(str::to_owned),
     };
-    invite(call, scope, email, level, expires_at.as_deref())?;
+    invite(call, scope, email, &Terms { expires_at, ..Terms::level(level) })?;
     Answer::ok(&known()?)
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.column());
-    match call.run(&sql, params![scope.id(), call.segment("email")])? {
-        0 => Err(Failure::hidden()),
-        _ => Ok(Answer::no_content()),
-    }
+    let removed = call.run(&sql, params![scope.id(), call.segment("email")])?;
+    refuse_if(removed == 0, Failure::hidden)?;
+    Ok(Answer::no_content())
 }

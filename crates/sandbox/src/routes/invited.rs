@@ -6,8 +6,7 @@ use super::{actions, groups};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/groups/shared", inviting),
-    get("/groups/{id}/invited_groups", invited_to_group),
-    get("/projects/{id}/invited_groups", invited_to_project),
+    get("/{holder}/invited_groups", invited_to),
     get("/projects/{id}/share_locations", could_be_invited),
 ];
 
@@ -29,41 +28,24 @@ fn inviting(call: &Call<'_>) -> Result<Answer> {
     groups::among(call, &find(call, select, group.id)?)
 }
 
-/// The groups invited to something in `namespace`: directly, by the groups above, or both,
-/// depending on the call.
-fn related(
-    call: &Call<'_>,
-    own: Vec<i64>,
-    namespace: &Namespace,
-    itself: bool,
-) -> Result<Vec<i64>> {
-    let asked = call.params.texts("relation")?.unwrap_or_default();
-    if !asked.iter().all(|word| ["direct", "inherited"].contains(&word.as_str())) {
-        return Err(Failure::no_valid_value("relation"));
-    }
+/// The groups invited to a project or group: directly, to the groups above, or both, depending on the
+/// call.
+fn invited_to(call: &Call<'_>) -> Result<Answer> {
+    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
+    let scope = Scope::seen(call)?;
+    let asked = call.params.words_of("relation", &["direct", "inherited"])?.unwrap_or_default();
     let is_asked = |word: &str| asked.is_empty() || asked.iter().any(|other| other == word);
-    let mut found = if is_asked("direct") { own } else { Vec::new() };
-    if is_asked("inherited") && namespace.is_group() {
-        for above in ids(&namespace.traversal).filter(|id| !itself || *id != namespace.id) {
-            found.extend(invited(call, Holder::Group(above))?);
-        }
+    let mut found = Vec::new();
+    if is_asked("direct") {
+        found.extend(invited(call, scope.holder())?);
     }
-    Ok(found)
-}
-
-fn invited_to_group(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
-    let group = call.group()?;
-    let own = invited(call, Holder::Group(group.id))?;
-    groups::among(call, &related(call, own, &group, true)?)
-}
-
-fn invited_to_project(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
-    let project = call.project()?;
-    let own = invited(call, Holder::Project(project.id))?;
-    let found = related(call, own, &project.namespace, false)?;
-    actions::locations(call, 0, |group| found.contains(&group.id))
+    for above in scope.above().into_iter().filter(|_| is_asked("inherited")) {
+        found.extend(invited(call, Holder::Group(above))?);
+    }
+    match scope {
+        Scope::Group(_) => groups::among(call, &found),
+        Scope::Project(_) => actions::locations(call, 0, |group| found.contains(&group.id)),
+    }
 }
 
 fn could_be_invited(call: &Call<'_>) -> Result<Answer> {

@@ -2,7 +2,6 @@
 //! administrators make them. Members, shares and links of groups name one by its id, together with
 //! its level. The permissions themselves have no effect here.
 
-use super::members::valid_level;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -35,13 +34,7 @@ stored!(Role: member_roles r, id, name, description, base_access_level, settings
 impl Role {
     pub(super) fn json(&self, call: &Call<'_>) -> Value {
         let given: Vec<&str> = serde_json::from_str(&self.settings).unwrap_or_default();
-        let mut body = json!({
-            "id": self.id,
-            "group_id": null,
-            "name": self.name,
-            "description": self.description,
-            LEVEL: self.base_access_level,
-        });
+        let mut body = self.members("id group_id name description base_access_level");
         for name in permissions(call) {
             body[name] = given.contains(&name).into();
         }
@@ -134,7 +127,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 fn create(call: &Call<'_>) -> Result<Answer> {
     enter(call)?;
     call.params.require_all(&[Need::Listed(LEVEL)])?;
-    let level = call.params.number_of(LEVEL, |level| valid_level(call, level, true))?;
+    let level = call.params.number_of(LEVEL, |level| terms::valid_level(call, level, true))?;
     let level = level.unwrap_or_default();
     let mut given = Vec::new();
     for name in permissions(call) {
@@ -150,14 +143,12 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     administer(call)?;
     let is_taken = Role::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
-    let wrong: Vec<&str> = [
-        (given.is_empty(), "Cannot create a member role with no enabled permissions"),
-        (is_taken, "Name has already been taken"),
-        (level == OWNER, "Base access level is not included in the list"),
-    ]
-    .into_iter()
-    .filter_map(|(is_wrong, text)| is_wrong.then_some(text))
-    .collect();
+    let wrong = [
+        given.is_empty().then_some("Cannot create a member role with no enabled permissions"),
+        is_taken.then_some("Name has already been taken"),
+        (level == OWNER).then_some("Base access level is not included in the list"),
+    ];
+    let wrong: Vec<&str> = wrong.into_iter().flatten().collect();
     refuse_if(!wrong.is_empty(), || Failure::refused(wrong.join(", ")))?;
     role.id = role.put(call.db)?;
     Answer::created(&role.json(call))

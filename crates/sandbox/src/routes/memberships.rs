@@ -20,8 +20,13 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/groups/{id}/billable_members/{user_id}", remove_billable),
     put("/groups/{id}/members/{user_id}/state", set_state),
     put("/groups/{id}/members/{user_id}/approve", approve),
-    post("/groups/{id}/members/approve_all", approve_all),
-    get("/groups/{id}/pending_members", pending),
+    post("/groups/{id}/members/approve_all", |call| {
+        change_state(call, &root_group(call)?, None, "active")?;
+        Ok(Answer::no_content())
+    }),
+    get("/groups/{id}/pending_members", |call| {
+        page::list_of(call, Pending::all(call)?, |pending| pending.json(call))
+    }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
     put("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
@@ -29,7 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The condition for memberships `m` below the group with the traversals from `?1` to `?2`.
-const IN_HIERARCHY: &str =
+pub(super) const IN_HIERARCHY: &str =
     "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
@@ -49,22 +54,18 @@ fn json(call: &Call<'_>, member: &Member) -> Result<Value> {
         None => {
             let project = Project::by_id(call.db, member.project_id.unwrap_or_default())?;
             let project = project.ok_or_else(Failure::no_record)?;
-            let name = format!("{} / {}", project.namespace.full_name, project.name);
-            (project.id, name, format!("{}/-/project_members", project.full_path))
+            let members = format!("{}/-/project_members", project.full_path);
+            (project.id, project.full_name(), members)
         }
     };
-    let mut body = json!({
-        "id": member.id,
-        "source_id": source,
-        "source_full_name": name,
-        "source_members_url": format!("{}/{members}", call.base),
-        "created_at": member.created_at,
-        "expires_at": member.expires_at,
-        "access_level": {
-            "string_value": level_name(member.access_level),
-            "integer_value": member.access_level,
-        },
-    });
+    let mut body = member.members(
+        "id source_id source_full_name source_members_url created_at expires_at access_level",
+    );
+    body["source_id"] = source.into();
+    body["source_full_name"] = name.into();
+    body["source_members_url"] = format!("{}/{members}", call.base).into();
+    let (level, word) = (member.access_level, level_name(member.access_level));
+    body["access_level"] = json!({ "string_value": word, "integer_value": level });
     if call.release() >= OBSERVED {
         let role = Role::by_any(call.db, member.role)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
@@ -85,8 +86,7 @@ impl Seat {
     /// Everybody at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct = all(call, group)?.into_iter();
-        let direct = direct.map(|member| Self {
+        let direct = all(call, group)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
             invited: false,
@@ -147,58 +147,51 @@ fn root_group(call: &Call<'_>) -> Result<Namespace> {
     Ok(group)
 }
 
+/// How to sort members. Nobody signs in here, so those who were made first were active first. Orders
+/// by membership have no effect from 18.9 on.
+type Sort = fn(&mut Vec<Seat>, bool);
+const SORTS: [(&str, Sort); 10] = [
+    ("access_level_asc", |all, later| all.sort_by_key(|seat| (!later).then_some(seat.level))),
+    ("access_level_desc", |all, later| {
+        all.sort_by_key(|seat| (!later).then_some(Reverse(seat.level)));
+    }),
+    // Memberships are in the order of joining.
+    ("last_joined", |all, later| {
+        if !later {
+            all.reverse();
+        }
+    }),
+    ("name_asc", |all, _| all.sort_by_key(|seat| seat.user.name.to_lowercase())),
+    ("name_desc", |all, _| all.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase()))),
+    ("oldest_joined", |_, _| {}),
+    ("oldest_sign_in", |all, _| all.sort_by_key(|seat| seat.user.id)),
+    ("recent_sign_in", |all, _| all.sort_by_key(|seat| Reverse(seat.user.id))),
+    ("last_activity_on_asc", |all, _| all.sort_by_key(|seat| seat.user.id)),
+    ("last_activity_on_desc", |all, _| all.sort_by_key(|seat| Reverse(seat.user.id))),
+];
+
 fn billable(call: &Call<'_>) -> Result<Answer> {
-    const SORTS: [&str; 10] = [
-        "access_level_asc",
-        "access_level_desc",
-        "last_joined",
-        "name_asc",
-        "name_desc",
-        "oldest_joined",
-        "oldest_sign_in",
-        "recent_sign_in",
-        "last_activity_on_asc",
-        "last_activity_on_desc",
-    ];
     let group = root_group(call)?;
-    let sort = call.params.one_of("sort", &SORTS)?.unwrap_or_default();
+    let sort = call.params.one_of("sort", &SORTS.map(|(name, _)| name))?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::all(call, &group)?;
     seats.retain(|seat| seat.user.is_found_by(&search, true));
-    // Orders by membership have no effect there.
-    let by_user = call.release() >= OBSERVED;
-    match sort.as_str() {
-        "access_level_asc" | "access_level_desc" if by_user => {}
-        "access_level_asc" => seats.sort_by_key(|seat| seat.level),
-        "access_level_desc" => seats.sort_by_key(|seat| Reverse(seat.level)),
-        "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
-        "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
-        "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
-        "recent_sign_in" | "last_activity_on_desc" => {
-            seats.sort_by_key(|seat| Reverse(seat.user.id));
-        }
-        // Memberships are in the order of joining.
-        "last_joined" if !by_user => seats.reverse(),
-        _ => {}
+    if let Some((_, apply)) = SORTS.iter().find(|(name, _)| *name == sort) {
+        apply(&mut seats, call.release() >= OBSERVED);
     }
-    let owners: Vec<i64> = all(call, &group)?
-        .into_iter()
-        .filter(|member| member.group_id == Some(group.id) && member.access_level == OWNER)
-        .map(|member| member.user.id)
-        .collect();
-    let all = seats.iter().map(|seat| seat.json(call, &owners));
-    page::each(call, all)
+    let mut owners = all(call, &group)?;
+    owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
+    let owners: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
+    page::list_of(call, &seats, |seat| seat.json(call, &owners))
 }
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let user = existing_user(call)?;
-    let all: Vec<Value> = all(call, &group)?
-        .iter()
-        .filter(|membership| membership.user.id == user)
-        .map(|membership| json(call, membership))
-        .collect::<Result<_>>()?;
-    if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, all) }
+    let mut all = all(call, &group)?;
+    all.retain(|membership| membership.user.id == user);
+    refuse_if(all.is_empty(), || Failure::not_found("User"))?;
+    page::list_of(call, &all, |membership| json(call, membership))
 }
 
 /// The memberships of groups that are invited anywhere in the hierarchy.
@@ -242,9 +235,8 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
         return Err(Failure::bad_request(r#"["User must exist"]"#));
     }
     let all = all(call, &group)?;
-    if !later && !all.iter().any(|membership| membership.user.id == user) {
-        return Err(Failure::not_found("User"));
-    }
+    let is_member = all.iter().any(|membership| membership.user.id == user);
+    refuse_if(!later && !is_member, || Failure::not_found("User"))?;
     let owns = |member: &&Member| member.group_id == Some(group.id) && member.access_level == OWNER;
     refuse_if(all.iter().filter(owns).all(|member| member.user.id == user), || call.last_owner())?;
     remove_below(call, &group, user)?;
@@ -282,76 +274,54 @@ fn change_state(
 fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
-    let all = Pending::all(call, &group)?;
-    let waiting = |found: &dyn Fn(&Pending) -> bool| {
-        all.iter().find(|pending| !pending.approved && found(pending))
-    };
-    let found = waiting(&|pending| pending.id == id)
-        .or_else(|| waiting(&|pending| pending.user.as_ref().is_some_and(|user| user.id == id)));
-    match found.ok_or_else(Failure::hidden)? {
-        Pending { user: Some(user), .. } => {
-            change_state(call, &group, Some(user.id), "active").map(drop)?;
-        }
-        Pending { id, .. } => call.set("members", *id, "state", "active")?,
+    let mut waiting = Pending::all(call)?;
+    waiting.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
+    let found = waiting.iter().min_by_key(|one| one.id != id).ok_or_else(Failure::hidden)?;
+    match found.user_id {
+        Some(user) => drop(change_state(call, &group, Some(user), "active")?),
+        None => call.set("members", found.id, "state", "active")?,
     }
     Ok(Answer::no_content())
-}
-
-fn approve_all(call: &Call<'_>) -> Result<Answer> {
-    let group = root_group(call)?;
-    change_state(call, &group, None, "active")?;
-    Ok(Answer::no_content())
-}
-
-fn pending(call: &Call<'_>) -> Result<Answer> {
-    let group = root_group(call)?;
-    page::list(call, Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)))
 }
 
 /// A membership that waits for approval, or for an account.
 struct Pending {
     id: i64,
-    user: Option<User>,
+    user_id: Option<i64>,
     /// The invited address, for a user without an account.
     email: Option<String>,
     approved: bool,
 }
 
+stored!(Pending: members m, id, user_id, email, approved = "m.state = 'active'");
+
 impl Pending {
-    /// Everything that is pending at and below a group.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let sql = format!(
-            "SELECT m.id, m.user_id, m.email, m.state = 'active' FROM members m
-             WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
+    /// Everything that is pending at and below the root group.
+    fn all(call: &Call<'_>) -> Result<Vec<Self>> {
+        let rest = format!(
+            "WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
         );
-        let mut all = Vec::new();
-        for (id, user, email, approved) in call.rows(&sql, group.range())? {
-            all.push(Self { id, user: User::by_any(call.db, user)?, email, approved });
-        }
-        Ok(all)
+        Ok(Self::list(call.db, &rest, root_group(call)?.range())?)
     }
 
     /// A pending member as in the reference (1, 2.6).
-    fn json(&self, base: &str) -> Value {
-        let Some(user) = &self.user else {
-            return json!({
-                "id": self.id,
-                "email": self.email,
-                "avatar_url": format!("{base}/assets/no_avatar.png"),
-                "approved": self.approved,
-                "invited": true,
-            });
+    fn json(&self, call: &Call<'_>) -> Result<Value> {
+        let base = &call.base;
+        let mut body = match User::by_any(call.db, self.user_id)? {
+            Some(user) => {
+                let mut body = user.members("id name username email avatar_url");
+                body["avatar_url"] = user.avatar_url(base).into();
+                body["web_url"] = format!("{base}/{}", user.username).into();
+                body
+            }
+            None => json!({
+                "id": null, "email": self.email, "avatar_url": format!("{base}/assets/no_avatar.png"),
+            }),
         };
-        json!({
-            "id": self.id,
-            "name": user.name,
-            "username": user.username,
-            "email": user.email,
-            "avatar_url": user.avatar_url(base),
-            "web_url": format!("{base}/{}", user.username),
-            "approved": self.approved,
-            "invited": false,
-        })
+        body["id"] = self.id.into();
+        body["approved"] = self.approved.into();
+        body["invited"] = self.user_id.is_none().into();
+        Ok(body)
     }
 }
 

@@ -28,23 +28,37 @@ pub(super) fn is_name(name: &str, special: &str) -> bool {
     name.starts_with(first) && name.chars().all(|c| first(c) || special.contains(c))
 }
 
+/// Whether a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
+pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !path.is_empty()
+        && path.bytes().all(plain)
+        && !path.starts_with('-')
+        && !ends.iter().any(|end| path.ends_with(end))
+}
+
 /// Whether a path consists of letters and digits, with single special characters in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// The complaints of a model as an array of sentences, such as "Project namespace path is too long".
+/// A failure with its complaints as sentences.
 pub(super) fn in_sentences(failure: Failure) -> Failure {
-    let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
+    match failure.body["message"].is_object() {
+        true => Failure::message(failure.status, sentences(&failure)),
+        false => failure,
+    }
+}
+
+/// The complaints of a model as sentences, such as "Project namespace path is too long".
+pub(super) fn sentences(failure: &Failure) -> Vec<String> {
     let mut sentences = Vec::new();
-    for (field, texts) in fields {
+    for (field, texts) in failure.body["message"].as_object().into_iter().flatten() {
         let mut words = field.replace(['_', '.'], " ");
-        if let Some(first) = words.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
+        words[..1].make_ascii_uppercase();
         let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
         sentences.extend(texts.map(|text| format!("{words} {text}")));
     }
-    Failure::message(failure.status, sentences)
+    sentences
 }

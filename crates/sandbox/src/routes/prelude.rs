@@ -13,17 +13,17 @@ pub(super) use super::super::answer::{
     Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, those,
 };
 pub(super) use super::super::attributes::{
-    Attribute, Kind, OnNull, Route as Accepts, TABLE, Tier, VISIBILITIES, without_comments,
+    Attribute, Kind, OnNull, Route as Accepts, Shown, TABLE, Tier, VISIBILITIES, without_comments,
 };
 pub(super) use super::super::call::{ARCHIVED, Call};
 pub(super) use super::super::cron::Cron;
 pub(super) use super::super::page::Page;
-pub(super) use super::super::params::{NONE_SENT, Need, Params, flag, integer, number_of};
+pub(super) use super::super::params::{NONE_SENT, Need, Params, Upload, flag, integer, number_of};
 pub(super) use super::super::profile::{AbsentDelete, OBSERVED, Profile};
 pub(super) use super::super::scope::Scope;
 pub(super) use super::super::store::holder::Holder;
 pub(super) use super::super::store::merge_request::{MergeRequest, Note};
-pub(super) use super::super::store::namespace::Namespace;
+pub(super) use super::super::store::namespace::{Namespace, NewGroup};
 pub(super) use super::super::store::project::{Import, NewProject, Project};
 pub(super) use super::super::store::protection::{
     self, Action, Grant, Grantee, Protection, covers,
@@ -39,5 +39,6 @@ pub(super) use super::super::urls::Reach;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::fields::{Field, Form, Named};
 pub(super) use super::rows::{Collection, is_taken};
+pub(super) use super::terms::{self, Terms};
 pub(super) use super::view::{self, Extras};
 pub(super) use super::{Route, delete, get, patch, post, put, row};

@@ -2,17 +2,15 @@
 
 use std::collections::HashMap;
 
-use rusqlite::ToSql;
-
-use super::super::page::COUNTED;
-use super::members;
+use super::conditions::Conditions;
+use super::custom_attributes;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects", all),
+    get("/projects", |call| respond(call, Query::default())),
     get("/projects/{id}/forks", forks),
-    get("/users/{user_id}/projects", of_user),
-    get("/users/{user_id}/starred_projects", starred_by),
+    get("/users/{user_id}/projects", |call| of_user(call, Accepted::OfUser, OWNED)),
+    get("/users/{user_id}/starred_projects", |call| of_user(call, Accepted::Common, STARRED)),
     get("/groups/{id}/projects", of_group),
     get("/groups/{id}/projects/shared", shared_with_group),
     get("/groups/{id}/search", search_group),
@@ -22,8 +20,21 @@ pub(super) const ROUTES: &[Route] = &[
 /// The projects that everybody sees, also without a token.
 const PUBLIC: &str = "p.visibility = 'public'";
 
-/// The projects that `:group` is invited to.
-const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)";
+/// The projects in the personal namespace of the user `:of` (reference 2, 4.1 rule 3).
+const OWNED: &str = "p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :of)";
+
+/// The projects that the user `:of` starred.
+const STARRED: &str = "p.id IN (SELECT project_id FROM stars WHERE user_id = :of)";
+
+/// The projects that the group `:of` is invited to.
+const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :of)";
+
+/// The projects in the groups `:within`, a JSON array.
+const WITHIN: &str = "p.namespace_id IN (SELECT value FROM json_each(:within))";
+
+/// The same, and those that the group `:of` is invited to.
+const WITH_SHARED: &str = "(p.namespace_id IN (SELECT value FROM json_each(:within))
+    OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :of))";
 
 /// Active projects: neither archived nor marked for deletion, and in no group that is.
 const ACTIVE: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
@@ -59,17 +70,16 @@ pub(crate) struct Query {
     in_group: bool,
     /// Whether callers without a token get the full form too.
     in_full: bool,
-    conditions: Vec<&'static str>,
-    bound: Vec<(&'static str, Box<dyn ToSql>)>,
+    conditions: Conditions,
 }
 
 impl Query {
-    fn taking(takes: Accepted) -> Self {
-        Self { takes, ..Self::default() }
+    fn of(takes: Accepted, conditions: Conditions) -> Self {
+        Self { takes, conditions, ..Self::default() }
     }
 
-    fn in_group() -> Self {
-        Self { in_group: true, ..Self::default() }
+    fn in_group(conditions: Conditions) -> Self {
+        Self { in_group: true, conditions, ..Self::default() }
     }
 
     /// Whether the list has the orders and most filters of the list of all projects.
@@ -78,51 +88,15 @@ impl Query {
         self.takes == Accepted::All || self.takes == Accepted::OfUser && observed
     }
 
-    pub(crate) fn and(&mut self, condition: &'static str) -> &mut Self {
-        self.conditions.push(condition);
-        self
-    }
-
-    pub(crate) fn bind(&mut self, name: &'static str, value: impl ToSql + 'static) -> &mut Self {
-        self.bound.push((name, Box::new(value)));
-        self
-    }
-
-    /// Adds a condition on a value, if there is one.
-    fn on(
-        &mut self,
-        condition: &'static str,
-        name: &'static str,
-        value: Option<impl ToSql + 'static>,
-    ) {
-        if let Some(value) = value {
-            self.and(condition).bind(name, value);
-        }
-    }
-
-    fn filter(&self) -> String {
-        match self.conditions.as_slice() {
-            [] => String::new(),
-            some => format!(" WHERE {}", some.join(" AND ")),
-        }
-    }
-
-    fn bound(&self) -> Vec<(&str, &dyn ToSql)> {
-        self.bound.iter().map(|(name, value)| (*name, value.as_ref())).collect()
-    }
-
     /// The number of matching projects, up to one more than are counted.
     fn count(&self, call: &Call<'_>) -> Result<i64> {
         // Counting an index is fast if there is no condition.
-        let sql = match self.conditions.as_slice() {
-            [] => "SELECT count(*) FROM projects".to_owned(),
-            _ => format!(
-                "SELECT count(*) FROM (SELECT 1 FROM projects p{} LIMIT {})",
-                self.filter(),
-                COUNTED + 1
-            ),
+        let (clause, most) = (self.conditions.clause(), page::COUNTED + 1);
+        let sql = match clause.as_str() {
+            "" => "SELECT count(*) FROM projects".to_owned(),
+            _ => format!("SELECT count(*) FROM (SELECT 1 FROM projects p{clause} LIMIT {most})"),
         };
-        call.one(&sql, &*self.bound())
+        call.one(&sql, &*self.conditions.bound())
     }
 
     fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>> {
@@ -130,9 +104,9 @@ impl Query {
         let sql = format!(
             "{} WHERE p.id IN (SELECT p.id FROM projects p{} ORDER BY {order} LIMIT :size OFFSET :offset) ORDER BY {order}",
             Project::select(),
-            self.filter()
+            self.conditions.clause()
         );
-        let mut bound = self.bound();
+        let mut bound = self.conditions.bound();
         bound.push((":size", &size));
         bound.push((":offset", &offset));
         let mut statement = call.db.prepare_cached(&sql)?;
@@ -143,51 +117,23 @@ impl Query {
     }
 }
 
-fn all(call: &Call<'_>) -> Result<Answer> {
-    respond(call, Query::default())
-}
-
 fn forks(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project()?;
-    let mut query = Query::taking(Accepted::Common);
-    query.and("p.forked_from_id = :upstream").bind(":upstream", project.id);
-    respond(call, query)
+    let conditions = Conditions::with("p.forked_from_id = :of", ":of", call.project()?.id);
+    respond(call, Query::of(Accepted::Common, conditions))
 }
 
-/// A user with a private profile has an empty list for others.
-fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
-    if !call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id) {
-        query
-            .and("NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)")
-            .bind(":of", user.id);
-    }
-}
-
-/// Only projects in the user's own namespace (reference 2, 4.1 rule 3).
-fn of_user(call: &Call<'_>) -> Result<Answer> {
+/// A list of a user. With a private profile it is empty for others.
+fn of_user(call: &Call<'_>, takes: Accepted, condition: &'static str) -> Result<Answer> {
     let user = call.named_user()?;
-    let namespace = Namespace::of_user(call.db, user.id)?;
-    let mut query = Query::taking(Accepted::OfUser);
-    respect_privacy(call, &user, &mut query);
-    query
-        .and("p.namespace_id = :namespace")
-        .bind(":namespace", namespace.map(|namespace| namespace.id));
-    respond(call, query)
-}
-
-fn starred_by(call: &Call<'_>) -> Result<Answer> {
-    let user = call.named_user()?;
-    let mut query = Query::taking(Accepted::Common);
-    respect_privacy(call, &user, &mut query);
-    query
-        .and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)")
-        .bind(":starrer", user.id);
-    respond(call, query)
+    let mut conditions = Conditions::with(condition, ":of", user.id);
+    let sees = call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id);
+    let is_open = "NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)";
+    conditions.add_if(!sees, is_open);
+    respond(call, Query::of(takes, conditions))
 }
 
 fn of_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let mut query = Query { in_full: call.release() >= OBSERVED, ..Query::in_group() };
     let mut within = match call.params.is_set("include_subgroups")? {
         true => group.subtree(call.db)?,
         false => vec![group.id],
@@ -195,40 +141,30 @@ fn of_group(call: &Call<'_>) -> Result<Answer> {
     if call.params.is_set("include_ancestor_groups")? {
         within.extend(ids(&group.traversal));
     }
-    query.bind(":within", Value::from(within).to_string());
-    if call.params.flag("with_shared")?.unwrap_or(true) {
-        query
-            .and(
-                "(p.namespace_id IN (SELECT value FROM json_each(:within))
-                  OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :group))",
-            )
-            .bind(":group", group.id);
-    } else {
-        query.and("p.namespace_id IN (SELECT value FROM json_each(:within))");
+    let within = Value::from(within).to_string();
+    let shared = call.params.flag("with_shared")?.unwrap_or(true);
+    let condition = if shared { WITH_SHARED } else { WITHIN };
+    let mut conditions = Conditions::with(condition, ":within", within);
+    if shared {
+        conditions.bind(":of", group.id);
     }
-    respond(call, query)
+    respond(call, Query { in_full: call.release() >= OBSERVED, ..Query::in_group(conditions) })
 }
 
 fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
-    let group = call.group()?;
-    let mut query = Query { in_full: true, ..Query::in_group() };
-    query.and(SHARED).bind(":group", group.id);
-    respond(call, query)
+    let conditions = Conditions::with(SHARED, ":of", call.group()?.id);
+    respond(call, Query { in_full: true, ..Query::in_group(conditions) })
 }
 
 /// The projects of a group and those shared with it, each list newest first, as far as the caller
 /// sees them. The call's parameters are for the group and do not filter them.
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
-        let mut query = Query::default();
-        query.and(condition).bind(":group", group);
-        match &call.caller {
-            Some(user) => narrow_for_user(call, &mut query, user, GUEST, false)?,
-            None => drop(query.and(PUBLIC)),
-        }
-        query.fetch(call, "p.id DESC", MOST_WITH_GROUP, 0)
+        let mut conditions = Conditions::with(condition, ":of", group);
+        narrow_for(call, &mut conditions, GUEST, false)?;
+        Query::of(Accepted::All, conditions).fetch(call, "p.id DESC", MOST_WITH_GROUP, 0)
     };
-    let mut projects = find("p.namespace_id = :group")?;
+    let mut projects = find("p.namespace_id = :of")?;
     let own = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
@@ -241,11 +177,8 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     call.params.require(&["scope", "search"])?;
     call.params.one_of("scope", &["projects"])?;
-    let mut query = Query::in_group();
-    query
-        .and("p.namespace_id IN (SELECT value FROM json_each(:within))")
-        .bind(":within", Value::from(group.subtree(call.db)?).to_string());
-    respond(call, query)
+    let within = Value::from(group.subtree(call.db)?).to_string();
+    respond(call, Query::in_group(Conditions::with(WITHIN, ":within", within)))
 }
 
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
@@ -256,7 +189,8 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let keyset = !query.in_group && call.params.text("pagination")?.as_deref() == Some("keyset");
     // The links of keyset pages contain the next page's beginning in these.
     if query.takes >= Accepted::OfUser || keyset {
-        narrow_by_id(call, &mut query)?;
+        query.conditions.on("p.id > :after", ":after", call.params.integer("id_after")?);
+        query.conditions.on("p.id < :before", ":before", call.params.integer("id_before")?);
     }
     if query.has_all_filters(call) {
         narrow_by_use(call, &mut query)?;
@@ -265,37 +199,20 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         narrow_all_projects(call, &mut query)?;
     }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
-    let direction = if descending { "DESC" } else { "ASC" };
-    let order_by = order(call, &query)?;
+    let (is_by_id, order) = order(call, &query, if descending { "DESC" } else { "ASC" })?;
     let page = Page::of(call)?;
     if keyset {
-        if order_by != "id" {
-            return Err(Failure::error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "Keyset pagination is not yet available for this type of request",
-            ));
-        }
-        let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
+        refuse_if(!is_by_id, || {
+            let text = "Keyset pagination is not yet available for this type of request";
+            Failure::error(StatusCode::METHOD_NOT_ALLOWED, text)
+        })?;
+        let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
         return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
     }
     let page = if call.release() >= OBSERVED { page } else { page.bounded("Project")? };
     let total = query.count(call)?;
-    let order = match order_by.as_str() {
-        // Among names that contain a text, the shortest is the most similar.
-        "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
-        "similarity" if query.in_group => format!("p.name COLLATE NOCASE, p.id {direction}"),
-        column @ ("name" | "path") => {
-            format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}")
-        }
-        column @ ("updated_at" | "last_activity_at") => {
-            format!("p.{column} {direction}, p.id {direction}")
-        }
-        "star_count" => format!("{STARS} {direction}, p.id {direction}"),
-        // Projects are never created in the past, so order by id, which has an index.
-        _ => format!("p.id {direction}"),
-    };
     // One more row shows whether another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
@@ -304,188 +221,156 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
-fn order(call: &Call<'_>, query: &Query) -> Result<String> {
-    const ANY_LIST: &[&str] =
-        &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
-    const ADMINISTRATORS: &[&str] =
-        &["repository_size", "storage_size", "packages_size", "wiki_size"];
+/// Whether the call orders by id, and the order. Projects are never created in the past, so their
+/// order in time is that of their ids, which have an index. All sizes are equal.
+fn order(call: &Call<'_>, query: &Query, direction: &str) -> Result<(bool, String)> {
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
-    let sizes = ADMINISTRATORS.contains(&wanted.as_str());
-    let is_accepted = match wanted.as_str() {
-        "star_count" if query.in_group => call.is_from(16, 10),
-        "star_count" => query.takes >= Accepted::OfUser && call.is_from(17, 4),
-        "similarity" => query.has_all_filters(call),
-        _ => {
-            let has_sizes = !query.in_group && query.has_all_filters(call);
-            ANY_LIST.contains(&wanted.as_str()) || sizes && has_sizes
+    let has_all = query.has_all_filters(call);
+    let by_id = format!("p.id {direction}");
+    let (is_accepted, order) = match wanted.as_str() {
+        "id" | "created_at" => (true, by_id),
+        "repository_size" | "storage_size" | "packages_size" | "wiki_size" => {
+            (has_all && !query.in_group, by_id)
         }
+        column @ ("name" | "path") => {
+            (true, format!("p.{column} COLLATE NOCASE {direction}, {by_id}"))
+        }
+        column @ ("updated_at" | "last_activity_at") => {
+            (true, format!("p.{column} {direction}, {by_id}"))
+        }
+        "star_count" => {
+            let of_other = query.takes >= Accepted::OfUser && call.is_from(17, 4);
+            let has_stars = if query.in_group { call.is_from(16, 10) } else { of_other };
+            (has_stars, format!("{STARS} {direction}, {by_id}"))
+        }
+        // Among names that contain a text, the shortest is the most similar.
+        "similarity" if call.params.has("search") => {
+            (has_all, "length(p.name), p.id DESC".to_owned())
+        }
+        "similarity" if query.in_group => (has_all, format!("p.name COLLATE NOCASE, {by_id}")),
+        other => (has_all && other == "similarity", by_id),
     };
     refuse_if(!is_accepted, || Failure::no_valid_value("order_by"))?;
-    Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
+    Ok((wanted == "id", order))
 }
 
 fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
-    let least = members::level(call, "min_access_level")?;
+    let least = terms::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
     let is_member = params.is_set("membership")? && !query.in_group;
-    let membership = is_member || least.is_some() || owned;
     if query.takes == Accepted::OfUser && call.release() >= OBSERVED {
         // Only `min_access_level` counts, and only for users who are no administrators.
-        return match &call.caller {
-            None => {
-                query.and(PUBLIC);
-                Ok(())
-            }
-            Some(user) => {
-                let membership = least.is_some() && !user.admin;
-                narrow_for_user(call, query, user, least.unwrap_or(GUEST), membership)
-            }
-        };
+        let membership = least.is_some() && !call.is_administrator();
+        return narrow_for(call, &mut query.conditions, least.unwrap_or(GUEST), membership);
     }
-    let Some(user) = &call.caller else {
-        // An unknown caller owns nothing. A group shows what is public, whatever the filter.
-        query.and(if membership && !query.in_group { "0" } else { PUBLIC });
-        return Ok(());
-    };
+    let membership = is_member || least.is_some() || owned;
+    // An unknown caller owns nothing. A group shows what is public, whatever the filter.
+    query.conditions.add_if(call.caller.is_none() && membership && !query.in_group, "0");
     let similar = !query.in_group
         && params.has("search")
         && params.text("order_by")?.as_deref() == Some("similarity");
-    let membership = membership || similar;
-    narrow_for_user(
-        call,
-        query,
-        user,
-        least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST }),
-        membership,
-    )
+    let least = least.unwrap_or(GUEST).max(if owned { OWNER } else { GUEST });
+    narrow_for(call, &mut query.conditions, least, membership || similar)
 }
 
-/// Restricts the list to what a user may see; with `membership` to projects in which they have the
+/// Restricts a list to what the caller may see; with `membership` to projects in which they have the
 /// role `least`.
-fn narrow_for_user(
+fn narrow_for(
     call: &Call<'_>,
-    query: &mut Query,
-    user: &User,
+    conditions: &mut Conditions,
     least: i64,
     membership: bool,
 ) -> Result<()> {
-    if !membership && user.admin {
+    conditions.add_if(call.caller.is_none(), PUBLIC);
+    let Some(user) = call.caller.as_ref().filter(|user| membership || !user.admin) else {
         return Ok(());
-    }
-    query.bind(":user", user.id);
-    query.bind(":least", least);
-    query.bind(":today", call.today().to_owned());
-    query.bind(":namespaces", call.standing()?.namespaces(call.db, least)?);
-    query.bind(":everybody", !membership);
-    query.and(view::MEMBER_OF);
+    };
+    conditions.bind(":user", user.id);
+    conditions.bind(":least", least);
+    conditions.bind(":today", call.today().to_owned());
+    conditions.bind(":namespaces", call.standing()?.namespaces(call.db, least)?);
+    conditions.on(view::MEMBER_OF, ":everybody", Some(!membership));
     Ok(())
 }
 
 /// The filters of every list.
 fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
-    let params = &call.params;
-    query.on("p.archived = :archived", ":archived", params.flag("archived")?);
-    query.on(ACTIVE, ":active", params.flag("active")?.filter(|_| call.is_from(18, 0)));
-    let marked = params.date("marked_for_deletion_on")?.flatten().filter(|_| call.is_from(17, 1));
-    query.on("p.marked_for_deletion_on = :marked", ":marked", marked.map(|day| day.to_string()));
+    let (params, all) = (&call.params, &mut query.conditions);
+    all.on("p.archived = :archived", ":archived", params.flag("archived")?);
+    all.on(ACTIVE, ":active", params.flag("active")?.filter(|_| call.is_from(18, 0)));
+    let marked = params.day("marked_for_deletion_on")?.filter(|_| call.is_from(17, 1));
+    all.on("p.marked_for_deletion_on = :marked", ":marked", marked);
     let visibility = params.one_of("visibility", VISIBILITIES)?;
-    query.on("p.visibility = :visibility", ":visibility", visibility);
+    all.on("p.visibility = :visibility", ":visibility", visibility);
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        query.bind(":search", format!("%{pattern}%"));
-        query.and(match query.takes == Accepted::All && params.is_set("search_namespaces")? {
+        let search = match query.takes == Accepted::All && params.is_set("search_namespaces")? {
             true => "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
             false => "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
-        });
+        };
+        all.on(search, ":search", Some(format!("%{pattern}%")));
     }
-    if params.is_set("starred")? {
-        let me = call.caller.as_ref().map(|user| user.id);
-        query.and("p.id IN (SELECT project_id FROM stars WHERE user_id = :me)").bind(":me", me);
-    }
-    if params.is_set("with_issues_enabled")? {
-        query.and("json_extract(p.attributes, '$.issues_access_level') <> 'disabled'");
-    }
-    if params.is_set("with_merge_requests_enabled")? {
-        query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
-    }
-    if query.in_group {
-        if params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate {
-            // No project has reports.
-            query.and("0");
+    let me = call.caller.as_ref().map(|user| user.id);
+    let starred = "p.id IN (SELECT project_id FROM stars WHERE user_id = :me)";
+    all.on(starred, ":me", params.is_set("starred")?.then_some(me));
+    let issues = "json_extract(p.attributes, '$.issues_access_level') <> 'disabled'";
+    all.add_if(params.is_set("with_issues_enabled")?, issues);
+    let requests = "json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'";
+    all.add_if(params.is_set("with_merge_requests_enabled")?, requests);
+    // No project has reports, and no repository has contents.
+    let is_empty = match query.in_group {
+        true => params.is_set("with_security_reports")? && call.tier() >= Tier::Ultimate,
+        false => {
+            query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some()
         }
-    } else if query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some()
-    {
-        // No repository has contents.
-        query.and("0");
-    }
-    Ok(())
-}
-
-fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<()> {
-    let params = &call.params;
-    query.on("p.id > :id_after", ":id_after", params.integer("id_after")?);
-    query.on("p.id < :id_before", ":id_before", params.integer("id_before")?);
+    };
+    all.add_if(is_empty, "0");
     Ok(())
 }
 
 /// The filters by topic, by import and by activity.
 fn narrow_by_use(call: &Call<'_>, query: &mut Query) -> Result<()> {
-    let params = &call.params;
-    if let Some(topics) = params.texts("topic")? {
-        query.bind(":topics", Value::from(topics).to_string()).and(
-            "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
-                 (SELECT value FROM json_each(p.attributes, '$.topics')))",
-        );
-    }
-    if params.is_set("imported")? && !query.in_group {
-        let importer = call.caller.as_ref().map(|user| user.id);
-        query.and("p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer").bind(":importer", importer);
-    }
-    if params.integer("topic_id")?.is_some() {
-        // Topics have no ids here.
-        query.and("0");
-    }
-    query.on("p.last_activity_at > :after", ":after", time(call, "last_activity_after")?);
-    query.on("p.last_activity_at < :before", ":before", time(call, "last_activity_before")?);
+    let (params, all) = (&call.params, &mut query.conditions);
+    let topics = "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
+                      (SELECT value FROM json_each(p.attributes, '$.topics')))";
+    all.on(topics, ":topics", params.texts("topic")?.map(|names| Value::from(names).to_string()));
+    let me = call.caller.as_ref().map(|user| user.id);
+    let imported =
+        "p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer";
+    let is_imported = params.is_set("imported")? && !query.in_group;
+    all.on(imported, ":importer", is_imported.then_some(me));
+    // Topics have no ids here.
+    all.add_if(params.integer("topic_id")?.is_some(), "0");
+    all.on("p.last_activity_at > :since", ":since", time(call, "last_activity_after")?);
+    all.on("p.last_activity_at < :until", ":until", time(call, "last_activity_before")?);
     Ok(())
 }
 
 /// The additional filters of the list of all projects.
 fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
-    let params = &call.params;
+    let (params, all) = (&call.params, &mut query.conditions);
     let wrong_sums =
         params.is_set("repository_checksum_failed")? || params.is_set("wiki_checksum_failed")?;
-    if wrong_sums && call.tier() >= Tier::Premium && call.release() < OBSERVED {
-        // No checksum ever fails.
-        query.and("0");
-    }
+    // No checksum ever fails.
+    all.add_if(wrong_sums && call.tier() >= Tier::Premium && call.release() < OBSERVED, "0");
     // One letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
-    if is_short && call.caller.is_none() && !query.in_group && call.release() >= OBSERVED {
-        query.and("0");
-    }
-    if let (Some(wanted @ Value::Object(_)), true) =
-        (params.get("custom_attributes"), call.is_administrator())
-    {
-        query.bind(":custom", wanted.to_string()).and(
-            "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
-                 (SELECT 1 FROM custom_attributes c WHERE c.project_id = p.id AND c.key = wanted.key AND c.value = wanted.value))",
-        );
-    }
+    let is_refused = is_short && call.caller.is_none() && call.release() >= OBSERVED;
+    all.add_if(is_refused && !query.in_group, "0");
+    custom_attributes::filter(call, all, "c.project_id = p.id");
     let updated = [time(call, "updated_after")?, time(call, "updated_before")?];
     if call.is_from(15, 10) && !query.in_group && updated.iter().any(Option::is_some) {
         refuse_if(params.text("order_by")?.as_deref() != Some("updated_at"), || {
             Failure::bad_request("`updated_at` filter and `updated_at` sorting must be paired")
         })?;
         let [after, before] = updated;
-        query.and("(:updated_after IS NULL OR p.updated_at > :updated_after)");
-        query.and("(:updated_before IS NULL OR p.updated_at < :updated_before)");
-        query.bind(":updated_after", after).bind(":updated_before", before);
+        all.on("p.updated_at > :updated_after", ":updated_after", after);
+        all.on("p.updated_at < :updated_before", ":updated_before", before);
     }
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     let is_there = "json_extract(p.attributes, '$.repository_storage') = :storage";
-    query.on(is_there, ":storage", storage);
+    all.on(is_there, ":storage", storage);
     Ok(())
 }
 

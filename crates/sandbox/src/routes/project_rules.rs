@@ -2,7 +2,7 @@
 //! reported for the project and for the namespace that belongs to it.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_plain_path, is_reserved,
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
 };
 use super::prelude::*;
 use super::projects::taken;
@@ -16,7 +16,7 @@ const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot s
 impl<'a> Requested<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
-        Self { namespace, name, path, unnamed: false, blank_name: false, own: None }
+        Self { namespace, name, path, unnamed: false, blank_name: false }
     }
 }
 
@@ -30,21 +30,10 @@ pub(crate) struct Requested<'a> {
     pub(crate) unnamed: bool,
     /// Whether an empty name was sent.
     pub(crate) blank_name: bool,
-    /// The project itself, which may have them already.
-    pub(crate) own: Option<i64>,
 }
 
-/// Refuses a name or path with all faults at once.
-pub(crate) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
-    refuse(wanted, taken(call, wanted.namespace, wanted.name, wanted.path, wanted.own)?)
-}
-
-/// The same, without checking whether they are taken.
-pub(crate) fn check_words(wanted: Requested<'_>) -> Result<()> {
-    refuse(wanted, (false, false))
-}
-
-fn refuse(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
+/// Refuses a name or path with all faults at once, among them whether they are taken.
+pub(crate) fn check(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
     let mut complaints = Complaints::default();
     check_name(&mut complaints, wanted, name_taken);
     check_path(&mut complaints, wanted);
@@ -119,12 +108,7 @@ fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
 
 /// Whether a text is a valid path of a project.
 pub(super) fn is_plain(path: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !path.is_empty()
-        && path.len() <= LONGEST
-        && path.bytes().all(plain)
-        && !path.starts_with('-')
-        && ![".git", ".atom"].iter().any(|end| path.ends_with(end))
+    path.len() <= LONGEST && is_path(path, &[".git", ".atom"])
 }
 
 /// The rules for the path alone, for other objects named like a project.

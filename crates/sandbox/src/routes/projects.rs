@@ -1,9 +1,12 @@
 //! Single projects: read, create, edit, archive, delete (reference 2, 4.2 to 4.4).
 
 use super::approvals::BEFORE_MERGE;
+use super::default_branches::{self, BRANCH};
 use super::group_rules::{self, rank};
+use super::group_runners::{self, OF_PROJECT as RUNNERS};
 use super::members;
 use super::prelude::*;
+use super::project_contents::{self, Contents};
 use super::project_rules::{self, Requested};
 use super::remote_mirrors::masked;
 use super::{
@@ -13,9 +16,13 @@ use super::{
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
-    get("/projects/{id}/languages", languages),
+    get("/projects/{id}/languages", |call| call.project().and(Answer::ok(&json!({})))),
     get("/projects/{id}/groups", groups),
-    get("/projects/{id}/statistics", statistics),
+    // The repository was never fetched in the last 30 days.
+    get("/projects/{id}/statistics", |call| {
+        call.project_as(DEVELOPER)?;
+        Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
+    }),
     post("/projects", create),
     post("/projects/user/{user_id}", create_for_user),
     put("/projects/{id}", update),
@@ -24,43 +31,25 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/transfer", transfer),
 ];
 
-const TEMPLATES: [&str; 8] =
-    ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
-
 /// Anonymous callers get the simple form; in the reference it is only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let shown = match call.caller {
         None if call.release() >= OBSERVED => view::simple(call, &project, Extras::default())?,
-        _ => view::full(call, &project, Extras::of(call)?.with_import())?,
+        _ => view::full(call, &project, Extras { import_error: true, ..Extras::of(call)? })?,
     };
     Ok(Answer::json(StatusCode::OK, shown.text()))
 }
 
 /// The project as it is now, in the full form.
-pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
-    present(call, status, id, Extras::default())
-}
-
-/// The same after a create or an edit.
-pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
-    present(call, status, id, Extras::default().with_import())
-}
-
-fn present(call: &Call<'_>, status: StatusCode, id: i64, wanted: Extras) -> Result<Answer> {
+pub(crate) fn answer(
+    call: &Call<'_>,
+    status: StatusCode,
+    id: i64,
+    wanted: Extras,
+) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     Ok(Answer::json(status, view::full(call, &project, wanted)?.text()))
-}
-
-fn languages(call: &Call<'_>) -> Result<Answer> {
-    call.project()?;
-    Answer::ok(&json!({}))
-}
-
-/// How often the repository was fetched in the last 30 days: never.
-fn statistics(call: &Call<'_>) -> Result<Answer> {
-    call.project_as(DEVELOPER)?;
-    Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
@@ -69,7 +58,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     let mut found: Vec<i64> = ids(&project.namespace.traversal).collect();
-    let least = members::level(call, "shared_min_access_level")?.unwrap_or(0);
+    let least = terms::level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         found.extend(call.many::<i64>(sql, [project.id, least])?);
@@ -103,7 +92,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         _ => return Err(Failure::model("namespace", "is not valid")),
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
-    saved(call, StatusCode::CREATED, id)
+    answer(call, StatusCode::CREATED, id, Extras::saved())
 }
 
 fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool> {
@@ -124,11 +113,10 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     };
     let namespace = namespace.ok_or_else(|| Failure::model("namespace", "is not valid"))?;
     let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
-    saved(call, StatusCode::CREATED, id)
+    answer(call, StatusCode::CREATED, id, Extras::saved())
 }
 
-/// Creates a project from parameters, after all checks except those of the caller's rights. It is
-/// long because the steps need one another's results, in the order of the service's refusals.
+/// Creates a project from parameters, after all checks except those of the caller's rights.
 pub(crate) fn insert(
     call: &Call<'_>,
     accepts: Accepts,
@@ -149,68 +137,33 @@ pub(crate) fn insert(
             _ => "private".to_owned(),
         },
     };
-    // The visibility is limited to that of the group.
-    let visibility = match check_visibility(namespace, &visibility) {
-        Ok(()) => visibility,
-        Err(_) => namespace.visibility.clone(),
-    };
-    let readme = params.is_set("initialize_with_readme")?;
-    let sent_url = params.text("import_url")?;
-    let import_url = sent_url.as_ref().filter(|url| !url.is_empty());
-    let template = template(call, accepts, params)?;
-    if readme && (import_url.is_some() || template.is_some()) {
-        return Err(Failure::model("base", "not a git repository"));
-    }
-    check_import_url(import_url.map(String::as_str))?;
-    let copies = match (import_url, &template) {
-        (Some(url), _) => imported(call, url)?,
-        (None, Some(Template::Project(project))) => Some(project.as_ref().clone()),
-        (None, _) => None,
-    };
-    let copies = copies.filter(|source| !source.empty_repo);
+    let visibility = lower(&visibility, namespace);
+    let contents = Contents::of(call, accepts, params)?;
     let mut attributes = settings::presets(call.time);
-    let rights = call.rights(call.level_in_group(namespace)?, false, &visibility);
-    settings::apply(accepts, params, rights, &mut attributes)?;
-    share_topics(call, &mut attributes)?;
-    if let Some(url) = &sent_url {
-        attributes.insert("import_url".to_owned(), masked(url).into());
-    }
-    pull_mirror::settle(call, params, &mut attributes)?;
-    for name in group_settings::INHERITED.into_iter().filter(|name| !params.has(name)) {
-        attributes.remove(name);
-    }
-    let (has_runners, may_have) = group_settings::runners_of_projects(call, namespace)?;
-    if !params.has(RUNNERS) {
-        attributes.insert(RUNNERS.to_owned(), has_runners.into());
-    }
-    check_runners(&attributes, may_have)?;
-    let fails = call.service.profile.import_failure.as_deref();
-    let has_contents =
-        import_url.as_ref().map_or(readme || template.is_some(), |_| fails.is_none());
-    let empty_repo = !has_contents;
-    let branch = match (empty_repo, &copies) {
-        (true, _) => group_settings::preferred_branch(call, namespace)?,
-        (false, Some(source)) => repository::default_branch(call, source)?.into(),
-        (false, None) => attributes
-            .get("default_branch")
-            .filter(|name| readme && !name.is_null())
-            .cloned()
-            .map_or_else(|| group_settings::preferred_branch(call, namespace), Ok)?,
+    let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
+    settle(call, accepts, params, rights, namespace, &mut attributes)?;
+    let named = attributes.get(BRANCH).filter(|name| contents.readme && !name.is_null()).cloned();
+    let branch = match (&contents.copies, named) {
+        (Some(source), _) => repository::default_branch(call, source)?.into(),
+        (None, Some(name)) => name,
+        (None, None) => default_branches::preferred(call, namespace)?,
     };
-    attributes.insert("default_branch".to_owned(), branch);
+    attributes.insert(BRANCH.to_owned(), branch);
+    let done_at = call.import_done_at();
+    let fails = call.service.profile.import_failure.as_deref();
     let new = NewProject {
         namespace,
         name: &name,
         path: &path,
-        visibility: &visibility,
-        empty_repo,
-        readme,
-        copies: copies.map(|source| source.id),
+        visibility,
+        empty_repo: contents.is_empty,
+        readme: contents.readme,
+        copies: contents.copies.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
-        import: match &import_url {
-            Some(_) => Import::Until { source: None, done_at: &call.import_done_at(), fails },
-            None => Import::None,
+        import: match contents.is_imported {
+            true => Import::Until { source: None, done_at: &done_at, fails },
+            false => Import::None,
         },
         attributes: &attributes,
     };
@@ -218,6 +171,44 @@ pub(crate) fn insert(
     approval_rules::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
     take_avatar(call, id, params)?;
     Ok(id)
+}
+
+/// Applies parameters to the attributes of a new or stored project, with the rules that connect them
+/// to each other and to the group.
+fn settle(
+    call: &Call<'_>,
+    accepts: Accepts,
+    params: &Params,
+    rights: settings::Rights<'_>,
+    namespace: &Namespace,
+    attributes: &mut Map<String, Value>,
+) -> Result<()> {
+    let is_new = accepts != Accepts::Edit;
+    let had_runners = attributes.get(RUNNERS).cloned();
+    settings::apply(accepts, params, rights, attributes)?;
+    share_topics(call, attributes)?;
+    if params.has("import_url") {
+        let url = params.text("import_url")?.filter(|url| is_new || !url.is_empty());
+        attributes.insert("import_url".to_owned(), url.as_deref().map(masked).into());
+    }
+    if params.has("mirror") && !is_new {
+        pull_mirror::check_address(attributes)?;
+    }
+    pull_mirror::settle(call, params, attributes)?;
+    for name in group_settings::INHERITED {
+        let is_unset = match is_new {
+            true => !params.has(name),
+            false => params.has(name) && params.flag(name)?.is_none(),
+        };
+        if is_unset {
+            attributes.remove(name);
+        }
+    }
+    if is_new || attributes.get(RUNNERS) != had_runners.as_ref() {
+        let follows = is_new && !params.has(RUNNERS);
+        group_runners::settle(call, namespace, follows, attributes)?;
+    }
+    Ok(())
 }
 
 /// Topics belong to the whole service: an existing topic keeps its spelling.
@@ -240,71 +231,22 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
     Ok(())
 }
 
-const RUNNERS: &str = "shared_runners_enabled";
-
-fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<()> {
-    let wanted = attributes.get(RUNNERS) == Some(&Value::Bool(true));
-    let refusal = || Failure::model(RUNNERS, group_settings::RUNNERS_FORBIDDEN);
-    refuse_if(wanted && !may_have, refusal)
-}
-
 /// The form of a project where the service only names it.
 pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
-    Ok(json!({
-        "id": project.id,
-        "description": project.attributes(call.db)?.get("description"),
-        "name": project.name,
-        "name_with_namespace": format!("{} / {}", project.namespace.full_name, project.name),
-        "path": project.path,
-        "path_with_namespace": project.full_path,
-        "created_at": project.created_at,
-    }))
+    let mut body = project
+        .members("id description name name_with_namespace path path_with_namespace created_at");
+    body["description"] = json!(project.attributes(call.db)?.get("description"));
+    body["name_with_namespace"] = project.full_name().into();
+    body["path_with_namespace"] = project.column("full_path");
+    Ok(body)
 }
 
-/// The template of a new project.
-enum Template {
-    /// One of the service's own templates, whose contents are one commit here.
-    Named,
-    /// The contents of this project.
-    Project(Box<Project>),
-}
-
-/// The template for a new project, which must exist. Names of custom templates never do, because
-/// groups have none here.
-fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Option<Template>> {
-    let unknown = |template: &str| {
-        Failure::model("template_name", format!("'{template}' is unknown or invalid"))
-    };
-    let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
-    params.integer("group_with_project_templates_id")?;
-    // It wins over the name.
-    if let Some(id) =
-        params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create)
-    {
-        return match Project::by_id(call.db, id)? {
-            Some(project) if call.sees(&project)? => Ok(Some(Template::Project(Box::new(project)))),
-            _ => Err(unknown(&id.to_string())),
-        };
+/// The less visible of a visibility and that of a group.
+pub(super) fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
+    match check_visibility(namespace, visibility) {
+        Ok(()) => visibility,
+        Err(_) => &namespace.visibility,
     }
-    match params.text("template_name")?.filter(|name| !name.is_empty()) {
-        Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
-        None if custom => Err(Failure::model(
-            "use_custom_template",
-            "must be used with template_name or template_project_id",
-        )),
-        name => Ok(name.map(|_| Template::Named)),
-    }
-}
-
-/// The project of this sandbox that an import URL names, if everybody may clone it. Nothing is
-/// fetched from elsewhere.
-fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
-    let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
-    let Some(path) = path.map(|path| path.strip_suffix(".git").unwrap_or(path)) else {
-        return Ok(None);
-    };
-    let project = Project::by_path(call.db, path)?;
-    Ok(project.filter(|project| project.visibility == "public"))
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
@@ -316,7 +258,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     }
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
-        members::insert(call, &scope, owner, OWNER, None, call.caller.as_ref())?;
+        members::insert(call, &scope, owner, &Terms::level(OWNER), call.caller.as_ref())?;
     }
     push_rules::inherit(call, id, new.namespace)?;
     integrations::inherit(call, id, new.namespace)?;
@@ -340,21 +282,18 @@ fn name_and_path(
     namespace: &Namespace,
 ) -> Result<(String, String)> {
     let given = |name| Ok::<_, Failure>(params.text(name)?.unwrap_or_default());
-    let (name, path) = (given("name")?.trim_start().to_owned(), given("path")?);
-    let (name, path) = match (name.is_empty(), path.is_empty()) {
-        (false, true) => {
-            let path = project_rules::path_from(&name);
-            (name, path)
-        }
-        (true, false) => (path.clone(), path),
-        _ => (name, path),
-    };
+    let (mut name, mut path) = (given("name")?.trim_start().to_owned(), given("path")?);
+    if path.is_empty() {
+        path = project_rules::path_from(&name);
+    } else if name.is_empty() {
+        name.clone_from(&path);
+    }
     let wanted = Requested {
         unnamed: path.is_empty() && !params.has("path"),
         blank_name: params.text("name")?.is_some(),
         ..Requested::new(namespace, &name, &path)
     };
-    project_rules::check(call, wanted)?;
+    project_rules::check(wanted, taken(call, namespace, &name, &path, None)?)?;
     Ok((name, path))
 }
 
@@ -389,18 +328,6 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     Ok(())
 }
 
-/// The URL is only checked: nothing is fetched.
-fn check_import_url(url: Option<&str>) -> Result<()> {
-    let known =
-        |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
-    match url {
-        Some(url) if !known(url) => Err(Failure::invalid_record(
-            "Unable to access repository with the URL and credentials provided",
-        )),
-        _ => Ok(()),
-    }
-}
-
 fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     if let Some(name) = avatars::take(call, Holder::Project(project), params)? {
         call.set("projects", project, "avatar", name)?;
@@ -416,24 +343,19 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     pull_mirror::check_exclusive(&call.params)?;
     let project = call.writable_project_as(MAINTAINER)?;
     edit(call, &project, &call.params)?;
-    saved(call, StatusCode::OK, project.id)
+    answer(call, StatusCode::OK, project.id, Extras::saved())
 }
 
-/// Stores the changes in the parameters. It is long because the first refusal must be the service's,
-/// so checks and changes alternate.
+/// Stores the changes in the parameters. Checks and changes alternate, because the first refusal must
+/// be the service's.
 pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
-    let given = |name: &str, own: &str| match params.has(name) {
-        true => Ok::<_, Failure>(params.text(name)?.unwrap_or_default()),
-        false => Ok(own.to_owned()),
-    };
-    let (name, path) = (given("name", &project.name)?, given("path", &project.path)?);
+    let name = params.changed("name", &project.name)?;
+    let path = params.changed("path", &project.path)?;
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let wanted = Requested::new(&project.namespace, name, &path);
-        project_rules::check(
-            call,
-            Requested { own: Some(project.id), blank_name: true, ..wanted },
-        )?;
+        let taken = taken(call, &project.namespace, name, &path, Some(project.id))?;
+        project_rules::check(Requested { blank_name: true, ..wanted }, taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -446,43 +368,26 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         check_restriction(call, &visibility)?;
         check_visibility(&project.namespace, &visibility)?;
     }
-    check_import_url(params.text("import_url")?.as_deref().filter(|url| !url.is_empty()))?;
+    project_contents::check_url(
+        params.text("import_url")?.as_deref().filter(|url| !url.is_empty()),
+    )?;
     let full_path = format!("{}/{path}", project.namespace.full_path);
     let sql =
         "UPDATE projects SET name = ?2, path = ?3, full_path = ?4, visibility = ?5 WHERE id = ?1";
     call.run(sql, params![project.id, name, path, full_path, visibility])?;
-    let mut attributes = project.attributes(call.db)?;
+    let former = project.attributes(call.db)?;
+    let mut attributes = former.clone();
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
-    let former = attributes.get("default_branch").cloned().unwrap_or_default();
-    let had_runners = attributes.get(RUNNERS).cloned();
-    let approvals = attributes.get(BEFORE_MERGE).cloned();
-    settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
-    share_topics(call, &mut attributes)?;
-    if params.has("import_url") {
-        let url = params.text("import_url")?.filter(|url| !url.is_empty());
-        attributes.insert("import_url".to_owned(), url.as_deref().map(masked).into());
-    }
-    if params.has("mirror") {
-        pull_mirror::check_address(&attributes)?;
-    }
-    pull_mirror::settle(call, params, &mut attributes)?;
-    for name in group_settings::INHERITED {
-        if params.has(name) && params.flag(name)?.is_none() {
-            attributes.remove(name);
-        }
-    }
-    if attributes.get(RUNNERS) != had_runners.as_ref() {
-        let (_, may_have) = group_settings::runners_of_projects(call, &project.namespace)?;
-        check_runners(&attributes, may_have)?;
-    }
-    if let (Some(former), Some(wanted)) = (former.as_str(), attributes["default_branch"].as_str()) {
+    settle(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
+    let branches = [&former, &attributes].map(|of| of.get(BRANCH).and_then(Value::as_str));
+    if let [Some(former), Some(wanted)] = branches {
         repository::change_head(call, project, former, wanted)?;
     }
     project.save_attributes(call.db, &attributes, call.now())?;
-    approval_rules::require(call, project.id, approvals.as_ref(), attributes.get(BEFORE_MERGE))?;
-    take_avatar(call, project.id, params)?;
-    Ok(())
+    let approvals = [&former, &attributes].map(|of| of.get(BEFORE_MERGE));
+    approval_rules::require(call, project.id, approvals[0], approvals[1])?;
+    take_avatar(call, project.id, params)
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
@@ -497,7 +402,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     }
     call.set("projects", project.id, "archived", archived)?;
     view::touch(call, project.id)?;
-    answer(call, StatusCode::CREATED, project.id)
+    answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
 /// The reference only mentions transfer as missing (2, 4.7); this is the real service's behaviour.
@@ -510,7 +415,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
         _ => return Err(Failure::not_found("Namespace")),
     };
     move_to(call, &project, &namespace)?;
-    answer(call, StatusCode::OK, project.id)
+    answer(call, StatusCode::OK, project.id, Extras::default())
 }
 
 /// Moves a project to another namespace. The caller's rights in both were checked.

@@ -2,8 +2,8 @@
 //! protection that the service adds to a default branch. The reference leaves them out; all of this is
 //! the real service's behaviour.
 
+use super::default_branches::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::grants::{self, Plan};
-use super::group_settings::{self, BRANCH_PROTECTION, DEFAULTS};
 use super::prelude::*;
 use super::{instance, repository};
 
@@ -286,7 +286,7 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let name = if call.is_from(17, 0) { DEFAULTS } else { BRANCH_PROTECTION };
     let own = set.get(name).filter(|own| !own.is_null() && **own != json!({}));
     let value = own.map_or_else(|| instance::setting(call, name), |own| Ok(own.clone()))?;
-    Ok(value.as_i64().map_or(value, group_settings::protection))
+    Ok(value.as_i64().map_or(value, default_branches::protection))
 }
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers

@@ -1,14 +1,15 @@
 //! Groups invited to a project or to another group, and members copied from another project
 //! (reference 2, 4.4).
 
+use rusqlite::Row;
+
 use super::prelude::*;
-use super::{group_settings, groups, member_roles, members};
+use super::{group_settings, groups, member_roles};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share),
-    delete("/projects/{id}/share/{group_id}", unshare),
     post("/groups/{id}/share", share_group),
-    delete("/groups/{id}/share/{group_id}", unshare_group),
+    delete("/{holder}/share/{group_id}", unshare),
     post("/projects/{id}/import_project_members/{project_id}", import_members),
 ];
 
@@ -21,25 +22,24 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     );
     let more = "s.access_level, s.expires_at, s.member_role_id";
     let with = params![id, call.today()];
-    let all = Namespace::list_with(call.db, more, &rest, with, |group, row| {
-        let level: i64 = row.get(Namespace::WIDTH)?;
-        let expires_at: Option<String> = row.get(Namespace::WIDTH + 1)?;
-        let role: Option<i64> = row.get(Namespace::WIDTH + 2)?;
-        Ok((group, level, expires_at, role))
-    })?;
+    let has_role =
+        matches!(holder, Holder::Group(_)) && member_roles::are_there(call, OF_GROUPS_SINCE);
+    let invitation = |group: Namespace, row: &Row<'_>| {
+        let first = Namespace::WIDTH;
+        let mut invitation = json!({
+            "group_id": group.id,
+            "group_name": group.name,
+            "group_full_path": group.full_path,
+            "group_access_level": row.get::<_, i64>(first)?,
+            "expires_at": row.get::<_, Option<String>>(first + 1)?,
+        });
+        let role: Option<i64> = row.get(first + 2)?;
+        set_if(&mut invitation, has_role, member_roles::ROLE, role);
+        Ok((group, invitation))
+    };
     let mut shown = Vec::new();
-    for (group, level, expires_at, role) in all {
+    for (group, invitation) in Namespace::list_with(call.db, more, &rest, with, invitation)? {
         if call.sees_group(&group)? {
-            let mut invitation = json!({
-                "group_id": group.id,
-                "group_name": group.name,
-                "group_full_path": group.full_path,
-                "group_access_level": level,
-                "expires_at": expires_at,
-            });
-            let has_role = matches!(holder, Holder::Group(_))
-                && member_roles::are_there(call, OF_GROUPS_SINCE);
-            set_if(&mut invitation, has_role, member_roles::ROLE, role);
             shown.push(invitation);
         }
     }
@@ -64,7 +64,7 @@ impl Invitation {
         call.params.require_all(&[Need::Sent("group_id"), Need::Listed("group_access")])?;
         let level = call
             .params
-            .number_of("group_access", |level| members::valid_level(call, level, false))?;
+            .number_of("group_access", |level| terms::valid_level(call, level, false))?;
         Ok(Self {
             group: call.params.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
@@ -111,20 +111,18 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let mut invitation = Invitation::of(call)?;
     let namespace = &project.namespace;
-    if namespace.is_group() && group_settings::is_share_locked(call, namespace.id)? {
-        let text = "The project sharing with group is disabled";
-        return Err(Failure::refused(text));
-    }
+    let is_locked = namespace.is_group() && group_settings::is_share_locked(call, namespace.id)?;
+    refuse_if(is_locked, || Failure::refused("The project sharing with group is disabled"))?;
     let invited = Namespace::by_id(call.db, invitation.group)?
         .filter(Namespace::is_group)
         .ok_or_else(refused)?;
     refuse_if(!call.sees_group(&invited)? || !lets_in(call, namespace, &invited)?, refused)?;
     refuse_if(invitation.level > call.level_in(&project)?, Failure::forbidden)?;
-    if ids(&namespace.traversal).any(|above| above == invited.id) {
-        return Err(Failure::conflict(
+    refuse_if(ids(&namespace.traversal).any(|above| above == invited.id), || {
+        Failure::conflict(
             "Project cannot be shared with the group it is in or one of its ancestors.",
-        ));
-    }
+        )
+    })?;
     let id = invitation
         .store(call, Holder::Project(project.id))?
         .ok_or_else(|| Failure::conflict("Project already shared with this group"))?;
@@ -140,30 +138,21 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// The level of an unexpired invitation.
-fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64> {
-    let (column, id) = holder.key();
-    let sql = format!(
-        "SELECT access_level FROM shares WHERE {column} = ?1 AND invited_id = ?2
-         AND (expires_at IS NULL OR expires_at >= ?3)"
-    );
-    let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
-    level.ok_or_else(|| Failure::not_found("Group Link"))
-}
-
-fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<()> {
-    let (column, id) = holder.key();
-    let sql = format!("DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2");
-    call.run(&sql, [id, invited]).map(drop)
-}
-
-/// Only owners may end the invitation of a group as an owner.
+/// Only owners may end the invitation of a group as an owner. A caller who may not end an invitation
+/// to a group gets the answer of a success, but it stays.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let scope = Scope::of(call, [MAINTAINER, 0])?;
+    let (column, id) = scope.holder().key();
     let invited = call.segment_id("group_id")?;
-    let holder = Holder::Project(project.id);
-    refuse_if(level_of(call, holder, invited)? > call.level_in(&project)?, Failure::forbidden)?;
-    end(call, holder, invited)?;
+    let rest = format!("FROM shares WHERE {column} = ?1 AND invited_id = ?2");
+    let sql = format!("SELECT access_level {rest} AND (expires_at IS NULL OR expires_at >= ?3)");
+    let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
+    let level = level.ok_or_else(|| Failure::not_found("Group Link"))?;
+    let own = scope.level(call)?;
+    refuse_if(scope.either(level > own, false), Failure::forbidden)?;
+    if scope.either(true, own >= OWNER) {
+        call.run(&format!("DELETE {rest}"), [id, invited])?;
+    }
     Ok(Answer::no_content())
 }
 
@@ -176,18 +165,6 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let text = "Shared group The group has already been shared with this group";
     invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
     Answer::created(&groups::plain(call, &group)?)
-}
-
-/// A caller who may not end an invitation gets the answer of a success, but it stays.
-fn unshare_group(call: &Call<'_>) -> Result<Answer> {
-    let group = call.group_as(0)?;
-    let invited = call.segment_id("group_id")?;
-    let holder = Holder::Group(group.id);
-    level_of(call, holder, invited)?;
-    if call.level_in_group(&group)? >= OWNER {
-        end(call, holder, invited)?;
-    }
-    Ok(Answer::no_content())
 }
 
 /// Copies the direct members that are not members yet. The reference has 200, the real service 201.

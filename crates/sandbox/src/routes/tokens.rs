@@ -7,11 +7,13 @@ use super::prelude::*;
 pub(super) const ROUTES: &[Route] = &[
     post("/users/{user_id}/personal_access_tokens", create),
     post("/users/{user_id}/impersonation_tokens", create),
-    get("/users/{user_id}/impersonation_tokens", list_of_user),
-    get("/users/{user_id}/impersonation_tokens/{id}", show),
+    get("/users/{user_id}/impersonation_tokens", list),
+    get("/users/{user_id}/impersonation_tokens/{id}", |call| {
+        Answer::ok(&shown(call, &token(call)?))
+    }),
     delete("/users/{user_id}/impersonation_tokens/{id}", revoke),
     get("/personal_access_tokens", list),
-    get("/personal_access_tokens/{id}", show),
+    get("/personal_access_tokens/{id}", |call| Answer::ok(&shown(call, &token(call)?))),
     delete("/personal_access_tokens/{id}", revoke),
 ];
 
@@ -23,17 +25,11 @@ const SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy manage_
 /// The use of tokens is not recorded; only the one of this call was used.
 pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     let used = call.token.as_ref().is_some_and(|used| used.id == token.id);
-    let mut body = json!({
-        "id": token.id,
-        "name": token.name,
-        "revoked": token.revoked,
-        "created_at": token.created_at,
-        "scopes": token.scopes.split(',').collect::<Vec<_>>(),
-        "user_id": token.user_id,
-        "last_used_at": used.then(|| call.now()),
-        "active": is_active(call, token),
-        "expires_at": token.expires_at,
-    });
+    let mut body =
+        token.members("id name revoked created_at scopes user_id last_used_at active expires_at");
+    body["scopes"] = token.scopes.split(',').collect();
+    body["last_used_at"] = used.then(|| call.now()).into();
+    body["active"] = is_active(call, token).into();
     set_if(&mut body, call.release() >= OBSERVED, "description", Value::Null);
     body
 }
@@ -54,20 +50,17 @@ fn is_active(call: &Call<'_>, token: &Token) -> bool {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    let user = call.named_user()?;
-    Answer::created(&issue(call, user.id)?)
+    Answer::created(&issue(call, call.named_user()?.id)?)
 }
 
 /// Creates the token in a call, and answers with its secret.
 pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
-    let scopes = call.params.texts("scopes")?.unwrap_or_default();
-    if scopes.iter().any(|scope| !SCOPES.split(' ').any(|known| known == scope)) {
-        return Err(Failure::no_valid_value("scopes"));
-    }
+    let allowed: Vec<&str> = SCOPES.split(' ').collect();
+    let scopes = call.params.words_of("scopes", &allowed)?.unwrap_or_default();
     refuse_if(scopes.is_empty(), || Failure::invalid_record("Scopes can't be blank"))?;
-    let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
+    let expires_at = call.params.day("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
     let (scopes, end) = (scopes.join(","), expires_at.as_deref());
     let id = access::add_token(call.db, user, &secret, &name, &scopes, end, call.now())?;
@@ -76,38 +69,32 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     Ok(body)
 }
 
-/// Administrators see all tokens, others their own.
-fn list(call: &Call<'_>) -> Result<Answer> {
-    let caller = call.user()?;
-    let user = match call.params.integer("user_id")? {
-        Some(user) if user != caller.id && !caller.admin => return Err(Failure::unauthorized()),
-        None if !caller.admin => Some(caller.id),
-        user => user,
-    };
-    page_of(call, user)
-}
-
-fn list_of_user(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
-    page_of(call, Some(call.named_user()?.id))
-}
-
-/// A page of the tokens of one user or of all, narrowed by `state`.
-fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer> {
-    let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
-    let mut all = Vec::new();
-    let rest = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    for token in Token::list(call.db, rest, [user])? {
-        let wanted = match state.as_str() {
-            "active" => is_active(call, &token),
-            "inactive" => !is_active(call, &token),
-            _ => true,
-        };
-        if wanted {
-            all.push(shown(call, &token));
-        }
+/// The user whose tokens a list shows; `None` for all, which only administrators see.
+fn owner(call: &Call<'_>) -> Result<Option<i64>> {
+    if !call.segment("user_id").is_empty() {
+        call.administrator()?;
+        return Ok(Some(call.named_user()?.id));
     }
-    page::list(call, all)
+    let caller = call.user()?;
+    match call.params.integer("user_id")? {
+        Some(user) if user != caller.id && !caller.admin => Err(Failure::unauthorized()),
+        None if !caller.admin => Ok(Some(caller.id)),
+        user => Ok(user),
+    }
+}
+
+/// A page of tokens, narrowed by `state`.
+fn list(call: &Call<'_>) -> Result<Answer> {
+    let user = owner(call)?;
+    let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
+    let rest = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
+    let mut all = Token::list(call.db, rest, [user])?;
+    all.retain(|token| match state.as_str() {
+        "active" => is_active(call, token),
+        "inactive" => !is_active(call, token),
+        _ => true,
+    });
+    page::list(call, all.iter().map(|token| shown(call, token)))
 }
 
 /// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who
@@ -127,10 +114,6 @@ fn token(call: &Call<'_>) -> Result<Token> {
         None if caller.admin => Err(Failure::no_record()),
         _ => Err(Failure::unauthorized()),
     }
-}
-
-fn show(call: &Call<'_>) -> Result<Answer> {
-    Answer::ok(&shown(call, &token(call)?))
 }
 
 /// A revoked token stays in lists.

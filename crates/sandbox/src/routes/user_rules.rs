@@ -1,44 +1,38 @@
 //! The rules for the fields of users, in the words of the service's models.
 
-use super::group_rules::is_reserved_at_the_top;
-use super::names::BLANK;
+use super::group_rules::{PATH_FORM, is_reserved_at_the_top};
+use super::names::{BLANK, PLAIN_PATH};
 use super::prelude::*;
 use super::{instance, project_rules};
 
 /// The requested fields of a user.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Requested<'a> {
-    pub(super) email: &'a str,
-    pub(super) username: &'a str,
-    pub(super) name: &'a str,
+#[derive(Debug)]
+pub(super) struct Requested {
+    pub(super) email: String,
+    pub(super) username: String,
+    pub(super) name: String,
     pub(super) admin: bool,
-    pub(super) auditor: bool,
-    /// The user itself with its e-mail address, if it exists.
-    pub(super) own: Option<(i64, &'a str)>,
+    /// Whether the user may read everything; `None` if a new user's call does not say.
+    pub(super) auditor: Option<bool>,
 }
-
-/// The faults of an invalid name.
-const USERNAMES: [&str; 2] = [
-    "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.",
-    "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
-];
 
 /// The greatest number of a theme.
 const THEMES: i64 = 11;
 
 /// Refuses fields that are not valid, or that another user or a group has: first with 409 what
-/// another user has.
-pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
+/// another user has. `stored` is the user itself, if it exists.
+pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) -> Result<()> {
     let Requested { email, username, .. } = wanted;
-    let own = wanted.own.map(|(id, _)| id);
+    let own = stored.map(|user| user.id);
     let taken =
         |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
-    if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
-        return Err(Failure::conflict("Email has already been taken"));
-    }
-    if taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)? {
-        return Err(Failure::conflict("Username has already been taken"));
-    }
+    refuse_if(taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)?, || {
+        Failure::conflict("Email has already been taken")
+    })?;
+    refuse_if(
+        taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)?,
+        || Failure::conflict("Username has already been taken"),
+    )?;
     let mut wrong = Complaints::default();
     if wanted.name.trim().is_empty() {
         wrong.add("namespace.name", BLANK);
@@ -47,7 +41,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     if is_reserved_at_the_top(username) {
         wrong.add("username", format!("{username} is a reserved name"));
     } else if !is_username(call, username) {
-        USERNAMES.into_iter().for_each(|text| wrong.add("username", text));
+        [PLAIN_PATH, PATH_FORM].into_iter().for_each(|text| wrong.add("username", text));
     }
     let is_group = taken(
         "SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)",
@@ -55,10 +49,13 @@ pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     )?;
     wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
     wrong.add_if(!User::is_address(email), "email", "is invalid");
-    wrong.add_if(wanted.admin && wanted.auditor, "admin", "user cannot also be an Auditor.");
+    wrong.add_if(
+        wanted.admin && wanted.auditor == Some(true),
+        "admin",
+        "user cannot also be an Auditor.",
+    );
     let public = call.params.text("public_email")?.filter(|address| !address.is_empty());
-    let is_own = |address: &str| wanted.own.is_some_and(|(_, own)| own == address);
-    let is_foreign = public.is_some_and(|address| !is_own(&address));
+    let is_foreign = public.is_some_and(|address| stored.is_none_or(|own| own.email != address));
     wrong.add_if(is_foreign, "public_email", "must be an email you have verified");
     check_sent(call, &mut wrong)?;
     wrong.settle()

@@ -1,12 +1,13 @@
 //! Users: operations that clients need in addition to those of the reference.
 
 use super::super::stored_settings::Edit;
+use super::conditions::Conditions;
 use super::prelude::*;
 use super::user_rules::{self, Requested};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/user", me),
+    get("/user", |call| Answer::ok(&full(call, call.user()?)?)),
     get("/users", list),
     post("/users", create),
     get("/users/{user_id}", show),
@@ -67,14 +68,11 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
         let least = if call.tier() >= Tier::Ultimate { GUEST } else { -1 };
         let seat =
             user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
-        let licensed = json!({
-            "using_license_seat": seat,
-            "is_auditor": kept(call, user, AUDITOR)? == true,
-            "provisioned_by_group_id": null,
-            "enterprise_group_id": null,
-            "enterprise_group_associated_at": null,
-        });
-        extend(&mut body, licensed);
+        body["using_license_seat"] = seat.into();
+        body["is_auditor"] = (kept(call, user, AUDITOR)? == true).into();
+        let of_groups =
+            "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
+        extend(&mut body, user.members(of_groups));
     }
     Ok(body)
 }
@@ -100,9 +98,25 @@ const UNCONFIRMED: &str = "unconfirmed";
 /// Whether a user may read everything.
 const AUDITOR: &str = "auditor";
 
-/// The value of [`AUDITOR`] in a call that may set it.
-fn auditor(call: &Call<'_>) -> Result<Option<bool>> {
-    Ok(call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium))
+/// The fields in a call for a new or a stored user, after their checks.
+fn requested(call: &Call<'_>, stored: Option<&User>) -> Result<Requested> {
+    identities::sent(call)?;
+    let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
+    let auditor = match stored {
+        Some(user) if auditor.is_none() => Some(kept(call, user, AUDITOR)? == true),
+        _ => auditor,
+    };
+    let nobody = User::default();
+    let own = stored.unwrap_or(&nobody);
+    let wanted = Requested {
+        email: call.params.text("email")?.unwrap_or_else(|| own.email.clone()),
+        username: call.params.text("username")?.unwrap_or_else(|| own.username.clone()),
+        name: call.params.changed("name", &own.name)?,
+        admin: call.params.flag("admin")?.unwrap_or(own.admin),
+        auditor,
+    };
+    user_rules::check(call, &wanted, stored)?;
+    Ok(wanted)
 }
 
 /// Settings that depend on each other and on those of the service.
@@ -157,13 +171,8 @@ fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let settings =
         OF_USERS.shown(call.db, user.id, call.edition(), |row| !in_brief || row.is_in_lists())?;
     extend(&mut body, Value::Object(settings));
-    let more = json!({
-        "bot": user.bot,
-        "job_title": "",
-        "work_information": null,
-        "local_time": null,
-    });
-    extend(&mut body, more);
+    extend(&mut body, user.members("bot job_title work_information local_time"));
+    body["job_title"] = "".into();
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let seen = user.state == ACTIVE || call.is_administrator();
     set_if(&mut body, own || seen, "created_at", user.created_at.as_str());
@@ -173,39 +182,13 @@ fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     Ok(body)
 }
 
-fn me(call: &Call<'_>) -> Result<Answer> {
-    Answer::ok(&full(call, call.user()?)?)
-}
-
 pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     let order =
         params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
     let sort = params.one_of("sort", &["asc", "desc"])?;
-    let username = params.text("username")?;
     let search = params.text("search")?.unwrap_or_default().to_lowercase();
-    if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
-        return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
-    }
-    let identity = identities::sent(call)?;
-    refuse_if(identity.is_some() && !call.is_administrator(), Failure::forbidden)?;
-    let external = match params.is_set("external")? {
-        true => Some(true),
-        false => params.is_set("exclude_external")?.then_some(false),
-    };
-    let exclude_active = params.is_set("exclude_active")? && call.release() >= OBSERVED;
-    // Other callers cannot use these; they are not refused.
-    let admins = params.is_set("admins")? && call.is_administrator();
-    let time = |name| {
-        let time = params.time(name)?.filter(|_| call.is_administrator());
-        Ok::<_, Failure>(time.map(clock::spell))
-    };
-    let [provider, name] = identity.map_or([None, None], |pair| pair.map(Some));
-    let state = match (params.is_set("blocked")?, params.is_set("active")?) {
-        (true, _) => Some(BLOCKED),
-        (false, true) => Some(ACTIVE),
-        (false, false) => None,
-    };
+    let conditions = filters(call)?;
     if call.is_from(17, 0) {
         page::Page::of(call)?.bounded("User")?;
     }
@@ -218,40 +201,50 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     // The results of a search are ordered by name, unless the call has an order.
     let is_ordered = search.is_empty() || order.is_some() || sort.is_some();
     let first = if is_ordered { "" } else { "u.name COLLATE NOCASE, " };
-    let rest = format!(
-        "WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
-             AND (?3 OR u.state NOT IN ('{BLOCKED}', '{BANNED}'))
-             AND (?4 IS NULL OR coalesce(json_extract(u.settings, '$.external'), FALSE) = ?4)
-             AND (NOT ?5 OR u.admin) AND (NOT ?6 OR u.state <> '{ACTIVE}')
-             AND (?7 IS NULL OR u.created_at > ?7) AND (?8 IS NULL OR u.created_at < ?8)
-             AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
-                 WHERE i.value ->> 'provider' = ?9 AND i.value ->> 'extern_uid' = ?10))
-         ORDER BY {first}{column} {direction}, u.id {direction}"
-    );
+    let clause = conditions.clause();
+    let rest = format!("{clause} ORDER BY {first}{column} {direction}, u.id {direction}");
     let sees_all = call.is_administrator();
-    let mut all = Vec::new();
-    let filters = params![
-        username,
-        state,
-        sees_all,
-        external,
-        admins,
-        exclude_active,
-        time("created_after")?,
-        time("created_before")?,
-        provider,
-        name,
-    ];
-    for user in User::list(call.db, &rest, filters)? {
-        if user.is_found_by(&search, sees_all)
-            && custom_attributes::wanted(call, Holder::User(user.id))?
-        {
-            all.push(user);
-        }
-    }
+    let mut all = User::list(call.db, &rest, &*conditions.bound())?;
+    all.retain(|user| user.is_found_by(&search, sees_all));
     page::list_of(call, &all, |user| {
         Ok(if sees_all { full(call, user)? } else { user.brief(call) })
     })
+}
+
+/// The filters in a call for users. Some have an effect only for administrators.
+fn filters(call: &Call<'_>) -> Result<Conditions> {
+    let (params, sees_all) = (&call.params, call.is_administrator());
+    let mut all = Conditions::default();
+    let username = params.text("username")?;
+    if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
+        return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
+    }
+    all.on("u.username = :username", ":username", username);
+    if let Some([provider, name]) = identities::sent(call)? {
+        refuse_if(!sees_all, Failure::forbidden)?;
+        let has = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
+                       WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
+        all.on(has, ":provider", Some(provider));
+        all.bind(":name", name);
+    }
+    let external = match params.is_set("external")? {
+        true => Some(true),
+        false => params.is_set("exclude_external")?.then_some(false),
+    };
+    let is_external = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
+    all.on(is_external, ":external", external);
+    let exclude_active = params.is_set("exclude_active")? && call.release() >= OBSERVED;
+    all.add_if(exclude_active, "u.state <> 'active'");
+    all.add_if(params.is_set("admins")? && sees_all, "u.admin");
+    let (blocked, active) = (params.is_set("blocked")?, params.is_set("active")?);
+    all.add_if(blocked, "u.state = 'blocked'");
+    all.add_if(active && !blocked, "u.state = 'active'");
+    all.add_if(!sees_all, "u.state NOT IN ('blocked', 'banned')");
+    let time = |name| Ok::<_, Failure>(params.time(name)?.filter(|_| sees_all).map(clock::spell));
+    all.on("u.created_at > :after", ":after", time("created_after")?);
+    all.on("u.created_at < :before", ":before", time("created_before")?);
+    custom_attributes::filter(call, &mut all, "c.user_id = u.id");
+    Ok(all)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -265,15 +258,10 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     }
     let mut body = full(call, &user)?;
     if call.is_administrator() {
-        let more = json!({
-            "highest_role": highest_role(call, &user)?.unwrap_or(0),
-            "current_sign_in_ip": null,
-            "last_sign_in_ip": null,
-            "sign_in_count": 0,
-            "plan": null,
-            "trial": false,
-        });
-        extend(&mut body, more);
+        body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
+        extend(&mut body, user.members("current_sign_in_ip last_sign_in_ip sign_in_count plan"));
+        body["sign_in_count"] = 0.into();
+        body["trial"] = false.into();
     }
     Answer::ok(&body)
 }
@@ -286,82 +274,52 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Need::Sent("name"),
         Need::Sent("username"),
     ])?;
-    let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
-    let (email, name, username) = (text("email")?, text("name")?, text("username")?);
-    identities::sent(call)?;
-    let admin = call.params.is_set("admin")?;
-    let auditor = auditor(call)?;
-    user_rules::check(
-        call,
-        Requested {
-            email: &email,
-            username: &username,
-            name: &name,
-            admin,
-            auditor: auditor == Some(true),
-            own: None,
-        },
-    )?;
-    let new = NewUser { admin, ..NewUser::active(&username, &name, &email) };
+    let wanted = requested(call, None)?;
+    let Requested { username, name, email, admin, .. } = &wanted;
+    let new = NewUser { admin: *admin, ..NewUser::active(username, name, email) };
     let id = User::insert(call.db, new, call.now())?;
     if instance::setting(call, "user_default_external")? == true {
         OF_USERS.put(call.db, id, EXTERNAL, true)?;
     }
-    let observed = call.release() >= OBSERVED;
-    take_settings(call, id, if observed { &["organization"] } else { &[] })?;
-    settle_external(call, id, None)?;
     OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
-    identities::take(call, id)?;
-    if let Some(auditor) = auditor {
-        OF_USERS.put(call.db, id, AUDITOR, auditor)?;
-    }
     if !call.params.is_set("skip_confirmation")? {
         OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
     }
-    avatars::take(call, Holder::User(id), &call.params)?;
-    let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-    Answer::created(&full(call, &user)?)
+    Answer::created(&settled(call, id, &wanted, None)?)
 }
 
-/// Stores the settings in the call, except `dropped` ones.
-fn take_settings(call: &Call<'_>, user: i64, dropped: &[&str]) -> Result<()> {
+/// Stores the rest of a call for a user, whose external state was this before; none is new.
+fn settled(
+    call: &Call<'_>,
+    id: i64,
+    wanted: &Requested,
+    was_external: Option<bool>,
+) -> Result<Value> {
+    let observed = call.release() >= OBSERVED;
+    let dropped: &[&str] = if observed && was_external.is_none() { &["organization"] } else { &[] };
     let how = Edit { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped };
-    OF_USERS.take(call.db, user, how, &call.params)?;
-    if call.release() >= OBSERVED && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
-        OF_USERS.put(call.db, user, EXTERNAL, Value::Null)?;
+    OF_USERS.take(call.db, id, how, &call.params)?;
+    if observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
+        OF_USERS.put(call.db, id, EXTERNAL, Value::Null)?;
     }
-    Ok(())
+    settle_external(call, id, was_external)?;
+    identities::take(call, id)?;
+    if let Some(auditor) = wanted.auditor {
+        OF_USERS.put(call.db, id, AUDITOR, auditor)?;
+    }
+    avatars::take(call, Holder::User(id), &call.params)?;
+    let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
+    full(call, &user)
 }
 
 /// A new name also renames the personal namespace and everything in it. A new e-mail address waits
 /// for its confirmation, which never comes here, unless the call does without.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    identities::sent(call)?;
     let user = call.named_user()?;
-    let name = match call.params.has("name") {
-        true => call.params.text("name")?.unwrap_or_default(),
-        false => user.name.clone(),
-    };
-    let email = call.params.text("email")?.unwrap_or_else(|| user.email.clone());
-    let username = call.params.text("username")?.unwrap_or_else(|| user.username.clone());
-    let admin = call.params.flag("admin")?.unwrap_or(user.admin);
-    let auditor = match auditor(call)? {
-        Some(auditor) => auditor,
-        None => kept(call, &user, AUDITOR)? == true,
-    };
-    user_rules::check(
-        call,
-        Requested {
-            email: &email,
-            username: &username,
-            name: &name,
-            admin,
-            auditor,
-            own: Some((user.id, &user.email)),
-        },
-    )?;
-    let email = if call.params.is_set("skip_reconfirmation")? { email } else { user.email };
+    let wanted = requested(call, Some(&user))?;
+    let Requested { username, name, email, admin, .. } = &wanted;
+    let email = if call.params.is_set("skip_reconfirmation")? { email } else { &user.email };
     let private = call.params.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
                    private_profile = coalesce(?6, private_profile)
@@ -373,30 +331,20 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         group_moves::rename_below(call, &namespace)?;
     }
     let was_external = OF_USERS.is_on(call.db, user.id, EXTERNAL)?;
-    take_settings(call, user.id, &[])?;
-    settle_external(call, user.id, Some(was_external))?;
-    identities::take(call, user.id)?;
-    OF_USERS.put(call.db, user.id, AUDITOR, auditor)?;
-    avatars::take(call, Holder::User(user.id), &call.params)?;
-    let user = User::by_id(call.db, user.id)?.ok_or_else(|| Failure::not_found("User"))?;
-    Answer::ok(&full(call, &user)?)
+    Answer::ok(&settled(call, user.id, &wanted, Some(was_external))?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
     refuse_if(user.id == caller.id, || Failure::bad_request("the caller cannot be deleted"))?;
-    let is_alone = || {
-        let sql =
-            "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
+    let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
-        call.one(sql, [user.id, OWNER])
-    };
-    if !call.params.is_set("hard_delete")? && is_alone()? {
-        let text = "User cannot be removed while is the sole-owner of a group";
-        return Err(Failure::conflict(text));
-    }
+    let is_kept = !call.params.is_set("hard_delete")? && call.one(sql, [user.id, OWNER])?;
+    refuse_if(is_kept, || {
+        Failure::conflict("User cannot be removed while is the sole-owner of a group")
+    })?;
     call.check_unmodified(&user.created_at)?;
     call.run("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
@@ -441,11 +389,12 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
     refuse_if(act == "block" && user.id == caller.id, || {
         Failure::forbidden_because("The API initiating user cannot be blocked by the API")
     })?;
-    if act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some() {
-        let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
-        return Err(Failure::message(StatusCode::FORBIDDEN, text));
-    }
     let refused = |text: &str| Err(Failure::message(StatusCode::FORBIDDEN, text));
+    if act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some() {
+        return refused(
+            "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated",
+        );
+    }
     let outcomes = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
         Some((_, Refused(text))) => refused(text),
@@ -463,19 +412,12 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
     let wanted = call.params.one_of("type", &["Namespace", "Project"])?;
-    let sql = "SELECT coalesce(m.group_id, m.project_id), coalesce(n.name, p.name),
-                iif(m.group_id IS NULL, 'Project', 'Namespace'), m.access_level
+    let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
+                'source_name', coalesce(n.name, p.name),
+                'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),
+                'access_level', m.access_level)
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    let rows = call.rows::<(i64, String, String, i64)>(sql, params![user.id, wanted])?;
-    let all = rows.into_iter().map(|(id, name, of, level)| {
-        json!({
-            "source_id": id,
-            "source_name": name,
-            "source_type": of,
-            "access_level": level,
-        })
-    });
-    page::list(call, all)
+    page::list(call, call.objects(sql, params![user.id, wanted])?)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::reader::Reader;
 use super::prelude::*;
-use super::{custom_attributes, group_settings, shares};
+use super::{avatars, custom_attributes, group_settings, shares};
 
 /// A JSON object, written member by member to a text. A page has a hundred projects with sixty
 /// members each, so none is built elsewhere first.
@@ -27,6 +27,10 @@ impl Object {
 
     fn set(&mut self, name: &str, value: impl Serialize) -> Result<()> {
         serde_json::to_writer(self.name(name), &value).map_err(|error| Failure::internal(&error))
+    }
+
+    fn set_if(&mut self, is_shown: bool, name: &str, value: impl Serialize) -> Result<()> {
+        if is_shown { self.set(name, value) } else { Ok(()) }
     }
 
     /// A text without characters to escape: hosts, paths and words.
@@ -55,10 +59,10 @@ pub(crate) struct Extras {
     /// The caller's roles: in reads of projects.
     pub(crate) permissions: bool,
     /// Why an import failed: in answers for single projects.
-    import_error: bool,
-    license: bool,
+    pub(crate) import_error: bool,
+    pub(crate) license: bool,
     pub(crate) statistics: bool,
-    custom_attributes: bool,
+    pub(crate) custom_attributes: bool,
 }
 
 impl Extras {
@@ -75,8 +79,9 @@ impl Extras {
         })
     }
 
-    pub(crate) fn with_import(self) -> Self {
-        Self { import_error: true, ..self }
+    /// Those of the answer to a create or an edit.
+    pub(crate) fn saved() -> Self {
+        Self { import_error: true, ..Self::default() }
     }
 }
 
@@ -85,14 +90,11 @@ pub(crate) fn simple(call: &Call<'_>, project: &Project, wanted: Extras) -> Resu
     let stored = attributes(call, project)?;
     let view = View::of(call, project, wanted, &stored)?;
     let mut body = view.simple_members()?;
-    if call.is_from(18, 2) {
-        body.set("visibility", &project.visibility)?;
-    }
+    body.set_if(call.is_from(18, 2), "visibility", &project.visibility)?;
     if call.release() >= OBSERVED {
         view.repository_members(&mut body)?;
-        if view.reader.administrator {
-            body.set("repository_storage", &stored["repository_storage"])?;
-        }
+        let storage = &stored["repository_storage"];
+        body.set_if(view.reader.administrator, "repository_storage", storage)?;
         view.custom_members(&mut body)?;
     }
     Ok(body)
@@ -128,16 +130,12 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     for (name, value) in view.reader.rest() {
         body.set(name, value)?;
     }
-    if call.is_from(16, 3) {
-        body.set("emails_disabled", are_emails_off(call, project)?)?;
-    }
-    if call.release() >= OBSERVED {
-        body.set("updated_at", &project.updated_at)?;
-        body.set("description_html", description_html(&stored))?;
-    }
-    if view.reader.level >= MAINTAINER {
-        view.maintainers_members(&mut body)?;
-    }
+    let is_off = are_emails_off(call, project)?;
+    body.set_if(call.is_from(16, 3), "emails_disabled", is_off)?;
+    let observed = call.release() >= OBSERVED;
+    body.set_if(observed, "updated_at", &project.updated_at)?;
+    body.set_if(observed, "description_html", description_html(&stored))?;
+    view.maintainers_members(&mut body)?;
     view.optional_members(&mut body)?;
     view.wanted_members(&mut body)?;
     Ok(body)
@@ -176,15 +174,14 @@ impl<'a> View<'a> {
     /// The members for maintainers only.
     fn maintainers_members(&self, body: &mut Object) -> Result<()> {
         let Self { call, project, .. } = self;
+        if self.reader.level < MAINTAINER {
+            return Ok(());
+        }
         body.set("runners_token", &project.runners_token)?;
         body.set("import_url", import_url(self.reader.stored))?;
-        if call.is_from(15, 9) {
-            body.set("import_type", Value::Null)?;
-        }
-        if self.wanted.import_error {
-            body.set("import_error", project.import_error_at(call.now()))?;
-        }
-        Ok(())
+        body.set_if(call.is_from(15, 9), "import_type", Value::Null)?;
+        let error = project.import_error_at(call.now());
+        body.set_if(self.wanted.import_error, "import_error", error)
     }
 
     /// The members of the simple form.
@@ -193,11 +190,10 @@ impl<'a> View<'a> {
         let host = host(call);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let (base, path) = (call.base.as_str(), project.full_path.as_str());
-        let whole = format_args!("{} / {}", project.namespace.full_name, project.name);
         let mut body = Object::default();
         body.set("id", project.id)?;
         body.set("name", &project.name)?;
-        body.set("name_with_namespace", whole)?;
+        body.set("name_with_namespace", project.full_name())?;
         body.plain("path", format_args!("{}", project.path));
         body.plain("path_with_namespace", format_args!("{path}"));
         body.plain("created_at", format_args!("{}", project.created_at));
@@ -229,10 +225,8 @@ impl<'a> View<'a> {
         if let Some(id) = project.namespace.owner_id {
             body.set("owner", owner(call, id, &project.namespace)?)?;
         }
-        if call.shows_deletion() {
-            for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
-                body.set(name, &project.marked_for_deletion_on)?;
-            }
+        for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
+            body.set_if(call.shows_deletion(), name, &project.marked_for_deletion_on)?;
         }
         if let Some(upstream) = project.forked_from_id
             && let Some(upstream) = upstream_of(call, upstream, self.wanted)?
@@ -244,9 +238,8 @@ impl<'a> View<'a> {
 
     /// The members that the call requests.
     fn wanted_members(&self, body: &mut Object) -> Result<()> {
-        if self.wanted.license {
-            body.set("license_url", Value::Null)?;
-            body.set("license", Value::Null)?;
+        for name in ["license_url", "license"] {
+            body.set_if(self.wanted.license, name, Value::Null)?;
         }
         if self.wanted.statistics && self.reader.level >= REPORTER {
             let observed = self.call.release() >= OBSERVED;
@@ -259,7 +252,7 @@ impl<'a> View<'a> {
 
     fn custom_members(&self, body: &mut Object) -> Result<()> {
         if self.wanted.custom_attributes {
-            let all = custom_attributes::of(self.call.db, Holder::Project(self.project.id))?;
+            let all = custom_attributes::of(self.call, Holder::Project(self.project.id))?;
             body.set("custom_attributes", all)?;
         }
         Ok(())
@@ -272,12 +265,8 @@ impl<'a> View<'a> {
         links.plain("self", format_args!("{own}"));
         links.plain("repo_branches", format_args!("{own}/repository/branches"));
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
-            let is_open = match name {
-                "issues" => self.reader.uses("issues_access_level"),
-                "merge_requests" => self.reader.uses("merge_requests_access_level"),
-                _ => true,
-            };
-            if is_open {
+            let is_feature = ["issues", "merge_requests"].contains(&name);
+            if !is_feature || self.reader.uses(&format!("{name}_access_level")) {
                 links.plain(name, format_args!("{own}/{name}"));
             }
         }
@@ -311,15 +300,11 @@ fn import_url(stored: &Map<String, Value>) -> Option<String> {
 /// The description as a paragraph: Markdown is not rendered here.
 fn description_html(stored: &Map<String, Value>) -> String {
     let text = stored.get("description").and_then(Value::as_str).unwrap_or_default();
-    if text.is_empty() {
+    let Some(last) = text.lines().last().map(|line| line.chars().count()) else {
         return String::new();
-    }
-    let (mut html, lines) = (String::new(), text.lines().count());
-    let last = text.lines().last().map_or(0, |line| line.chars().count());
-    html.push_str(&format!(r#"<p data-sourcepos="1:1-{lines}:{last}" dir="auto">"#));
-    html.push_str(&escaped(text));
-    html.push_str("</p>");
-    html
+    };
+    let (lines, text) = (text.lines().count(), escaped(text));
+    format!(r#"<p data-sourcepos="1:1-{lines}:{last}" dir="auto">{text}</p>"#)
 }
 
 /// A text in HTML.
@@ -379,7 +364,7 @@ pub(super) const STATISTICS: &str = "commit_count storage_size repository_size w
 /// The URL of the avatar.
 pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     let name = project.avatar.as_ref()?;
-    Some(format!("{}/uploads/-/system/project/avatar/{}/{name}", call.base, project.id))
+    Some(avatars::url(&call.base, Holder::Project(project.id), name))
 }
 
 /// The condition for projects `p` that a user is a member of. The list binds `:user`, `:namespaces`

@@ -1,7 +1,7 @@
 //! Groups and personal namespaces.
 
 use rusqlite::{Connection, Result, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::stored::{Stored as _, run, stored};
 
@@ -102,16 +102,9 @@ impl Namespace {
 
     /// The form in a project (reference 1, 2.8) and in the list of namespaces.
     pub(crate) fn brief(&self, base: &str) -> Value {
-        json!({
-            "id": self.id,
-            "name": self.name,
-            "path": self.path,
-            "kind": self.kind,
-            "full_path": self.full_path,
-            "parent_id": self.parent_id,
-            // Namespaces have no avatars here.
-            "avatar_url": null,
-            "web_url": self.web_url(base),
-        })
+        // Namespaces have no avatars here.
+        let mut body = self.members("id name path kind full_path parent_id avatar_url");
+        body["web_url"] = self.web_url(base).into();
+        body
     }
 }

@@ -173,6 +173,11 @@ impl Project {
         db.prepare_cached(sql)?.insert(project)
     }
 
+    /// The names of its groups and its own.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{} / {}", self.namespace.full_name, self.name)
+    }
+
     /// The value of `import_status` at a time.
     pub(crate) fn import_status_at(&self, now: &str) -> &str {
         match &self.import_done_at {

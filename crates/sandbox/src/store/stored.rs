@@ -1,6 +1,7 @@
 //! Reading rows: one list of fields defines both what a query selects and what is read.
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row, ToSql, params_from_iter};
+use serde_json::Value;
 
 #[cfg(test)]
 thread_local! {
@@ -22,6 +23,14 @@ pub(crate) trait Stored: Sized {
 
     /// What it has in the columns.
     fn values(&self) -> Vec<&dyn ToSql>;
+
+    /// The value of a column as JSON; null for another name.
+    fn column(&self, name: &str) -> Value;
+
+    /// An object with these columns. A name of no column is null; its value may follow.
+    fn members(&self, names: &str) -> Value {
+        names.split(' ').map(|name| (name.to_owned(), self.column(name))).collect()
+    }
 
     /// Reads a row that begins with those columns.
     fn from_row(row: &Row<'_>) -> Result<Self> {
@@ -117,6 +126,14 @@ macro_rules! stored {
 
             fn values(&self) -> Vec<&dyn rusqlite::ToSql> {
                 vec![&self.$first $(, &self.$field)*]
+            }
+
+            fn column(&self, name: &str) -> serde_json::Value {
+                match name {
+                    stringify!($first) => serde_json::json!(self.$first),
+                    $(stringify!($field) => serde_json::json!(self.$field),)*
+                    _ => serde_json::Value::Null,
+                }
             }
 
             fn read(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Self> {

@@ -1,7 +1,7 @@
 //! Users and their personal namespaces.
 
 use rusqlite::{Connection, Result, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::super::answer::set_if;
@@ -110,16 +110,11 @@ impl User {
 
     /// The short form that members, owners and starrers share (reference 1, 2.11).
     pub(crate) fn brief(&self, call: &Call<'_>) -> Value {
-        let mut body = json!({
-            "id": self.id,
-            "username": self.username,
-            "name": self.name,
-            "state": self.state,
-            "avatar_url": self.avatar_url(&call.base),
-            "web_url": format!("{}/{}", call.base, self.username),
-        });
+        let mut body = self.members("id username name state");
+        body["avatar_url"] = self.avatar_url(&call.base).into();
+        body["web_url"] = format!("{}/{}", call.base, self.username).into();
         set_if(&mut body, call.is_from(16, 5), "locked", false);
-        set_if(&mut body, call.release() >= OBSERVED, "public_email", self.public_email.clone());
+        set_if(&mut body, call.release() >= OBSERVED, "public_email", self.column("public_email"));
         body
     }
 

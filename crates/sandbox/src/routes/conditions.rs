@@ -1,0 +1,55 @@
+//! The conditions of a list, put together from the filters in a call.
+
+use std::borrow::Cow;
+
+use rusqlite::ToSql;
+
+/// Conditions in SQL, with the values of their parameters.
+#[derive(Default)]
+pub(crate) struct Conditions {
+    texts: Vec<Cow<'static, str>>,
+    bound: Vec<(&'static str, Box<dyn ToSql>)>,
+}
+
+impl Conditions {
+    /// A condition on one value.
+    pub(super) fn with(
+        text: &'static str,
+        name: &'static str,
+        value: impl ToSql + 'static,
+    ) -> Self {
+        Self { texts: vec![text.into()], bound: vec![(name, Box::new(value))] }
+    }
+
+    /// Adds a condition if `holds`.
+    pub(super) fn add_if(&mut self, holds: bool, text: impl Into<Cow<'static, str>>) {
+        self.texts.extend(holds.then(|| text.into()));
+    }
+
+    /// Adds a condition on a value, if there is one.
+    pub(super) fn on(
+        &mut self,
+        text: impl Into<Cow<'static, str>>,
+        name: &'static str,
+        value: Option<impl ToSql + 'static>,
+    ) {
+        self.add_if(value.is_some(), text);
+        value.into_iter().for_each(|value| self.bind(name, value));
+    }
+
+    pub(super) fn bind(&mut self, name: &'static str, value: impl ToSql + 'static) {
+        self.bound.push((name, Box::new(value)));
+    }
+
+    /// The clause of a query; empty without conditions.
+    pub(super) fn clause(&self) -> String {
+        match self.texts.as_slice() {
+            [] => String::new(),
+            some => format!(" WHERE {}", some.join(" AND ")),
+        }
+    }
+
+    pub(super) fn bound(&self) -> Vec<(&str, &dyn ToSql)> {
+        self.bound.iter().map(|(name, value)| (*name, value.as_ref())).collect()
+    }
+}

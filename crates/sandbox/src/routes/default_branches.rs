@@ -1,0 +1,96 @@
+//! The name and the protection of default branches, as groups and the service set them for new
+//! projects.
+
+use super::instance;
+use super::prelude::*;
+
+pub(super) const BRANCH: &str = "default_branch";
+pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
+pub(super) const DEFAULTS: &str = "default_branch_protection_defaults";
+
+/// The protection of default branches in a call; keys that it omits are not stored either.
+pub(super) fn sent(call: &Call<'_>) -> Result<Option<Value>> {
+    let sent = match call.params.get(DEFAULTS).filter(|_| call.is_from(16, 3)) {
+        Some(Value::Object(sent)) => sent,
+        None | Some(Value::Null) => return Ok(None),
+        Some(_) => return Err(Failure::invalid(DEFAULTS)),
+    };
+    let mut kept = Map::new();
+    for name in ["allowed_to_push", "allowed_to_merge"] {
+        let place = format!("{DEFAULTS}[{name}]");
+        let rows = match sent.get(name) {
+            Some(Value::Array(rows)) => rows,
+            None | Some(Value::Null) => continue,
+            Some(_) => return Err(Failure::invalid(&place)),
+        };
+        let level = |(number, row): (usize, &Value)| {
+            let place = format!("{place}[{number}][access_level]");
+            let level = integer(&place, &row["access_level"])?;
+            let is_known = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
+            refuse_if(!is_known, || Failure::no_valid_value(&place))?;
+            Ok(json!({ "access_level": level }))
+        };
+        let levels = rows.iter().enumerate().map(level).collect::<Result<_>>()?;
+        kept.insert(name.to_owned(), levels);
+    }
+    for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
+        if let Some(value) = sent.get(name) {
+            let on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
+            kept.insert(name.to_owned(), on.into());
+        }
+    }
+    Ok(Some(kept.into()))
+}
+
+/// Stores the name and, if `protects`, the protection of default branches. The old number also sets
+/// the new object, but not when a group is created.
+pub(super) fn take(call: &Call<'_>, group: i64, route: Accepts, protects: bool) -> Result<()> {
+    if call.is_from(16, 11) && call.params.has(BRANCH) {
+        let name = call.params.text(BRANCH)?.filter(|name| is_ref_name(name));
+        OF_GROUPS.put(call.db, group, BRANCH, name)?;
+    }
+    if !protects {
+        return Ok(());
+    }
+    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
+    match sent(call)?.or(number.map(protection)) {
+        Some(defaults) => OF_GROUPS.put(call.db, group, DEFAULTS, defaults),
+        None => Ok(()),
+    }
+}
+
+/// The protection of default branches that a number means.
+pub(super) fn protection(number: i64) -> Value {
+    let (push, merge, force, initial) = match number {
+        0 => (DEVELOPER, DEVELOPER, true, false),
+        1 => (DEVELOPER, MAINTAINER, false, false),
+        3 => (MAINTAINER, DEVELOPER, false, false),
+        4 => (MAINTAINER, MAINTAINER, false, true),
+        _ => (MAINTAINER, MAINTAINER, false, false),
+    };
+    let mut body = json!({
+        "allowed_to_push": [{ "access_level": push }], "allow_force_push": force,
+        "allowed_to_merge": [{ "access_level": merge }], "developer_can_initial_push": initial,
+    });
+    set_if(&mut body, [0, 4].contains(&number), "code_owner_approval_required", false);
+    body
+}
+
+/// The future default branch of an empty project: from the nearest group, the topmost
+/// one, or the service.
+pub(super) fn preferred(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
+    if call.service.profile.empty_has_no_branch {
+        return Ok(Value::Null);
+    }
+    let topmost = ids(&namespace.traversal).next();
+    let groups = [Some(namespace.id), topmost].into_iter().flatten();
+    for group in groups.filter(|_| namespace.is_group()) {
+        if let Some(Value::String(name)) = OF_GROUPS.set(call.db, group)?.remove(BRANCH) {
+            return Ok(name.into());
+        }
+    }
+    Ok(match instance::setting(call, "default_branch_name")? {
+        Value::String(name) if !name.is_empty() => name.into(),
+        _ => "main".into(),
+    })
+}

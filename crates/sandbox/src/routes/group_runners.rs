@@ -1,0 +1,90 @@
+//! The runners setting of groups, which holds for all groups and projects below.
+
+use super::prelude::*;
+
+pub(super) const SETTING: &str = "shared_runners_setting";
+/// The setting of a project.
+pub(super) const OF_PROJECT: &str = "shared_runners_enabled";
+
+/// The values of the setting, the most restrictive last.
+const VALUES: [&str; 3] = ["enabled", "disabled_and_overridable", "disabled_and_unoverridable"];
+const ENABLED: usize = 0;
+const FORBIDDEN: usize = 2;
+
+/// The number of a group's value. Another word is the old name of the second one.
+fn of(call: &Call<'_>, group: i64) -> Result<usize> {
+    let set = OF_GROUPS.set(call.db, group)?;
+    let word = set.get(SETTING).and_then(Value::as_str).unwrap_or(VALUES[ENABLED]);
+    Ok(VALUES.iter().position(|value| *value == word).unwrap_or(1))
+}
+
+pub(super) fn word(call: &Call<'_>, group: i64) -> Result<&'static str> {
+    Ok(VALUES[of(call, group)?])
+}
+
+/// Applies a change of the setting to everything below.
+pub(super) fn take(call: &Call<'_>, group: &Namespace) -> Result<()> {
+    if call.params.text(SETTING)?.is_none() {
+        return Ok(());
+    }
+    let wanted = of(call, group.id)?;
+    let above = group.parent_id.map_or(Ok(ENABLED), |parent| of(call, parent))?;
+    if wanted != FORBIDDEN && above == FORBIDDEN {
+        let (field, what, text) = match wanted {
+            ENABLED => (
+                OF_PROJECT,
+                "Shared runners enabled",
+                "cannot be enabled because parent group has shared Runners disabled",
+            ),
+            _ => (
+                "allow_descendants_override_disabled_shared_runners",
+                "Allow descendants override disabled shared runners",
+                NOT_ALLOWED,
+            ),
+        };
+        let mut complaints = Complaints::default();
+        complaints.add(field, text);
+        complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
+        return complaints.settle();
+    }
+    spread(call, group, wanted)
+}
+
+const NOT_ALLOWED: &str = "cannot be enabled because parent group does not allow it";
+
+/// A subgroup takes a more restrictive value from its new parent.
+pub(super) fn inherit(call: &Call<'_>, group: &Namespace, parent: &Namespace) -> Result<()> {
+    let above = of(call, parent.id)?;
+    if above > of(call, group.id)? { spread(call, group, above) } else { Ok(()) }
+}
+
+/// Refuses runners for a project if the group forbids them. A project `follows` the group if it does
+/// not set them.
+pub(super) fn settle(
+    call: &Call<'_>,
+    group: &Namespace,
+    follows: bool,
+    attributes: &mut Map<String, Value>,
+) -> Result<()> {
+    let above = if group.is_group() { of(call, group.id)? } else { ENABLED };
+    if follows {
+        attributes.insert(OF_PROJECT.to_owned(), (above == ENABLED).into());
+    }
+    let is_wanted = attributes.get(OF_PROJECT) == Some(&Value::Bool(true));
+    refuse_if(is_wanted && above == FORBIDDEN, || Failure::model(OF_PROJECT, NOT_ALLOWED))
+}
+
+/// Sets the runners of a group, and of all groups and projects below it.
+fn spread(call: &Call<'_>, group: &Namespace, wanted: usize) -> Result<()> {
+    let below = if wanted == ENABLED { ENABLED } else { FORBIDDEN };
+    let all = group.subtree(call.db)?;
+    for id in &all {
+        let value = if *id == group.id { wanted } else { below };
+        OF_GROUPS.put(call.db, *id, SETTING, VALUES[value])?;
+    }
+    let sql = "UPDATE projects SET updated_at = ?3,
+                   attributes = json_set(attributes, '$.shared_runners_enabled', json(?2))
+               WHERE namespace_id IN (SELECT value FROM json_each(?1))";
+    let on = if wanted == ENABLED { "true" } else { "false" };
+    call.run(sql, params![Value::from(all).to_string(), on, call.now()]).map(drop)
+}

@@ -1,0 +1,85 @@
+//! Where the contents of a new project come from: a URL, a template, or a first commit.
+
+use super::prelude::*;
+
+const TEMPLATES: [&str; 8] =
+    ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
+
+/// What a new project contains.
+pub(super) struct Contents {
+    /// Whether it comes from a URL, in the background.
+    pub(super) is_imported: bool,
+    pub(super) is_empty: bool,
+    pub(super) readme: bool,
+    /// The project with the same contents.
+    pub(super) copies: Option<Project>,
+}
+
+impl Contents {
+    /// The contents in a call. A URL is only checked: nothing is fetched.
+    pub(super) fn of(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Self> {
+        let readme = params.is_set("initialize_with_readme")?;
+        let url = params.text("import_url")?.filter(|url| !url.is_empty());
+        let (is_template, template) = template(call, accepts, params)?;
+        let is_empty = match url {
+            Some(_) => call.service.profile.import_failure.is_some(),
+            None => !readme && !is_template,
+        };
+        refuse_if(readme && (url.is_some() || is_template), || {
+            Failure::model("base", "not a git repository")
+        })?;
+        check_url(url.as_deref())?;
+        let copies = match &url {
+            Some(url) => imported(call, url)?,
+            None => template,
+        };
+        let copies = copies.filter(|source| !is_empty && !source.empty_repo);
+        Ok(Self { is_imported: url.is_some(), is_empty, readme, copies })
+    }
+}
+
+/// Whether a new project has a template, which must exist, and the project that it is. The service's
+/// own templates are one commit here. Names of custom templates never exist, because groups have
+/// none here.
+fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<(bool, Option<Project>)> {
+    let unknown = |template: &str| {
+        Failure::model("template_name", format!("'{template}' is unknown or invalid"))
+    };
+    let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
+    params.integer("group_with_project_templates_id")?;
+    // It wins over the name.
+    if let Some(id) =
+        params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create)
+    {
+        return match Project::by_id(call.db, id)? {
+            Some(project) if call.sees(&project)? => Ok((true, Some(project))),
+            _ => Err(unknown(&id.to_string())),
+        };
+    }
+    match params.text("template_name")?.filter(|name| !name.is_empty()) {
+        Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
+        None if custom => Err(Failure::model(
+            "use_custom_template",
+            "must be used with template_name or template_project_id",
+        )),
+        name => Ok((name.is_some(), None)),
+    }
+}
+
+/// The project of this sandbox that an import URL names, if everybody may clone it. Nothing is
+/// fetched from elsewhere.
+fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
+    let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
+    let Some(path) = path else { return Ok(None) };
+    let project = Project::by_path(call.db, path.strip_suffix(".git").unwrap_or(path))?;
+    Ok(project.filter(|project| project.visibility == "public"))
+}
+
+/// Refuses a URL that nothing can be imported from.
+pub(super) fn check_url(url: Option<&str>) -> Result<()> {
+    let schemes = ["http://", "https://", "git://"];
+    let is_other = |url: &str| !schemes.iter().any(|scheme| url.starts_with(scheme));
+    refuse_if(url.is_some_and(is_other), || {
+        Failure::invalid_record("Unable to access repository with the URL and credentials provided")
+    })
+}

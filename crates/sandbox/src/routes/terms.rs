@@ -1,0 +1,80 @@
+//! What a call grants to a member: a level, until a day, with a custom role.
+
+use super::member_roles::{self, Role};
+use super::prelude::*;
+
+/// The first release in which members have custom roles.
+pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
+
+/// What a membership gives.
+#[derive(Default)]
+pub(crate) struct Terms {
+    pub(super) level: i64,
+    pub(super) expires_at: Option<String>,
+    pub(super) role: Option<Role>,
+}
+
+impl Terms {
+    pub(super) fn level(level: i64) -> Self {
+        Self { level, ..Self::default() }
+    }
+
+    /// The level and the expiry in a call, if the caller may grant them.
+    pub(super) fn sent(call: &Call<'_>, scope: &Scope) -> Result<Self> {
+        let level = wanted_level(call, scope)?;
+        Ok(Self { expires_at: wanted_expiry(call)?.flatten(), ..Self::level(level) })
+    }
+
+    /// The same with the role.
+    pub(super) fn with_role(call: &Call<'_>, scope: &Scope) -> Result<Self> {
+        let terms = Self::sent(call, scope)?;
+        Ok(Self { role: member_roles::given(call, ROLES_SINCE)?, ..terms })
+    }
+
+    pub(super) fn role_id(&self) -> Option<i64> {
+        self.role.as_ref().map(|role| role.id)
+    }
+
+    /// Refuses a level that is not that of the role.
+    pub(super) fn check(&self, had_role: bool) -> Result<()> {
+        self.role.as_ref().map_or(Ok(()), |role| role.check_level(self.level, had_role))
+    }
+}
+
+/// Whether a member may have this level here.
+pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
+    let is_known = level != PLANNER || call.is_from(17, 7);
+    is_known && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
+}
+
+/// The role in a parameter, one of those in the reference (1, 2.1).
+pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
+    call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
+}
+
+/// The requested level, if the caller may grant it.
+pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
+    let level = call.params.integer("access_level")?.unwrap_or(0);
+    let is_below = matches!(scope, Scope::Group(group) if group.parent_id.is_some());
+    let mut wrong = vec!["is not included in the list"];
+    if level == MINIMAL && is_below {
+        wrong.push("supported on top level groups only");
+    } else if valid_level(call, level, scope.either(false, true)) {
+        wrong.clear();
+    }
+    refuse_if(!wrong.is_empty(), || Failure::models("access_level", &wrong))?;
+    let own = scope.level(call)?;
+    let may = call.service.profile.maintainer_grants_owner && own >= MAINTAINER;
+    let grants_owner = scope.either(may, false);
+    // Planners are outside the order of roles: only owners grant that one.
+    let is_above = level > own && !grants_owner || level == PLANNER && own < OWNER;
+    refuse_if(is_above, Failure::forbidden).map(|()| level)
+}
+
+/// The requested expiry: whether it was sent, and the day.
+pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
+    let date = call.params.date("expires_at")?;
+    let is_past = matches!(date, Some(Some(day)) if day < clock::day(call.time));
+    refuse_if(is_past, || Failure::model("expires_at", "cannot be a date in the past"))?;
+    Ok(date.map(|day| day.map(|day| day.to_string())))
+}
