@@ -283,7 +283,7 @@ impl Observer {
 
     async fn look_by_path(&self, container: &Container) -> Result<Found, ApiError> {
         let found = if self.moves.concern(&container.path) {
-            self.find_moved(container).await?
+            self.settled(container, async || self.look_around(container).await).await?
         } else {
             self.read_at(container, &container.path).await?
         };
@@ -301,13 +301,7 @@ impl Observer {
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
     async fn read_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
-        let mut found = self.look_at_known(container, id).await;
-        if matches!(found, Ok(Found::Not(_))) && self.is_below_a_move(container) {
-            // A group above may have moved since the last look-up.
-            self.memory.places.clear();
-            found = self.look_at_known(container, id).await;
-        }
-        match found {
+        match self.settled(container, async || self.look_at_known(container, id).await).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
@@ -325,6 +319,26 @@ impl Observer {
     async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
         let raw = self.object_of(container, &id.to_string()).await?;
         self.known(container, raw).await
+    }
+
+    /// What `look` finds. A group above may be moving, first by a rename and then by a transfer: each
+    /// may fall between the requests of one look, and the paths of groups may be older still.
+    pub(super) async fn settled(
+        &self,
+        container: &Container,
+        look: impl AsyncFn() -> Result<Found, ApiError>,
+    ) -> Result<Found, ApiError> {
+        let mut found = look().await?;
+        for is_first in [true, false] {
+            let is_elsewhere = matches!(found, Found::Not(Presence::Moved { .. }));
+            let is_doubtful = is_elsewhere || (is_first && matches!(found, Found::Not(_)));
+            if !is_doubtful || !self.is_below_a_move(container) {
+                break;
+            }
+            self.memory.places.clear();
+            found = look().await?;
+        }
+        Ok(found)
     }
 
     /// The object of the container `at` a path or id.
@@ -421,4 +435,78 @@ impl Observer {
 /// Whether two paths are equal for the service.
 pub(super) fn same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures_util::future::BoxFuture;
+    use http::{HeaderName, HeaderValue};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        api::{ReadClient, SendError, Service, Settings, Transport, WireRequest, WireResponse},
+        desired::{Moves, Unlisted, testing},
+    };
+
+    /// The paths of a group before its rename, between its rename and its move, and after both.
+    const WAY: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
+
+    /// A service in which the group goes one step on after each answer that shows what is at `/PART/`.
+    #[derive(Debug)]
+    struct MovingGroup {
+        part: &'static str,
+        steps: AtomicUsize,
+    }
+
+    impl Transport for MovingGroup {
+        fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+            let here = WAY[self.steps.load(Ordering::Relaxed).min(2)];
+            let (shop, path) = (format!("{here}/shop"), request.target.replace("%2F", "/"));
+            let path = path.split('?').next().unwrap_or_default();
+            let (status, body) = match path.split_once("s/").unwrap_or((path, "")) {
+                ("/user", _) => (200, json!({"id": 1, "username": "root", "is_admin": true})),
+                ("/project", at) if at == shop || at == "7" => {
+                    (200, json!({"id": 7, "path_with_namespace": shop}))
+                }
+                ("/project", _) => (301, json!({})),
+                ("/group", at) if at == here => (200, json!({"id": 5, "full_path": here})),
+                _ => (404, json!({"message": "404 Group Not Found"})),
+            };
+            if status == 200 && path.starts_with(self.part) {
+                self.steps.fetch_add(1, Ordering::Relaxed);
+            }
+            let headers =
+                [("content-type", "application/json"), ("location", "/api/v4/projects/7")];
+            let headers = headers.map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            let (headers, body) = (headers.into_iter().collect(), Ok(body.to_string().into()));
+            Box::pin(std::future::ready(Ok(WireResponse { status, headers, body })))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_project_is_found_while_the_group_above_is_renamed_and_moved() {
+        let [former, _, home] = WAY;
+        let declared =
+            |scope, path: &str| testing::container(scope, path, &json!({}), Unlisted::Report);
+        let mut group = declared(Scope::Group, home);
+        group.life.previously = vec![testing::former(former)];
+        let project = declared(Scope::Project, &format!("{home}/shop"));
+        for (id, part) in [(Some(7), "/projects/"), (None, "/groups/")] {
+            let service = Arc::new(MovingGroup { part, steps: AtomicUsize::new(0) });
+            let address = Service::parse("https://example.org", false).unwrap();
+            let client = ReadClient::new(address, service, Arc::default(), Settings::default());
+            let moves = Arc::new(Moves::of(&[group.clone(), project.clone()]));
+            let observer = Observer::connect(client).await.unwrap().following(moves);
+            let live = observer.container(&project, id).await.unwrap();
+            assert!(matches!(live.presence, Presence::Here(..)), "{id:?}: {:?}", live.presence);
+        }
+    }
 }

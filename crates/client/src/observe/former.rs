@@ -156,17 +156,6 @@ impl Observer {
         }
     }
 
-    /// Finds a container at its declared path or at a former one.
-    pub(super) async fn find_moved(&self, container: &Container) -> Result<Found, ApiError> {
-        let found = self.look_around(container).await?;
-        if matches!(found, Found::Here(_)) || !self.is_below_a_move(container) {
-            return Ok(found);
-        }
-        // A group above may have moved since the last look-up.
-        self.memory.places.clear();
-        self.look_around(container).await
-    }
-
     /// Whether a group above the container, now or formerly, has declared former paths.
     pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
         let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
@@ -177,7 +166,8 @@ impl Observer {
         })
     }
 
-    async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {
+    /// Finds a container at its declared path or at a former one.
+    pub(super) async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {
         let home = self.live_path(&container.path).await?;
         let leaver = self.leaver(&container.path).await?;
         let at_home = match leaver {
