@@ -15,9 +15,9 @@ use crate::{
     api::ApiError,
     desired::Container,
     field::Scope,
-    kind::{Absence, Facts, LiveEntry, Place, Target, Wanted},
+    kind::{Absence, Facts, Place, Target, Wanted},
     kinds,
-    live::Presence,
+    live::{Collection, Presence},
     operation::{self, KeyFilter, Read, Request},
     page::Pager,
     planted::Bug,
@@ -44,10 +44,8 @@ pub(super) struct Parsed {
     pub(super) at: String,
     pub(super) target: Target,
     pub(super) facts: Facts,
-    /// The declared sections that are fields of the object.
-    pub(super) object: BTreeMap<&'static str, LiveEntry>,
-    /// The declared sections that are lists in the object.
-    pub(super) within: BTreeMap<&'static str, Vec<LiveEntry>>,
+    /// The declared sections that are fields of the object, or lists in it.
+    pub(super) sections: BTreeMap<&'static str, Collection>,
     /// Declared fields that this answer lacks but another one may have.
     pub(super) lacking: Vec<String>,
     /// When it was read, on the client's clock.
@@ -218,15 +216,9 @@ impl Observer {
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         let at = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
-        let mut seen = Parsed {
-            at,
-            target,
-            facts,
-            object: BTreeMap::new(),
-            within: BTreeMap::new(),
-            lacking: Vec::new(),
-            read_at: self.now(),
-        };
+        let read_at = self.now();
+        let (sections, lacking) = (BTreeMap::new(), Vec::new());
+        let mut seen = Parsed { at, target, facts, sections, lacking, read_at };
         for section in &container.sections {
             let name = section.of.section;
             let names: BTreeSet<&str> = section.names().collect();
@@ -239,11 +231,11 @@ impl Observer {
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
                     let entry = section.of.read(raw, Wanted::Only(&names));
-                    seen.object.insert(name, entry);
+                    seen.sections.insert(name, Collection::One(Some(entry.into())));
                 }
                 Place::In(field) | Place::Part { field, .. } => {
                     match section.of.read_within(raw, Wanted::Only(&names)) {
-                        Some(rows) => drop(seen.within.insert(name, rows)),
+                        Some(rows) => drop(seen.sections.insert(name, Collection::Within(rows))),
                         None => seen.lacking.push(field.to_owned()),
                     }
                 }

@@ -53,12 +53,6 @@ struct Walk {
     failed: Option<Cause>,
 }
 
-/// Whether an ended step still puts back what it removed.
-enum Restore {
-    GoesOn(Walk),
-    Ends(Walk, Outcome),
-}
-
 /// What happens to a step next.
 enum Next {
     /// It ended.
@@ -170,11 +164,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn go_on<'r>(&'r self, happened: Finished, open: &mut Open<'r>, ended: &mut Ended) {
         match happened {
             Finished::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
-            Finished::Walked(walk, Next::Ended(outcome, error)) => {
+            Finished::Walked(mut walk, Next::Ended(outcome, error)) => {
                 ended.error = ended.error.take().or(error);
-                match self.put_back(walk, outcome, ended) {
-                    Restore::GoesOn(walk) => open.add(self.advance(walk)),
-                    Restore::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
+                match self.put_back(&mut walk, outcome, ended) {
+                    None => open.add(self.advance(walk)),
+                    Some(outcome) => self.end(ended, &walk.step, outcome),
                 }
             }
             Finished::Looked(mut walks, look) => {
@@ -191,7 +185,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     match self.after_look(walk, wait, &look) {
                         (walk, None) => open.add(self.advance(walk)),
                         (walk, Some(next)) => {
-                            open.add(std::future::ready(Finished::Walked(walk, next)));
+                            self.go_on(Finished::Walked(walk, next), open, ended);
                         }
                     }
                 }
@@ -270,60 +264,60 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended.progress.readiness(step, self.dependencies)
     }
 
-    /// Sends the calls of a step in order, as far as possible.
     async fn advance(&self, mut walk: Walk) -> Finished {
+        let next = self.send_calls(&mut walk).await;
+        Finished::Walked(walk, next)
+    }
+
+    /// Sends the calls of a step in order, as far as possible.
+    async fn send_calls(&self, walk: &mut Walk) -> Next {
+        let failed = |cause| Next::Ended(Outcome::Failed(cause), None);
         while let Some(call) = walk.step.sends.get(walk.at).cloned() {
             if call.is_spare() && walk.failed.is_none() {
                 walk.next_call();
                 continue;
             }
-            let request =
-                match call.request.with_ids(self.id.get().copied(), |path| self.id_of(path)) {
-                    Ok(request) => request,
-                    Err(path) => {
-                        let unknown = format!("the id of `{}` is not known", text::escape(&path));
-                        let failed = Outcome::Failed(Cause::new(unknown));
-                        return Finished::Walked(walk, Next::Ended(failed, None));
-                    }
-                };
-            let Walk { attempt, read: ReadTime { began: read_at, ended }, .. } = walk;
-            let freshness = Freshness { until: ended.saturating_add(FRESH), attempt, read_at };
-            match self.apply.writer.send_fresh(request.clone(), freshness).await {
-                Ok(answer) => {
-                    self.hear(&walk, &request, &answer.body);
-                    if let Some(cause) = refused_within(&answer.body) {
-                        let failed = Outcome::Failed(self.with_remedy(cause, &walk, &request));
-                        return Finished::Walked(walk, Next::Ended(failed, None));
-                    }
-                    if request.operation.shows && answer.body.is_null() {
-                        return Finished::Walked(walk, Next::Waits(self.now(), Wait::Unsaid));
-                    }
-                    if let Some(cause) = self.unlimited(&walk, &request, &answer.body) {
-                        let undo = walk.step.sends.get(walk.at + 1).filter(|call| call.undoes);
-                        if undo.is_none() || self.is_over() {
-                            let failed = Outcome::Failed(cause.and("it is in effect without that"));
-                            return Finished::Walked(walk, Next::Ended(failed, None));
-                        }
-                        walk.failed = Some(cause);
-                    } else if call.undoes {
-                        return Finished::Walked(walk, Next::Ended(Outcome::Done, None));
-                    }
-                    // The next request needs the id, which the answer may lack.
-                    if call.awaits || (creates(&walk.step) && self.id.get().is_none()) {
-                        walk.next_call();
-                        let since = self.now();
-                        return Finished::Walked(walk, await_arrival(since, Duration::ZERO));
-                    }
+            let request = call.request.with_ids(self.id.get().copied(), |path| self.id_of(path));
+            let request = match request {
+                Ok(request) => request,
+                Err(path) => {
+                    let path = text::escape(&path);
+                    return failed(Cause::new(format!("the id of `{path}` is not known")));
                 }
+            };
+            let Walk { attempt, read: ReadTime { began: read_at, ended }, .. } = *walk;
+            let freshness = Freshness { until: ended.saturating_add(FRESH), attempt, read_at };
+            let answer = match self.apply.writer.send_fresh(request.clone(), freshness).await {
+                Ok(answer) => answer.body,
                 Err(error) => {
                     self.known.borrow_mut().doubt(&walk.step, &self.container);
-                    let next = self.after_error(&mut walk, &request, error);
-                    return Finished::Walked(walk, next);
+                    return self.after_error(walk, &request, error);
                 }
+            };
+            self.hear(walk, &request, &answer);
+            if let Some(cause) = refused_within(&answer) {
+                return failed(self.with_remedy(cause, walk, &request));
             }
+            if request.operation.shows && answer.is_null() {
+                return Next::Waits(self.now(), Wait::Unsaid);
+            }
+            if let Some(cause) = self.unlimited(walk, &request, &answer) {
+                let undo = walk.step.sends.get(walk.at + 1).filter(|call| call.undoes);
+                if undo.is_none() || self.is_over() {
+                    return failed(cause.and("it is in effect without that"));
+                }
+                walk.failed = Some(cause);
+            } else if call.undoes {
+                break;
+            }
+            // The next request needs the id, which the answer may lack.
+            let awaits = call.awaits || (creates(&walk.step) && self.id.get().is_none());
             walk.next_call();
+            if awaits {
+                return await_arrival(self.now(), Duration::ZERO);
+            }
         }
-        Finished::Walked(walk, Next::Ended(Outcome::Done, None))
+        Next::Ended(Outcome::Done, None)
     }
 
     /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
@@ -419,9 +413,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
     }
 
-    /// Continues with the call that puts back what a failed step had removed. Ends the step if
-    /// there is none.
-    fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> Restore {
+    /// Continues with the call that puts back what a failed step had removed. Returns how the step
+    /// ends if there is none.
+    fn put_back(&self, walk: &mut Walk, outcome: Outcome, ended: &Ended) -> Option<Outcome> {
         if let Some(failed) = walk.failed.take() {
             let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
@@ -435,7 +429,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 _ => failed
                     .context(format!("what was there is gone, and putting it back failed ({why})")),
             };
-            return Restore::Ends(walk, Outcome::Failed(cause));
+            return Some(Outcome::Failed(cause));
         }
         let next = walk.step.sends.get(walk.at + 1).filter(|_| walk.at > 0);
         match outcome {
@@ -447,9 +441,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             {
                 walk.next_call();
                 walk.failed = Some(cause);
-                Restore::GoesOn(walk)
+                None
             }
-            outcome => Restore::Ends(walk, outcome),
+            outcome => Some(outcome),
         }
     }
 
@@ -462,12 +456,6 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 impl Walk {
     fn next_call(&mut self) {
         (self.at, self.attempt, self.resent) = (self.at + 1, 1, false);
-    }
-
-    /// The same with no call left.
-    fn at_its_end(mut self) -> Self {
-        self.at = self.step.sends.len();
-        self
     }
 
     /// Whether only calls that put something back are left.
