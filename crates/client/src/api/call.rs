@@ -1,37 +1,37 @@
 //! How a request gets its answer: it waits for its turn, is sent as often as needed and allowed,
-//! and its outcome is judged. All clones of a client share one gate, one budget and one end. This
-//! is one file because each attempt depends on what the attempts before it left behind.
+//! and its outcome is [judged](super::judge). All clones of a client share one gate, one budget and
+//! one end. This is one file because each attempt depends on what the attempts before it left behind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
 
 use futures_util::FutureExt as _;
-use http::{HeaderMap, header::DATE};
+use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::{
+    Result,
     budget::{Counted, MINUTE, Quota, SendAt},
     client::{Answer, Count, Settings},
-    error::{self, ApiError, HTML, Kind, Refusal},
-    limit::{Gate, Permit, Place, asked_wait},
+    error::{ApiError, Kind},
+    judge::{Verdict, request_id},
+    limit::{Gate, Permit, Place, date},
     pace::Reply,
-    parse::parse,
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
     service::Service,
     transport::{
-        BodyError, Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT,
-        WireRequest, WireResponse,
+        Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest,
     },
 };
 use crate::{
-    operation::{self, Again, KeyFilter, Method, Operation, Read, Request},
+    lock,
+    operation::{self, Again, Operation, Read, Request},
     planted::Bug,
     secret::Secrets,
-    value::Json,
 };
 
 /// The number of different forbidden paths, with no success in between, after which nothing more is
@@ -44,11 +44,11 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 /// What all clones of a client share.
 #[derive(Debug)]
 pub(super) struct Core {
-    service: Service,
+    pub(super) service: Service,
     transport: Arc<dyn Transport>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) settings: Settings,
-    gate: Gate,
+    pub(super) gate: Gate,
     /// Why nothing more is sent; `None` while requests go out.
     pub(super) end: watch::Sender<Option<End>>,
     tally: Mutex<Tally>,
@@ -120,13 +120,6 @@ impl From<Kind> for TooLate {
     }
 }
 
-/// The verdict on one sending.
-pub(super) struct Verdict {
-    pub(super) outcome: Outcome,
-    asked: Option<Duration>,
-    result: Result<Answer, Kind>,
-}
-
 impl Core {
     pub(super) fn new(
         service: Service,
@@ -145,52 +138,26 @@ impl Core {
         self.tally().counts.clone()
     }
 
-    /// Sends `request` as often as needed and allowed. The function is long because each round of
-    /// its loop depends on all earlier rounds.
-    pub(super) async fn call<E>(
-        &self,
-        request: &Request<E>,
-        delivery: Delivery,
-    ) -> Result<Answer, ApiError> {
+    /// Sends `request` as often as needed and allowed.
+    pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer> {
         let Delivery { content, unquotable, freshness, read_at } = delivery;
-        let reads = request.operation.again == Again::Reads;
-        let (timeout, idle) =
-            if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
-        let wire = WireRequest {
-            method: request.operation.method,
-            target: request.target(),
-            content,
-            unmodified_since: read_at
-                .filter(|_| request.operation.conditional)
-                .and_then(|read_at| self.unchanged_since(read_at)),
-            timeout,
-            idle,
-        };
+        let wire = self.wire(request, content, read_at);
         let mut in_doubt = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
             let (permit, mut place) = admitted.map_err(|TooLate { why, again_at }| {
-                let error = self.error(request, why).in_doubt(in_doubt);
-                match again_at {
-                    Some(instant) => error.again_at(instant),
-                    None => error,
-                }
+                self.error(request, why).with(in_doubt, again_at)
             })?;
-            let sent_at = self.settings.clock.now();
-            let (Verdict { outcome, asked, result }, quota) =
+            let sent_at = self.now();
+            let Verdict { outcome, asked, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
-            if !reads && outcome.is_ambiguous() {
+            if request.operation.again != Again::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
-            let decision = retry::decide(
-                request.again(),
-                outcome,
-                attempt,
-                asked,
-                self.settings.random.unit(),
-            );
-            let answered_at = self.settings.clock.now();
+            let jitter = self.settings.random.unit();
+            let decision = retry::decide(request.again(), outcome, attempt, asked, jitter);
+            let answered_at = self.now();
             let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
             place.hear(Counted { at: answered_at, quota, closed });
@@ -203,30 +170,42 @@ impl Core {
                 self.pause(outcome, asked, decision);
             }
             // Hold the permit until it is known whether this answer ends the run.
+            let failed = |kind, again_at| self.error(request, kind).with(in_doubt, again_at);
             match (decision, result) {
                 // The live state may change during the wait.
                 (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
-                    let again_at = self.settings.clock.now().saturating_add(wait);
-                    return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));
+                    return Err(failed(kind, Some(self.now().saturating_add(wait))));
                 }
                 (Decision::RetryAfter(wait), _) => {
                     drop((permit, place));
-                    self.sleep(wait)
-                        .await
-                        .map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+                    self.sleep(wait).await.map_err(|kind| failed(kind, None))?;
                     attempt += 1;
                 }
-                (_, Ok(answer)) => {
-                    self.note_end(request, None);
-                    return Ok(answer);
-                }
-                (_, Err(kind)) => {
-                    let error = self.error(request, kind).in_doubt(in_doubt);
-                    self.note_end(request, Some(&error));
-                    return Err(error);
+                (_, result) => {
+                    let result = result.map_err(|kind| failed(kind, None));
+                    self.note_end(request, result.as_ref().err());
+                    return result;
                 }
             }
         }
+    }
+
+    /// The request in the form in which it is sent.
+    fn wire<E>(
+        &self,
+        request: &Request<E>,
+        content: Content,
+        read_at: Option<Duration>,
+    ) -> WireRequest {
+        let (timeout, idle) = match request.operation.again {
+            Again::Reads => (READ_TIMEOUT, READ_IDLE),
+            _ => (WRITE_TIMEOUT, WRITE_TIMEOUT),
+        };
+        let unmodified_since = read_at
+            .filter(|_| request.operation.conditional)
+            .and_then(|read_at| self.unchanged_since(read_at));
+        let (method, target) = (request.operation.method, request.target());
+        WireRequest { method, target, content, unmodified_since, timeout, idle }
     }
 
     /// Waits until the next request may be sent, and counts it.
@@ -246,7 +225,7 @@ impl Core {
             if let Some(end) = &*self.end.borrow() {
                 return Err(Kind::from(end.clone()).into());
             }
-            let wait = self.gate.pause(self.settings.clock.now());
+            let wait = self.gate.pause(self.now());
             if wait.is_zero() {
                 break;
             }
@@ -255,7 +234,7 @@ impl Core {
             }
             self.sleep(wait).await?;
         }
-        let now = self.settings.clock.now();
+        let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(Kind::Budget("time").into());
         }
@@ -287,7 +266,7 @@ impl Core {
             let mut answered = std::pin::pin!(self.gate.answered());
             // From here on no answer is missed.
             answered.as_mut().enable();
-            let now = self.settings.clock.now();
+            let now = self.now();
             let turn = match self.gate.turn(operation, now) {
                 Ok(place) => return Ok(place),
                 Err(turn) => turn,
@@ -311,9 +290,8 @@ impl Core {
         }
     }
 
-    /// The number of requests per minute that the service announced.
-    pub(super) fn a_minute(&self) -> Option<u64> {
-        self.gate.a_minute()
+    fn now(&self) -> Duration {
+        self.settings.clock.now()
     }
 
     /// Sleeps, unless the wait is too long or useless.
@@ -321,18 +299,14 @@ impl Core {
         if wait > MAX_WAIT + MAX_WAIT / 10 {
             return Err(Kind::Wait(wait));
         }
-        let clock = &self.settings.clock;
-        if self
-            .settings
-            .deadline
-            .is_some_and(|deadline| clock.now().saturating_add(wait) > deadline)
-        {
+        let end = self.now().saturating_add(wait);
+        if self.settings.deadline.is_some_and(|deadline| end > deadline) {
             return Err(Kind::Budget("time"));
         }
         tokio::select! {
             biased;
             end = self.ended() => Err(end.into()),
-            () = clock.sleep(wait) => Ok(()),
+            () = self.settings.clock.sleep(wait) => Ok(()),
         }
     }
 
@@ -350,10 +324,11 @@ impl Core {
     /// Waits until a request in flight must be given up, and returns why: at the deadline, and for
     /// a read also when the run ends.
     pub(super) async fn given_up(&self, again: Again) -> Kind {
-        let clock = &self.settings.clock;
         let deadline = async {
             match self.settings.deadline {
-                Some(deadline) => clock.sleep(deadline.saturating_sub(clock.now())).await,
+                Some(deadline) => {
+                    self.settings.clock.sleep(deadline.saturating_sub(self.now())).await;
+                }
                 None => std::future::pending().await,
             }
         };
@@ -369,18 +344,18 @@ impl Core {
         request: &Request<E>,
         wire: WireRequest,
         unquotable: &Unquotable,
-    ) -> (Verdict, Option<Quota>) {
-        let started = self.settings.clock.now();
+    ) -> Verdict {
+        let started = self.now();
         let sent = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
-            kind = self.given_up(request.operation.again) => {
-                return (Verdict { outcome: Outcome::Lost, asked: None, result: Err(kind) }, None);
+            why = self.given_up(request.operation.again) => {
+                return Verdict::unanswered(Outcome::Lost, why);
             }
         };
         let status = sent.as_ref().map_or(0, |response| response.status);
         let id = sent.as_ref().ok().and_then(|response| request_id(&response.headers));
-        let duration = self.settings.clock.now().saturating_sub(started).as_millis();
+        let duration = self.now().saturating_sub(started).as_millis();
         let operation = request.operation;
         tracing::debug!(operation = operation.id, method = %operation.method, path = request.path(), status, duration, request_id = id, "request");
         match sent {
@@ -391,23 +366,20 @@ impl Core {
                     (_, Phase::NotSent) => Outcome::NotSent,
                     (_, Phase::MaybeSent) => Outcome::Lost,
                 };
-                (Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }, None)
+                Verdict::unanswered(outcome, Kind::Unanswered(error))
             }
             Ok(response) => {
                 self.learn_time(&response.headers);
-                let quota = Quota::read(&response.headers, self.settings.clock.wall());
-                (self.judge(operation, response, request.wanted(), unquotable), quota)
+                self.judge(operation, response, request.wanted(), unquotable)
             }
         }
     }
 
     /// Learns the service's time from an answer.
     fn learn_time(&self, headers: &HeaderMap) {
-        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
-        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
         // It was written before it arrived, and cut to a whole second.
-        let epoch = date.and_then(|date| date.checked_sub(self.settings.clock.now()));
-        let mut known = self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = date(headers, "date").and_then(|date| date.checked_sub(self.now()));
+        let mut known = lock(&self.service_epoch);
         *known = (*known).max(epoch);
     }
 
@@ -415,82 +387,8 @@ impl Core {
     /// clock) must not have changed. It is late enough to exclude every change from before the
     /// reading.
     fn unchanged_since(&self, read_at: Duration) -> Option<SystemTime> {
-        let known = *self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *lock(&self.service_epoch);
         known?.checked_add(read_at)?.checked_add(CLOCKS_DIFFER)
-    }
-
-    /// What an answer means.
-    pub(super) fn judge(
-        &self,
-        operation: &'static Operation,
-        response: WireResponse,
-        wanted: &KeyFilter,
-        unquotable: &Unquotable,
-    ) -> Verdict {
-        let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
-        match response.status {
-            200..300 => {
-                let status = response.status;
-                let request_id = request_id(&response.headers);
-                match content(operation, response, wanted) {
-                    Ok(answer) => {
-                        Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
-                    }
-                    Err((outcome, why)) => Verdict {
-                        outcome,
-                        asked: None,
-                        result: Err(Kind::Malformed { status, why, request_id }),
-                    },
-                }
-            }
-            // Nothing to do: the project had the star, or was no fork.
-            304 if operation.may_be_done => {
-                let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
-                Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
-            }
-            status => {
-                let refusal = self.refusal(&response, unquotable);
-                let outcome = match status {
-                    429 => Outcome::Throttled,
-                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
-                        Outcome::Locked
-                    }
-                    // Another request created the same topic meanwhile; nothing was saved.
-                    400 if refusal.message.contains("PG::UniqueViolation")
-                        && refusal.message.contains("index_topics_on") =>
-                    {
-                        Outcome::Locked
-                    }
-                    _ if retry::is_faulty(status) => Outcome::Faulty,
-                    _ => Outcome::Refused,
-                };
-                let asked =
-                    asked.filter(|_| matches!(outcome, Outcome::Throttled | Outcome::Faulty));
-                Verdict { outcome, asked, result: Err(Kind::Refused(refusal)) }
-            }
-        }
-    }
-
-    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
-        let status = response.status;
-        let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) =
-            error::message(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
-        let location = response
-            .headers
-            .get("location")
-            .and_then(|v| v.to_str().ok())
-            .filter(|_| (300..400).contains(&status));
-        let moved_to = location.and_then(|location| self.service.project_at(location));
-        let elsewhere = location.is_some() && moved_to.is_none();
-        Refusal {
-            status,
-            message,
-            request_id: request_id(&response.headers),
-            absence,
-            moved_to,
-            elsewhere,
-        }
     }
 
     /// Keeps the gate closed for as long as an answer asks.
@@ -500,7 +398,7 @@ impl Core {
             _ => asked,
         };
         if let Some(wait) = wait {
-            self.gate.pause_until(self.settings.clock.now().saturating_add(wait));
+            self.gate.pause_until(self.now().saturating_add(wait));
         }
     }
 
@@ -543,24 +441,18 @@ impl Core {
         ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
     }
 
-    pub(super) fn nameless(&self, request: &Request<Read>, answer: &Answer) -> ApiError {
-        self.malformed(request, answer, "an object without its identity")
-    }
-
     pub(super) fn malformed(
         &self,
         request: &Request<Read>,
         answer: &Answer,
         why: &'static str,
     ) -> ApiError {
-        self.error(
-            request,
-            Kind::Malformed { status: answer.status, why, request_id: request_id(&answer.headers) },
-        )
+        let (status, request_id) = (answer.status, request_id(&answer.headers));
+        self.error(request, Kind::Malformed { status, why, request_id })
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tally)
     }
 }
 
@@ -572,51 +464,4 @@ const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) 
         Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Reply::Failed),
         Outcome::Untrusted | Outcome::Locked | Outcome::Unreadable | Outcome::Oversized => None,
     }
-}
-
-/// The content of a successful answer, or what is wrong with it.
-fn content(
-    operation: &Operation,
-    response: WireResponse,
-    wanted: &KeyFilter,
-) -> Result<Answer, (Outcome, &'static str)> {
-    let WireResponse { status, headers, body } = response;
-    let read = operation.method == Method::Get;
-    let body = body.map_err(|e| match e {
-        BodyError::Cut => (Outcome::Unreadable, "a truncated body"),
-        BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
-    })?;
-    if read && !matches!(status, 200 | 204) {
-        return Err((Outcome::Unreadable, "an unexpected status"));
-    }
-    let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
-    if body.is_empty() && may_be_empty {
-        return Ok(Answer { status, headers, body: Json::Null });
-    }
-    if !has_type(&headers, "application/json") {
-        let html = has_type(&headers, "text/html");
-        return Err((Outcome::Unreadable, if html { HTML } else { "something other than JSON" }));
-    }
-    let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
-    // The body of a write's answer is used only if it is an object; anything else does not undo the
-    // write.
-    if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
-        return Err((Outcome::Unreadable, "something other than an object"));
-    }
-    Ok(Answer { status, headers, body })
-}
-
-fn has_type(headers: &HeaderMap, expected: &str) -> bool {
-    let kind =
-        headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
-}
-
-/// The request's id in the service's log, if it looks like one.
-fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get("x-request-id")?.to_str().ok()?;
-    let plausible = !id.is_empty()
-        && id.len() <= 128
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
-    plausible.then(|| id.to_owned())
 }

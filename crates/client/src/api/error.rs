@@ -1,28 +1,21 @@
-//! How a request can fail, and what the body of a failure contains.
+//! How a request can fail.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use super::transport::{Failure, SendError};
+use super::{
+    message::{Absence, HTML, NO_CERTIFICATE},
+    transport::{Failure, Phase, SendError},
+};
 use crate::{
     cause::{Cause, Parts},
     field::{Scope, Tier},
     operation::{GROUP_MEMBER_DELETE, MEMBER_DELETE, Operation},
     page::PageError,
     planted::Bug,
-    value::{Json, Object},
 };
-
-/// The maximum length of a message that is kept from an answer, in bytes.
-const MAX_MESSAGE: usize = 2048;
 
 /// The hint for too many requests.
 const WAIT_HINT: &str = "try again later, or with fewer requests at once";
-
-/// What is wrong with an answer that is a page for people.
-pub(super) const HTML: &str = "an HTML page";
-
-/// The same about the client certificate.
-const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
 
 /// A request that failed. Cheap to clone.
 ///
@@ -88,32 +81,15 @@ impl Refusal {
     }
 }
 
-/// What a 404 reports as absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
-    /// The group or project; or the caller may not see it.
-    Container(Scope),
-    /// The route; or the answer is not the service's own.
-    Route,
-    /// Nothing named: a licence, a flag or a setting hides it.
-    Hidden,
-    /// Something else, or the status is not 404.
-    Other,
-}
-
 impl ApiError {
     pub(super) fn new(operation: &'static Operation, path: String, kind: Kind) -> Self {
         Self(Arc::new(Inner { operation, path, kind, in_doubt: None, again_at: None }))
     }
 
-    /// The same error, in doubt because of a sending that began at `since`.
-    pub(super) fn in_doubt(self, since: Option<Duration>) -> Self {
-        Self(Arc::new(Inner { in_doubt: since, ..Arc::unwrap_or_clone(self.0) }))
-    }
-
-    /// The same error for a request that may be built and sent anew from `instant` on.
-    pub(super) fn again_at(self, instant: Duration) -> Self {
-        Self(Arc::new(Inner { again_at: Some(instant), ..Arc::unwrap_or_clone(self.0) }))
+    /// The same error: in doubt because of a sending that began at `in_doubt`, for a request that may
+    /// be built and sent anew from `again_at` on.
+    pub(crate) fn with(self, in_doubt: Option<Duration>, again_at: Option<Duration>) -> Self {
+        Self(Arc::new(Inner { in_doubt, again_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -173,13 +149,17 @@ impl ApiError {
         self.status() == Some(404)
     }
 
+    /// What a 404 reports as absent.
+    fn absence(&self) -> Option<Absence> {
+        self.refusal().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
+    }
+
     /// 404 because the group or project does not exist, or the caller may not see it. This is the
     /// only 404 after which one may be created.
     pub fn is_missing(&self, scope: Scope) -> bool {
-        let says_so = |refusal: &Refusal| {
-            refusal.absence == Absence::Container(scope) || Bug::AnyNotFoundIsMissing.is_planted()
-        };
-        self.is_not_found() && self.refusal().is_some_and(says_so)
+        let absence = self.absence();
+        absence == Some(Absence::Container(scope))
+            || (absence.is_some() && Bug::AnyNotFoundIsMissing.is_planted())
     }
 
     /// 404 because the group or project that the request is for does not exist.
@@ -191,8 +171,7 @@ impl ApiError {
     /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
     /// absent.
     pub fn is_unknown_route(&self) -> bool {
-        self.is_not_found()
-            && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
+        matches!(self.absence(), Some(Absence::Route | Absence::Hidden))
     }
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
@@ -204,7 +183,7 @@ impl ApiError {
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
-        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Hidden)
+        self.absence() == Some(Absence::Hidden)
     }
 
     /// 404 because the object below the group or project is absent, or hidden; not because of the
@@ -212,7 +191,7 @@ impl ApiError {
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
-            && (self.is_hidden() || !self.is_unknown_route())
+            && self.absence() != Some(Absence::Route)
     }
 
     /// The service does not accept the token, in this request or in the one that ended the run.
@@ -243,7 +222,7 @@ impl ApiError {
 
     /// Nothing of the request was sent: there is no connection.
     pub fn is_not_sent(&self) -> bool {
-        matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == super::transport::Phase::NotSent)
+        matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == Phase::NotSent)
     }
 
     /// TLS failed: the other side is not trusted.
@@ -477,138 +456,8 @@ impl Error for ApiError {
     }
 }
 
-/// The message in the body of a failure, in any of its shapes (release 15.8 has at least seven).
-///
-/// `redact` removes secrets. It sees the text both as received and as kept.
-pub(super) fn message(
-    status: u16,
-    body: &[u8],
-    redact: impl Fn(&str) -> String,
-) -> (String, Absence) {
-    let json = serde_json::from_slice::<Json>(body).ok();
-    let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
-        _ if status != 404 => Absence::Other,
-        Some((Some(Json::String(message)), _))
-            if message.eq_ignore_ascii_case("404 Project Not Found") =>
-        {
-            Absence::Container(Scope::Project)
-        }
-        Some((Some(Json::String(message)), _))
-            if message.eq_ignore_ascii_case("404 Group Not Found") =>
-        {
-            Absence::Container(Scope::Group)
-        }
-        // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
-        // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
-        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
-            Absence::Route
-        }
-        Some((None, None)) | None => Absence::Route,
-        Some(_) => Absence::Other,
-    };
-    let text = match json {
-        Some(json) if is_refusal(&json) => words(&json),
-        Some(_) => String::new(),
-        // The whole text, whatever its length: a text cut before redaction might end with half a
-        // secret, which nothing recognises.
-        None => {
-            let text = String::from_utf8_lossy(body);
-            match text.trim_start().chars().next() {
-                // The one of nginx that asks for a client certificate.
-                Some('<') if text.contains("No required SSL certificate was sent") => {
-                    NO_CERTIFICATE.into()
-                }
-                Some('<') => HTML.into(),
-                Some('{' | '[') => "incomplete JSON".into(),
-                _ => text.into_owned(),
-            }
-        }
-    };
-    let text = redact(&plain(&redact(&text)));
-    let text = text
-        .strip_prefix(&status.to_string())
-        .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
-    (bounded(text).to_owned(), absence)
-}
-
-/// Whether `body` has one of the shapes of a refusal. Anything else may be the requested object
-/// with a wrong status, and may hold secrets that nothing recognises.
-fn is_refusal(body: &Json) -> bool {
-    let is_text = |json: &Json| matches!(json, Json::String(_));
-    let are_texts = |json: &Json| json.as_array().is_some_and(|items| items.iter().all(is_text));
-    match body {
-        Json::Object(fields) => {
-            fields.contains_key("message")
-                || fields.contains_key("error")
-                || fields.values().all(are_texts)
-        }
-        other => is_text(other) || are_texts(other),
-    }
-}
-
-/// The message in the body of a success, on one line and without credentials.
-pub fn message_of_success(body: &Json) -> String {
-    bounded(&crate::secret::judge::mask_url(&plain(&words(body)))).to_owned()
-}
-
-/// All texts of a body, however nested.
-fn words(json: &Json) -> String {
-    let join = |parts: Vec<String>, with| {
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with)
-    };
-    match json {
-        Json::Null => String::new(),
-        Json::String(text) => text.clone(),
-        Json::Array(items) => join(items.iter().map(words).collect(), ", "),
-        Json::Object(object) => match (object.get("message"), object.get("error")) {
-            (Some(message), _) => words(message),
-            (None, Some(error)) => join(
-                vec![words(error), object.get("error_description").map(words).unwrap_or_default()],
-                ": ",
-            ),
-            (None, None) => {
-                join(object.iter().map(|(name, value)| field_words(name, value)).collect(), "; ")
-            }
-        },
-        Json::Bool(_) | Json::Number(_) => json.to_string(),
-    }
-}
-
-/// The faults of a field; `base` is the object as a whole.
-fn field_words(name: &str, value: &Json) -> String {
-    if name == "base" { words(value) } else { format!("{name}: {}", words(value)) }
-}
-
-/// `text` on one line, without characters that control a terminal or the text direction.
-pub(super) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    let text: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.
-fn bounded(text: &str) -> &str {
-    let end = (0..=text.len().min(MAX_MESSAGE)).rev().find(|end| text.is_char_boundary(*end));
-    text[..end.unwrap_or_default()].trim_end()
-}
-
-/// The objects of a list's body; `None` if it is not a list.
-pub(super) fn objects(body: Json) -> Option<Vec<Object>> {
-    let Json::Array(items) = body else { return None };
-    items
-        .into_iter()
-        .map(|item| if let Json::Object(object) = item { Some(object) } else { None })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     /// Errors for tests of what follows from them.
@@ -631,60 +480,6 @@ mod tests {
             let kind = if is_stale { Kind::Stale } else { Kind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)
         }
-
-        /// The same, in doubt since then, and to be built anew from then on.
-        pub(crate) fn with(self, doubt: Option<Duration>, again: Option<Duration>) -> Self {
-            let error = self.in_doubt(doubt);
-            match again {
-                Some(instant) => error.again_at(instant),
-                None => error,
-            }
-        }
-    }
-
-    fn said(status: u16, body: &str) -> (String, Absence) {
-        message(status, body.as_bytes(), str::to_owned)
-    }
-
-    #[test]
-    fn the_message_is_found_in_every_shape_of_body() {
-        let table = [
-            (r#"{"message":"400 Bad request - name is bad"}"#, "Bad request - name is bad"),
-            (
-                r#"{"message":{"key":["has already been taken","is short"],"base":["no"]}}"#,
-                "key: has already been taken, is short; no",
-            ),
-            (r#"{"message":{"base":["Maximum number reached"]}}"#, "Maximum number reached"),
-            (r#"{"message":["one","two"]}"#, "one, two"),
-            (r#"{"message":{"error":"Try again later."}}"#, "Try again later."),
-            (r#"{"error":"name is missing"}"#, "name is missing"),
-            (
-                r#"{"error":"insufficient_scope","error_description":"More is needed.","scope":"api"}"#,
-                "insufficient_scope: More is needed.",
-            ),
-            (r#"{"error":{"url":["is blocked"]}}"#, "url: is blocked"),
-            (r#"{"name":["is short"],"url":["is blocked"]}"#, "name: is short; url: is blocked"),
-            (r#"["one","two"]"#, "one, two"),
-            // The requested object is not a refusal, whatever the status.
-            (r#"{"key":"A","value":"hunter2"}"#, ""),
-            (r#"[{"key":"A","value":"hunter2"}]"#, ""),
-            (r#"[{"key":"A","value":"hun"#, "incomplete JSON"),
-            (r#"{"message":null}"#, ""),
-            (r#"{"message":7}"#, "7"),
-            (r#""just text""#, "just text"),
-            ("[]", ""),
-            ("Retry later\n", "Retry later"),
-            ("", ""),
-            (" <!DOCTYPE html><html>Sign in</html>", "an HTML page"),
-            (
-                "<html><h1>400 Bad Request</h1>No required SSL certificate was sent</html>",
-                "an HTML page about the client's certificate",
-            ),
-            ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
-        ];
-        for (body, words) in table {
-            assert_eq!(said(400, body), (words.to_owned(), Absence::Other), "{body}");
-        }
     }
 
     #[test]
@@ -693,38 +488,5 @@ mod tests {
         assert!(help(MEMBER_DELETE.row()).contains("bot"));
         assert!(help(GROUP_MEMBER_DELETE.row()).contains("bot"));
         assert!(!help(crate::operation::MEMBER_UPDATE.row()).contains("bot"));
-    }
-
-    #[test]
-    fn four_kinds_of_404_are_told_apart() {
-        let table = [
-            (r#"{"message":"404 Project Not Found"}"#, Absence::Container(Scope::Project)),
-            (r#"{"message":"404 Group Not Found"}"#, Absence::Container(Scope::Group)),
-            (r#"{"message":"404 Not Found"}"#, Absence::Hidden),
-            (r#"{"message":"404 Not found"}"#, Absence::Other),
-            (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),
-            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence::Other),
-            (r#"{"error":"404 Project Not Found"}"#, Absence::Other),
-            (r#"{"error":"404 Not Found"}"#, Absence::Route),
-            ("<html>404</html>", Absence::Route),
-            ("404 page not found", Absence::Route),
-            ("", Absence::Route),
-            ("{}", Absence::Route),
-        ];
-        for (body, absence) in table {
-            assert_eq!(said(404, body).1, absence, "{body}");
-        }
-        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, Absence::Other);
-    }
-
-    proptest! {
-        #[test]
-        fn a_message_is_one_bounded_line_without_secrets(body in proptest::collection::vec(any::<u8>(), 0..200), times in 0usize..60, pad in "\\PC{0,80}") {
-            let mut long = body;
-            (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
-            let (text, _) = message(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
-            prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
-            prop_assert_eq!(plain(&text), text);
-        }
     }
 }

@@ -25,7 +25,7 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::time::timeout;
 
-use super::{error::plain, service::Service};
+use super::{message::plain, service::Service};
 use crate::{operation::Method, secret::Secret};
 
 /// The maximum size of a body, in bytes after decompression. A page of 100 projects takes less than

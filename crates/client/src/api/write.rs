@@ -5,9 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
+    Result,
     call::{Delivery, Freshness},
     client::{Answer, ReadClient},
-    error::{ApiError, Kind},
+    error::Kind,
     quote::Unquotable,
     transport::{Content, Part},
 };
@@ -40,9 +41,9 @@ impl WriteClient {
     /// delete is also success if the project exists: the object was absent already.
     ///
     /// # Errors
-    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have
+    /// [`ApiError`](crate::api::ApiError). If it is [in doubt](ApiError::in_doubt_since), the write may have
     /// been carried out; the caller must wait and look.
-    pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
+    pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
         self.deliver(request, None, None).await
     }
 
@@ -53,12 +54,12 @@ impl WriteClient {
     /// build it again.
     ///
     /// # Errors
-    /// [`ApiError`], also if the request is [stale](ApiError::is_stale).
+    /// [`ApiError`](crate::api::ApiError), also if the request is [stale](ApiError::is_stale).
     pub async fn send_fresh(
         &self,
         request: Request<Write>,
         freshness: Freshness,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<Answer> {
         let goes_stale = request.goes_stale()
             && !Bug::KeepStaleValues.is_planted()
             && !Bug::RepeatCreates.is_planted();
@@ -70,7 +71,7 @@ impl WriteClient {
         request: Request<Write>,
         freshness: Option<Freshness>,
         read_at: Option<Duration>,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<Answer> {
         let core = &self.reads.core;
         let (content, unquotable) =
             body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;

@@ -20,11 +20,7 @@ mod lost;
 mod run;
 mod undone;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
@@ -34,10 +30,11 @@ pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 pub use lost::LOOKS;
 
 use crate::{
-    api::{ApiError, WriteClient},
+    api::{Result, WriteClient},
     desired::{Container, Desired},
     diff::Step,
     live::Live,
+    lock,
     observe::Observer,
     plan::{self, Approved, ContainerPlan, Settings},
 };
@@ -120,13 +117,13 @@ impl Apply<'_> {
 /// Plans a container from its live state, and reads the answers to the plan's questions.
 ///
 /// # Errors
-/// [`ApiError`] if all further requests would fail too.
+/// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
 pub async fn plan(
     observer: &Observer,
     container: &Container,
     live: &mut Live,
     settings: &Settings,
-) -> Result<ContainerPlan, ApiError> {
+) -> Result<ContainerPlan> {
     loop {
         let plan = plan::container(container, live, settings);
         if plan.questions.is_empty() {
@@ -142,6 +139,6 @@ struct EventSink<F>(Mutex<F>);
 
 impl<F: FnMut(Event)> EventSink<F> {
     fn tell(&self, event: Event) {
-        (self.0.lock().unwrap_or_else(PoisonError::into_inner))(event);
+        lock(&self.0)(event);
     }
 }

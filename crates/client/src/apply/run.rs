@@ -40,7 +40,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    api::ApiError,
+    api::{ApiError, Result},
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
@@ -354,7 +354,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// What is left to do, from the live state of the plan if that is recent.
-    async fn first_look(&self) -> Result<Look, ApiError> {
+    async fn first_look(&self) -> Result<Look> {
         let planned = self.plan.live(&self.container.path);
         let is_young =
             |live: &&Live| self.now() < live.times.object.ended.saturating_add(self.apply.trusts);
@@ -373,7 +373,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Reads `sections` again, and plans what is left to do.
-    async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
+    async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look> {
         let live = self.known.borrow_mut().begin(self.now());
         let observer = self.apply.observer;
         let is_in_sight = matches!(live.presence, Presence::Here(..));
@@ -388,10 +388,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Reads the sections of `steps` again.
-    async fn look_for_steps<'s>(
-        &self,
-        steps: impl Iterator<Item = &'s Step>,
-    ) -> Result<Look, ApiError> {
+    async fn look_for_steps<'s>(&self, steps: impl Iterator<Item = &'s Step>) -> Result<Look> {
         let mut sections = BTreeSet::new();
         for step in steps {
             match step.address.section {
@@ -403,7 +400,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Plans what is left to do, given `live`.
-    async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
+    async fn look_at(&self, mut live: Live) -> Result<Look> {
         let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
         let sends_again = !settings.resend.is_empty() || settings.groups.give(&self.container.path);

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::{Observer, ends_everything, keys};
 use crate::{
     address::group_of,
-    api::ApiError,
+    api::{ApiError, Result},
     desired::Container,
     field::Scope,
     kind::{Absence, Facts, Place, Target, Wanted},
@@ -69,108 +69,45 @@ enum Listed {
     CutOff(u64),
 }
 
-impl Observer {
-    /// Finds containers in lists, sends each one on, and returns the rest.
-    pub(super) async fn find_in_lists<'c>(
-        &self,
-        containers: &[&'c Container],
-        sender: &Sender<'c>,
-    ) -> Result<Vec<&'c Container>, ApiError> {
-        let containers = self.find_in_roster(containers, sender).await?;
-        let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
-        let in_lists = |container: &&Container| {
-            container.scope == Scope::Project
-                && self.moves.at(&container.path).is_none()
-                && self.moves.left(&container.path).is_none()
-        };
-        let (projects, others): (Vec<&Container>, Vec<_>) =
-            containers.into_iter().partition(in_lists);
-        let wanted = &keys::of_objects(projects.iter().copied());
-        for project in projects {
-            let path = self.live_path(&project.path).await?.to_lowercase();
-            let top = path.split('/').next().unwrap_or_default().to_owned();
-            groups.entry(top).or_default().insert(path, project);
-        }
-        let lists = groups.into_iter().map(|(top, mut sought)| async move {
-            if sought.len() > 1 {
-                self.find_in_group(&top, wanted, &mut sought, sender).await?;
-            }
-            Ok::<_, ApiError>(sought)
-        });
-        let rest: Vec<Pending<'c>> = stream::iter(lists)
-            .buffered(4)
-            .collect::<Vec<_>>()
-            .await
-            .into_iter()
-            .collect::<Result<_, _>>()?;
-        let mut rest: Pending<'c> = rest.into_iter().flatten().collect();
-        if rest.len() > KEYSET_FROM {
-            let everything = operation::PROJECT_LIST.request().keeping(wanted.clone());
-            self.find_in_list(everything, &mut rest, sender).await?;
-        }
-        Ok(others.into_iter().chain(rest.into_values()).collect())
-    }
+/// A search for projects in lists.
+struct Search<'o, 'c> {
+    observer: &'o Observer,
+    /// The fields to keep of the rows.
+    wanted: KeyFilter,
+    sender: &'o Sender<'c>,
+}
 
+impl<'c> Search<'_, 'c> {
     /// Looks for `sought` in the list of the top-level group (or user) `top`. If the service cuts
     /// that list off, goes on in the list of all projects.
-    async fn find_in_group<'c>(
-        &self,
-        top: &str,
-        wanted: &KeyFilter,
-        sought: &mut Pending<'c>,
-        sender: &Sender<'c>,
-    ) -> Result<(), ApiError> {
-        let by_id = |list: Request<Read>| {
-            list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone())
-        };
+    async fn in_group(&self, top: &str, sought: &mut Pending<'c>) -> Result<()> {
+        let by_id = |list: Request<Read>| list.query("order_by", "id").query("sort", "asc");
         let of_group = operation::GROUP_PROJECTS.request().arg("id", top);
         let of_group = by_id(of_group.query("include_subgroups", true));
-        let mut listed = self.find_in_list(of_group, sought, sender).await?;
+        let mut listed = self.in_list(of_group, sought).await?;
         if matches!(listed, Listed::Nowhere) {
             let of_user = by_id(operation::USER_PROJECTS.request().arg("user_id", top));
-            listed = self.find_in_list(of_user, sought, sender).await?;
+            listed = self.in_list(of_user, sought).await?;
         }
         if let Listed::CutOff(last) = listed
             && sought.len() > KEYSET_FROM
         {
             let younger = operation::PROJECT_LIST.request().query("id_after", last);
-            self.find_in_list(younger.keeping(wanted.clone()), sought, sender).await?;
+            self.in_list(younger, sought).await?;
         }
         Ok(())
     }
 
     /// Removes the projects that a list has from `sought`. Stops when going on would cost more
     /// calls than it saves.
-    async fn find_in_list<'c>(
-        &self,
-        list: Request<Read>,
-        sought: &mut Pending<'c>,
-        sender: &Sender<'c>,
-    ) -> Result<Listed, ApiError> {
-        let mut pager = Pager::passing(list);
-        let (mut pages, mut hits) = (0, 0);
-        let mut last = None;
+    async fn in_list(&self, list: Request<Read>, sought: &mut Pending<'c>) -> Result<Listed> {
+        let mut pager = Pager::passing(list.keeping(self.wanted.clone()));
+        let (mut pages, mut hits, mut last) = (0, 0, None);
         let (_, itself) = kinds::container(Scope::Project);
         loop {
-            match self.client.page(&mut pager).await {
+            let objects = match self.observer.client.page(&mut pager).await {
+                Ok(Some(objects)) => objects,
                 Ok(None) => return Ok(Listed::Done),
-                Ok(Some(objects)) => {
-                    pages += 1;
-                    last = objects.last().and_then(|raw| raw.get("id")?.as_u64()).or(last);
-                    for raw in objects {
-                        let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                        if raw.get("id").and_then(Json::as_u64).is_none() {
-                            continue;
-                        }
-                        let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
-                        hits += 1;
-                        // A project that is marked for deletion is read by itself.
-                        let seen = Some(self.seen(project, raw));
-                        let seen = seen.filter(|seen| seen.facts.deleting.is_none());
-                        // If nobody receives any more, the run is over.
-                        let _ = sender.send((project, seen)).await;
-                    }
-                }
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
                 // Projects that the list did not contain are read one by one.
@@ -178,6 +115,19 @@ impl Observer {
                     let last = last.filter(|_| error.status() == Some(NO_FURTHER));
                     return Ok(last.map_or(Listed::Done, Listed::CutOff));
                 }
+            };
+            pages += 1;
+            let id = |raw: &Object| raw.get("id").and_then(Json::as_u64);
+            last = objects.last().and_then(id).or(last);
+            for raw in objects.iter().filter(|raw| id(raw).is_some()) {
+                let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
+                hits += 1;
+                // A project that is marked for deletion is read by itself.
+                let seen = Some(self.observer.seen(project, raw));
+                let seen = seen.filter(|seen| seen.facts.deleting.is_none());
+                // If nobody receives any more, the run is over.
+                let _ = self.sender.send((project, seen)).await;
             }
             let pages_left = pager.total_pages().map_or(1, |total| {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
@@ -187,13 +137,47 @@ impl Observer {
             }
         }
     }
+}
+
+impl Observer {
+    /// Finds containers in lists, sends each one on, and returns the rest.
+    pub(super) async fn find_in_lists<'c>(
+        &self,
+        containers: &[&'c Container],
+        sender: &Sender<'c>,
+    ) -> Result<Vec<&'c Container>> {
+        let containers = self.find_in_roster(containers, sender).await?;
+        let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
+        let in_lists = |container: &&Container| {
+            container.scope == Scope::Project
+                && self.moves.at(&container.path).is_none()
+                && self.moves.left(&container.path).is_none()
+        };
+        let (projects, others): (Vec<&Container>, Vec<_>) =
+            containers.into_iter().partition(in_lists);
+        let wanted = keys::of_objects(projects.iter().copied());
+        let search = Search { observer: self, wanted, sender };
+        for project in projects {
+            let path = self.live_path(&project.path).await?.to_lowercase();
+            let top = path.split('/').next().unwrap_or_default().to_owned();
+            groups.entry(top).or_default().insert(path, project);
+        }
+        let lists = groups.into_iter().map(async |(top, mut sought)| {
+            if sought.len() > 1 {
+                search.in_group(&top, &mut sought).await?;
+            }
+            Ok::<_, ApiError>(sought)
+        });
+        let rest: Vec<Pending<'c>> = stream::iter(lists).buffered(4).try_collect().await?;
+        let mut rest: Pending<'c> = rest.into_iter().flatten().collect();
+        if rest.len() > KEYSET_FROM {
+            search.in_list(operation::PROJECT_LIST.request(), &mut rest).await?;
+        }
+        Ok(others.into_iter().chain(rest.into_values()).collect())
+    }
 
     /// The project's row, or a single read of it if the row lacks a declared field.
-    pub(super) async fn completed(
-        &self,
-        project: &Container,
-        seen: Parsed,
-    ) -> Result<Found, ApiError> {
+    pub(super) async fn completed(&self, project: &Container, seen: Parsed) -> Result<Found> {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
         }
@@ -254,18 +238,14 @@ impl Observer {
     }
 
     /// Reads a container by itself, by `id` if it is known.
-    pub(super) async fn point_read(
-        &self,
-        container: &Container,
-        id: Option<u64>,
-    ) -> Result<Found, ApiError> {
+    pub(super) async fn point_read(&self, container: &Container, id: Option<u64>) -> Result<Found> {
         match id {
             Some(id) => self.read_known(container, id).await,
             None => self.read_by_path(container).await,
         }
     }
 
-    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found, ApiError> {
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found> {
         let found = self.look_by_path(container).await?;
         // Absence is all that is declared, so read twice: one wrong answer would count as success.
         let is_doubtful =
@@ -273,7 +253,7 @@ impl Observer {
         if is_doubtful { self.look_by_path(container).await } else { Ok(found) }
     }
 
-    async fn look_by_path(&self, container: &Container) -> Result<Found, ApiError> {
+    async fn look_by_path(&self, container: &Container) -> Result<Found> {
         let found = if self.moves.concern(&container.path) {
             self.settled(container, async || self.look_around(container).await).await?
         } else {
@@ -292,7 +272,7 @@ impl Observer {
 
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
-    async fn read_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
+    async fn read_known(&self, container: &Container, id: u64) -> Result<Found> {
         match self.settled(container, async || self.look_at_known(container, id).await).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
@@ -308,7 +288,7 @@ impl Observer {
         }
     }
 
-    async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
+    async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found> {
         let raw = self.object_of(container, &id.to_string()).await?;
         self.known(container, raw).await
     }
@@ -318,8 +298,8 @@ impl Observer {
     pub(super) async fn settled(
         &self,
         container: &Container,
-        look: impl AsyncFn() -> Result<Found, ApiError>,
-    ) -> Result<Found, ApiError> {
+        look: impl AsyncFn() -> Result<Found>,
+    ) -> Result<Found> {
         let mut found = look().await?;
         for is_first in [true, false] {
             let is_elsewhere = matches!(found, Found::Not(Presence::Moved { .. }));
@@ -334,12 +314,12 @@ impl Observer {
     }
 
     /// The object of the container `at` a path or id.
-    async fn object_of(&self, container: &Container, at: &str) -> Result<Object, ApiError> {
+    async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
         self.object(container.scope, at, Some(keys::of_objects([container]))).await
     }
 
     /// Reads the object at `at` as `container`.
-    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found, ApiError> {
+    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found> {
         let (_, itself) = kinds::container(container.scope);
         match self.object_of(container, at).await {
             Ok(raw) => {
@@ -365,7 +345,7 @@ impl Observer {
         &self,
         container: &Container,
         mut seen: Parsed,
-    ) -> Result<Parsed, ApiError> {
+    ) -> Result<Parsed> {
         let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = seen.facts.id.filter(|_| is_needed) {
             seen.facts.level = self.level(container.scope, id).await?;
@@ -377,7 +357,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if it could not be read.
-    pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>, ApiError> {
+    pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
         let (_, itself) = kinds::container(scope);
         let Some(request) = itself.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
@@ -392,7 +372,7 @@ impl Observer {
 
     /// Where the container with `id` is now. Some releases rename a container that is marked for
     /// deletion, and restore the path with it (since 15.8: 9).
-    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
+    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found> {
         let (_, itself) = kinds::container(container.scope);
         let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
         let raw = self.object_of(container, &id.to_string()).await?;
@@ -405,13 +385,13 @@ impl Observer {
     }
 
     /// Why a container is not at its declared path.
-    pub(super) async fn missing(&self, container: &Container) -> Result<Presence, ApiError> {
+    pub(super) async fn missing(&self, container: &Container) -> Result<Presence> {
         let home = self.live_path(&container.path).await?;
         self.missing_at(container, &home).await
     }
 
     /// A container that was not found at `at` is missing only if the caller sees the namespace.
-    async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence, ApiError> {
+    async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence> {
         let target = Target::new(container.scope, container.path.clone());
         let Some(parent) = group_of(at) else {
             return Ok(Presence::Missing(target));

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     address::group_of,
-    api::ApiError,
+    api::Result,
     cause::Cause,
     desired::{Container, DeclaredSection, Move, State, renamed},
     field::{Named, Scope},
@@ -33,7 +33,7 @@ use crate::{
 impl Observer {
     /// The live path for the declared `path`, if it is in its group and has no former path of its
     /// own.
-    pub(super) async fn live_path(&self, path: &str) -> Result<String, ApiError> {
+    pub(super) async fn live_path(&self, path: &str) -> Result<String> {
         let Some(group) = self.moves.above(path) else { return Ok(path.to_owned()) };
         // A group may itself be below a group that moves.
         let look = async || self.place(group).boxed_local().await;
@@ -42,7 +42,7 @@ impl Observer {
     }
 
     /// The live path of the group that is declared at `path`, with or without former paths.
-    pub(super) async fn live_group_path(&self, path: &str) -> Result<String, ApiError> {
+    pub(super) async fn live_group_path(&self, path: &str) -> Result<String> {
         // Any path in the group starts with it.
         let within = self.live_path(&format!("{path}/-")).await?;
         Ok(within.strip_suffix("/-").unwrap_or(path).to_owned())
@@ -50,7 +50,7 @@ impl Observer {
 
     /// The live path of the project that is declared at `path`, with or without former paths. The
     /// project that has this path now may be about to move away.
-    pub(super) async fn live_project_path(&self, path: &str) -> Result<String, ApiError> {
+    pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
         match self.moves.at(path) {
             Some(own) => {
                 let look = async || self.place(own).await;
@@ -61,7 +61,7 @@ impl Observer {
     }
 
     /// The live path of a group or project with former paths.
-    async fn place(&self, group: &Move) -> Result<String, ApiError> {
+    async fn place(&self, group: &Move) -> Result<String> {
         let home = self.live_path(&group.path).await?;
         if self.leaver(&group.path).await?.is_none() && self.is_there(group.scope, &home).await? {
             return Ok(home);
@@ -93,7 +93,7 @@ impl Observer {
     }
 
     /// Where the project that left `former` is now.
-    async fn left_for(&self, former: &str) -> Result<Option<String>, ApiError> {
+    async fn left_for(&self, former: &str) -> Result<Option<String>> {
         let live = self.live_path(former).await?;
         let of_that_time = self.of_that_time(Scope::Project, former, &live);
         for path in std::iter::once(live).chain(of_that_time) {
@@ -114,7 +114,7 @@ impl Observer {
     }
 
     /// The path in the object at `at`, which may also be an id.
-    async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>, ApiError> {
+    async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>> {
         let (_, itself) = kinds::container(scope);
         let found = self.object(scope, at, None).await?;
         Ok(found.get(itself.path).and_then(Json::as_str).map(str::to_owned))
@@ -122,7 +122,7 @@ impl Observer {
 
     /// The declared path of the container that must leave `path` first. It has left once it, and
     /// every container that it in turn waits for, is at its declared path.
-    async fn leaver(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
+    async fn leaver(&self, path: &str) -> Result<Option<Arc<str>>> {
         let first = self.moves.left(path);
         let mut next = first;
         while let Some(other) = next {
@@ -136,7 +136,7 @@ impl Observer {
     }
 
     /// The nearest group above `path` that must move by itself, not only with a group above it.
-    async fn to_be_moved(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
+    async fn to_be_moved(&self, path: &str) -> Result<Option<Arc<str>>> {
         let mut next = self.moves.above(path);
         while let Some(group) = next {
             if self.live_group_path(&group.path).await? != self.live_path(&group.path).await? {
@@ -148,7 +148,7 @@ impl Observer {
     }
 
     /// Whether a group or project has exactly this path.
-    async fn is_there(&self, scope: Scope, path: &str) -> Result<bool, ApiError> {
+    async fn is_there(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.path_of(scope, path).await {
             Ok(live) => Ok(live.is_some_and(|live| same(&live, path))),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
@@ -167,7 +167,7 @@ impl Observer {
     }
 
     /// Finds a container at its declared path or at a former one.
-    pub(super) async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {
+    pub(super) async fn look_around(&self, container: &Container) -> Result<Found> {
         let home = self.live_path(&container.path).await?;
         let leaver = self.leaver(&container.path).await?;
         let at_home = match leaver {
@@ -206,11 +206,7 @@ impl Observer {
 
     /// Judges the container with the object `raw`: at its declared path, between two moves, or
     /// elsewhere.
-    pub(super) async fn known(
-        &self,
-        container: &Container,
-        raw: Object,
-    ) -> Result<Found, ApiError> {
+    pub(super) async fn known(&self, container: &Container, raw: Object) -> Result<Found> {
         let mut seen = self.with_level(container, self.seen(container, &raw)).await?;
         if seen.facts.deleting.is_some() {
             return Ok(Found::Here(seen));
@@ -234,11 +230,7 @@ impl Observer {
     /// Reads a former path, or a path halfway from there to the declared one: name and namespace
     /// change one after the other. The returned path is relative to the declared paths of the
     /// groups above, which may move at the same time.
-    async fn read_former(
-        &self,
-        container: &Container,
-        former: &str,
-    ) -> Result<(String, Found), ApiError> {
+    async fn read_former(&self, container: &Container, former: &str) -> Result<(String, Found)> {
         let live = self.live_path(former).await?;
         let mut found = self.read_at(container, &live).await?;
         for path in self.of_that_time(container.scope, former, &live) {
@@ -286,7 +278,7 @@ impl Observer {
     }
 
     /// Whether a container has one of these paths now.
-    async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool, ApiError> {
+    async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
             if same(&self.live_path(path).await?, at) {
                 return Ok(true);
@@ -301,7 +293,7 @@ impl Observer {
         &self,
         seen: Parsed,
         other: impl Iterator<Item = &Arc<str>>,
-    ) -> Result<Found, ApiError> {
+    ) -> Result<Found> {
         for former in other.filter(|former| !self.moves.is_declared(former)) {
             let other = self.live_path(former).await?;
             for scope in Scope::ALL {
@@ -320,7 +312,7 @@ impl Observer {
         target: &Target,
         path: &str,
         level: Option<u8>,
-    ) -> Result<Result<Vec<Project>, Cause>, ApiError> {
+    ) -> Result<Result<Vec<Project>, Cause>> {
         if !self.caller.administrator && level < Some(MAINTAINER) {
             let why = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(why)));
@@ -352,7 +344,7 @@ impl Observer {
         mut seen: Parsed,
         at: &str,
         follows: Vec<Arc<str>>,
-    ) -> Result<Parsed, ApiError> {
+    ) -> Result<Parsed> {
         let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
         let transfers = group_of(&at) != group_of(&home);
         seen.target.former = Some(Former {

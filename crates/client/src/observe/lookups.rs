@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Observer, find, memory};
 use crate::{
-    api::ApiError,
+    api::Result,
     desired::{DeclaredSection, State},
     field::{Named, Scope},
     kind::{Id, LiveEntry, Names, Namespace, NamespaceOwner, Section, forms},
@@ -37,7 +37,7 @@ impl Observer {
         path: &str,
         section: &DeclaredSection,
         live: &Collection,
-    ) -> Result<Names, ApiError> {
+    ) -> Result<Names> {
         let mut names = Names::default();
         // Nothing is planned in a section that was not read, so nothing is looked up for it.
         let Ok(live) = live.entries() else { return Ok(names) };
@@ -80,8 +80,8 @@ impl Observer {
     /// The id for `name`, looked up once.
     ///
     /// # Errors
-    /// [`ApiError`] if it could not be looked up.
-    pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
+    /// [`ApiError`](crate::api::ApiError) if it could not be looked up.
+    pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>> {
         match named {
             Named::User => self.user(name).await,
             Named::Group => self.group(name).await,
@@ -97,7 +97,7 @@ impl Observer {
 
     /// The custom roles for members of the container at `path`, read once: those of the
     /// installation, which administrators see, or those of the top-level group.
-    async fn roles(&self, path: &str) -> Result<Roles, ApiError> {
+    async fn roles(&self, path: &str) -> Result<Roles> {
         let top = path.split('/').next().unwrap_or(path);
         let of = if self.caller.administrator { "" } else { top };
         let look_up = async || {
@@ -124,7 +124,7 @@ impl Observer {
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
-    pub(super) async fn runners_for(&self, of: Section) -> Result<Runners, ApiError> {
+    pub(super) async fn runners_for(&self, of: Section) -> Result<Runners> {
         match of.identity.iter().any(|name| of.field(name).names == Some(Named::Runner)) {
             true => self.runners().await,
             false => Ok(Runners::default()),
@@ -132,7 +132,7 @@ impl Observer {
     }
 
     /// The runners of projects that the token sees, read once.
-    async fn runners(&self) -> Result<Runners, ApiError> {
+    async fn runners(&self) -> Result<Runners> {
         let look_up = async || {
             let all = match self.caller.administrator {
                 true => operation::RUNNER_LIST_ALL,
@@ -149,7 +149,7 @@ impl Observer {
     }
 
     /// The id of the user with this name.
-    pub(super) async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
+    pub(super) async fn user(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
         let look_up = async || {
             let answer =
@@ -164,16 +164,16 @@ impl Observer {
     }
 
     /// The id of the group that is declared at this path.
-    pub(super) async fn group(&self, path: &str) -> Result<Option<u64>, ApiError> {
+    pub(super) async fn group(&self, path: &str) -> Result<Option<u64>> {
         self.container_id(Scope::Group, path).await
     }
 
     /// The id of the project that is declared at this path.
-    pub(super) async fn project(&self, path: &str) -> Result<Option<u64>, ApiError> {
+    pub(super) async fn project(&self, path: &str) -> Result<Option<u64>> {
         self.container_id(Scope::Project, path).await
     }
 
-    async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>, ApiError> {
+    async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
         let (_, itself) = kinds::container(scope);
         let look_up = async || {
@@ -196,16 +196,13 @@ impl Observer {
     }
 
     /// The namespace that is declared at `path`.
-    pub(super) async fn namespace(&self, path: &str) -> Result<Option<Namespace>, ApiError> {
+    pub(super) async fn namespace(&self, path: &str) -> Result<Option<Namespace>> {
         let live = self.live_group_path(path).await?;
         self.namespace_at_live(&live).await
     }
 
     /// The namespace at `path`.
-    pub(super) async fn namespace_at_live(
-        &self,
-        path: &str,
-    ) -> Result<Option<Namespace>, ApiError> {
+    pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<Namespace>> {
         let look_up = async || {
             let found = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
@@ -227,7 +224,7 @@ impl Observer {
 
     /// The namespace with the service's name `path`, `null` if there is none; `None` if the service
     /// took `path` for something else.
-    async fn namespace_at(&self, path: &str) -> Result<Option<Json>, ApiError> {
+    async fn namespace_at(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_known(request, &["id", "full_path"]).await {
             Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
@@ -237,7 +234,7 @@ impl Observer {
     }
 
     /// The namespace at `path` from a search; `null` if it is not found.
-    async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
+    async fn namespace_among(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
         let found =
             self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
@@ -248,7 +245,7 @@ impl Observer {
             .unwrap_or_default())
     }
 
-    async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner, ApiError> {
+    async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner> {
         if username.eq_ignore_ascii_case(&self.caller.username) {
             return Ok(NamespaceOwner::Caller);
         }

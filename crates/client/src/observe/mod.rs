@@ -27,7 +27,7 @@ use find::{Found, Parsed};
 use memory::Memory;
 
 use crate::{
-    api::{ApiError, ReadClient},
+    api::{ApiError, ReadClient, Result},
     cause::Cause,
     desired::{Container, Creation, DeclaredSection, Moves},
     field::Scope,
@@ -59,7 +59,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
-    pub async fn connect(client: ReadClient) -> Result<Self, ApiError> {
+    pub async fn connect(client: ReadClient) -> Result<Self> {
         let answer =
             client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
         let field = |name| answer.body.get(name).cloned().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn token(&self) -> Result<Option<Token>, ApiError> {
+    pub async fn token(&self) -> Result<Option<Token>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(Token::read)),
             // A refusal here says nothing about the token's rights.
@@ -127,8 +127,8 @@ impl Observer {
         &self,
         containers: &[&'c Container],
         ahead: usize,
-        each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
+        each: impl AsyncFn(&'c Container, Live) -> Result<()>,
+    ) -> Result<()> {
         let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
             let rest = self.find_in_lists(containers, &sender).await?;
@@ -155,11 +155,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn container(
-        &self,
-        container: &Container,
-        id: Option<u64>,
-    ) -> Result<Live, ApiError> {
+    pub async fn container(&self, container: &Container, id: Option<u64>) -> Result<Live> {
         let found = self.point_read(container, id).await;
         self.read(container, found).await
     }
@@ -174,7 +170,7 @@ impl Observer {
         container: &Container,
         mut live: Live,
         stale: &BTreeSet<&'static str>,
-    ) -> Result<Live, ApiError> {
+    ) -> Result<Live> {
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container, None).await;
         };
@@ -207,7 +203,7 @@ impl Observer {
         live: &mut Live,
         sections: impl Iterator<Item = &'c DeclaredSection>,
         (reads_lists, at_once): (bool, usize),
-    ) -> Result<(), ApiError> {
+    ) -> Result<()> {
         let Presence::Here(target, facts) = &live.presence.clone() else { return Ok(()) };
         let (nested, flat): (Vec<_>, Vec<_>) =
             sections.partition(|section| section.of.home.parent.is_some());
@@ -222,7 +218,7 @@ impl Observer {
                 return Ok((section, part, None));
             }
             let began = self.now();
-            let collection = self.section(section, target, facts, &[]).await?;
+            let collection = self.section(section, (target, facts), &[]).await?;
             Ok::<_, ApiError>((section, collection, Some(ReadTime { began, ended: self.now() })))
         });
         let read: Vec<_> = stream::iter(reads).buffered(at_once).try_collect().await?;
@@ -245,7 +241,7 @@ impl Observer {
         section: &DeclaredSection,
         found: Collection,
         live: &mut Live,
-    ) -> Result<(), ApiError> {
+    ) -> Result<()> {
         let found = match or_cause(self.names_in(path, section, &found).await)? {
             Ok(names) => {
                 live.names.extend(names);
@@ -259,7 +255,7 @@ impl Observer {
         Ok(())
     }
 
-    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live, ApiError> {
+    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live> {
         let found = match seen {
             Some(seen) => self.completed(container, seen).await,
             None => self.read_by_path(container).await,
@@ -268,11 +264,7 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that was `found`.
-    async fn read(
-        &self,
-        container: &Container,
-        found: Result<Found, ApiError>,
-    ) -> Result<Live, ApiError> {
+    async fn read(&self, container: &Container, found: Result<Found>) -> Result<Live> {
         match or_cause(found)? {
             Ok(Found::Here(seen)) => {
                 let live = self.here(container, seen).await?;
@@ -285,7 +277,7 @@ impl Observer {
 
     /// Returns `live`, or only the presence if a rule included the container and it is gone since,
     /// which is no failure.
-    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live, ApiError> {
+    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live> {
         let is_not_found = |collection: &Collection| matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404));
         if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
             return Ok(live);
@@ -298,7 +290,7 @@ impl Observer {
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if it is about to be created.
-    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
+    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live> {
         let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
@@ -341,7 +333,7 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that exists.
-    async fn here(&self, container: &Container, seen: Parsed) -> Result<Live, ApiError> {
+    async fn here(&self, container: &Container, seen: Parsed) -> Result<Live> {
         let (path, level) = (seen.at.clone(), seen.facts.level);
         let mut live =
             Live::of(Presence::Here(seen.target.clone(), seen.facts.clone()), seen.read_at);
@@ -372,7 +364,7 @@ fn take_in(live: &mut Live, seen: Parsed) {
 }
 
 /// What was read, or why it was not. An error that every further read would share ends the run.
-fn or_cause<T>(read: Result<T, ApiError>) -> Result<Result<T, Cause>, ApiError> {
+fn or_cause<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     match read {
         Err(error) if ends_everything(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),

@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
@@ -20,12 +20,15 @@ use super::{
 };
 use crate::{
     address::{group_of, groups_above},
-    api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
+    api::{
+        ApiError, Failure, Phase, ReadClient, Result, SendError, Transport, WireRequest,
+        WireResponse,
+    },
     desired::Desired,
     digest::Key,
     field::Scope,
     kind::{Place, Section},
-    kinds,
+    kinds, lock,
     observe::ends_everything,
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
@@ -64,7 +67,7 @@ impl Recorder {
 
     /// Uses the present declarations.
     pub fn declare(&self, desired: &Desired) {
-        let mut keep = self.keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keep = lock(&self.keep);
         let (secrets, key) = (Arc::clone(&keep.secrets), keep.key.clone());
         *keep = Arc::new(Keep { literals: Literals::of(desired), secrets, key });
     }
@@ -80,11 +83,11 @@ impl Recorder {
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.contents)
     }
 
     fn keep(&self) -> Arc<Keep> {
-        Arc::clone(&self.keep.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.keep))
     }
 
     async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
@@ -116,7 +119,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
-    async fn look(&self, asked: &Parsed) -> Result<(), ApiError> {
+    async fn look(&self, asked: &Parsed) -> Result<()> {
         let found = self.contents().answer(asked);
         let is_known = match (found, container_of(asked)) {
             (Lookup::Unknown, _) => false,
@@ -140,14 +143,14 @@ impl Recorder {
         }
     }
 
-    async fn look_for(&self, request: Request<Read>) -> Result<(), ApiError> {
+    async fn look_for(&self, request: Request<Read>) -> Result<()> {
         match Parsed::read(&request.target()) {
             Some(asked) => self.look(&asked).await,
             None => Ok(()),
         }
     }
 
-    async fn object(&self, scope: Scope, asked: &Parsed) -> Result<(), ApiError> {
+    async fn object(&self, scope: Scope, asked: &Parsed) -> Result<()> {
         let (_, itself) = kinds::container(scope);
         let request = asked.request().keeping(self.keep().wanted(scope));
         let at = asked.of();
@@ -184,7 +187,7 @@ impl Recorder {
         None
     }
 
-    async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<(), ApiError> {
+    async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<()> {
         let (own, itself) = kinds::container(scope);
         let request = asked.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
@@ -213,7 +216,7 @@ impl Recorder {
         Ok(())
     }
 
-    async fn user(&self, name: &str, asked: &Parsed) -> Result<(), ApiError> {
+    async fn user(&self, name: &str, asked: &Parsed) -> Result<()> {
         match self.client.get(asked.request()).await {
             Ok(answer) => {
                 let key = name.to_lowercase();
@@ -229,7 +232,7 @@ impl Recorder {
         Ok(())
     }
 
-    async fn other(&self, asked: &Parsed) -> Result<(), ApiError> {
+    async fn other(&self, asked: &Parsed) -> Result<()> {
         let path = {
             let contents = self.contents();
             let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
@@ -243,7 +246,7 @@ impl Recorder {
                     .map(|rows| Recorded::Entries(rows.iter().map(Packed::new).collect())),
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
-            _ => match self.client.get_optional(asked.request()).await {
+            _ => match self.client.get_optional(asked.request(), &[]).await {
                 Ok(answer) => {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(asked, raw.clone()));
@@ -273,7 +276,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn widen(&self, desired: &Desired) -> Result<(), ApiError> {
+    pub async fn widen(&self, desired: &Desired) -> Result<()> {
         self.look_for(operation::CURRENT_USER.request()).await?;
         self.look_for(operation::VERSION_GET.request()).await?;
         let groups = managed(desired);
@@ -310,11 +313,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn also(
-        &self,
-        requests: Vec<Request<Read>>,
-        each: impl Fn(),
-    ) -> Result<(), ApiError> {
+    pub async fn also(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
         let looks = requests.into_iter().map(|request| self.look_for(request));
         let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
         while let Some(looked) = looks.next().await {
@@ -330,13 +329,13 @@ impl Recorder {
         self.contents().incomplete().map(told).collect()
     }
 
-    async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<(), ApiError> {
+    async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<()> {
         self.also(requests, || {}).await
     }
 
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
     /// of the object; if not, groups are read one by one.
-    async fn everything_below(&self, root: &str) -> Result<(), ApiError> {
+    async fn everything_below(&self, root: &str) -> Result<()> {
         let alone = |scope: Scope, at: &str| (kinds::container(scope).1.get)(at);
         self.look_for(alone(Scope::Group, root)).await?;
         if self.contents().id(Scope::Group, root).is_none() {
@@ -375,7 +374,7 @@ impl Recorder {
 
     /// Reads all namespaces, if there are not too many. One that is not in the list may still
     /// exist.
-    async fn namespaces(&self) -> Result<(), ApiError> {
+    async fn namespaces(&self) -> Result<()> {
         let Some(all) = self.few(operation::NAMESPACE_FIND, &["full_path"]).await? else {
             return Ok(());
         };
@@ -394,7 +393,7 @@ impl Recorder {
     }
 
     /// Reads all users, if there are not too many.
-    async fn everybody(&self) -> Result<(), ApiError> {
+    async fn everybody(&self) -> Result<()> {
         let Some(all) = self.few(operation::USER_FIND, &["username"]).await? else {
             return Ok(());
         };
@@ -412,7 +411,7 @@ impl Recorder {
         &self,
         op: Op<Read>,
         also: &'static [&'static str],
-    ) -> Result<Option<Complete<Object>>, ApiError> {
+    ) -> Result<Option<Complete<Object>>> {
         let Ok(mut pager) = Pager::new(op.request(), Rows::with_id(also)) else { return Ok(None) };
         loop {
             match self.client.page(&mut pager).await {
@@ -517,7 +516,7 @@ fn user(raw: &Json) -> Option<(u64, String)> {
 ///
 /// # Errors
 /// The failure itself, if all further requests would fail too.
-fn failed(error: ApiError) -> Result<Failed, ApiError> {
+fn failed(error: ApiError) -> Result<Failed> {
     if ends_everything(&error) {
         return Err(error);
     }

@@ -15,7 +15,7 @@ use wait::Wait;
 
 use super::{Ended, Look, Place, Run, progress::Readiness};
 use crate::{
-    api::{ApiError, Freshness, message_of_success},
+    api::{ApiError, Freshness, Result, message_of_success},
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
     cause::Cause,
     diff::{Action, Step},
@@ -65,7 +65,7 @@ enum Next {
 #[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
 enum Finished {
     Walked(Walk, Next),
-    Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),
+    Looked(Vec<(Walk, Wait)>, Result<Look>),
 }
 
 /// The steps of a project that have not ended.

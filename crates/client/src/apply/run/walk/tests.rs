@@ -120,7 +120,7 @@ enum Found {
 }
 
 impl Case {
-    fn look(&self, found: Found) -> Result<Look, ApiError> {
+    fn look(&self, found: Found) -> Result<Look> {
         let raw = match found {
             Found::Applied => &self.applied,
             Found::Other => &self.other,

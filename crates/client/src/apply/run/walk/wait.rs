@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Look, Next, Run, Walk, await_arrival, whole_second};
 use crate::{
-    api::{ApiError, retry::MAX_RETRIES},
+    api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
         Event, Outcome, arrival,
         lost::{CallState, History, Verdict, standing, then},
@@ -38,7 +38,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         &self,
         mut walk: Walk,
         wait: Wait,
-        look: &Result<Look, ApiError>,
+        look: &Result<Look>,
     ) -> (Walk, Option<Next>) {
         let next = match (wait, look.as_ref()) {
             (Wait::Lost { error, since, looks }, look) => {
