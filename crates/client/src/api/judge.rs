@@ -9,7 +9,7 @@ use super::{
     call::Core,
     client::Answer,
     error::{Kind, Refusal},
-    limit::asked_wait,
+    limit::{asked_wait, text},
     message::{self, HTML},
     quote::Unquotable,
     retry::{self, Outcome},
@@ -89,7 +89,7 @@ impl Core {
         let body = response.body.as_deref().unwrap_or_default();
         let (message, absence) =
             message::of_failure(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
-        let location = header(&response.headers, "location");
+        let location = text(&response.headers, "location");
         let location = location.filter(|_| (300..400).contains(&status));
         let moved_to = location.and_then(|location| self.service.project_at(location));
         let elsewhere = location.is_some() && moved_to.is_none();
@@ -131,19 +131,15 @@ fn content(
 }
 
 fn has_type(headers: &HeaderMap, expected: &str) -> bool {
-    let kind = header(headers, "content-type").unwrap_or_default();
+    let kind = text(headers, "content-type").unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
 }
 
 /// The request's id in the service's log, if it looks like one.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = header(headers, "x-request-id")?;
+    let id = text(headers, "x-request-id")?;
     let plausible = !id.is_empty()
         && id.len() <= 128
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
     plausible.then(|| id.to_owned())
-}
-
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
 }

@@ -181,7 +181,8 @@ pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<
     })
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+/// The value of a header, as text.
+pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 

@@ -39,7 +39,7 @@ use crate::{
     plan::{self, Approved, ContainerPlan, Settings},
 };
 use dependencies::Dependencies;
-use run::{Ended, Place, Run};
+use run::{Ended, Run};
 
 /// How long a run trusts the live state that its plan was made from.
 pub const TRUSTED: Duration = Duration::from_secs(60);
@@ -85,9 +85,10 @@ impl Apply<'_> {
         while next.is_some() || !running.is_empty() {
             tokio::select! {
                 biased;
-                place = Place::take(&places), if next.is_some() => {
+                place = places.acquire(), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        running.push(Run::new(self, plan, container, steps, &teller, &dependencies).run(place));
+                        let run = Run::new(self, plan, container, steps, &teller, &dependencies, &places);
+                        running.push(run.run(place.ok()));
                     }
                     next = waiting.next();
                 }

@@ -44,7 +44,7 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
-    kind::{Capability, Place as HomePlace, Target},
+    kind::{Capability, Place, Target},
     live::{Live, Presence, Times},
     observe::ends_everything,
     plan::{self, Approved, ContainerPlan, Settings},
@@ -52,36 +52,16 @@ use crate::{
     text,
 };
 
-/// A place among the containers that are processed at a time.
-pub(super) struct Place<'p> {
-    places: &'p Semaphore,
-    held: Option<SemaphorePermit<'p>>,
-}
-
-impl<'p> Place<'p> {
-    /// Waits for a place.
-    pub(super) async fn take(places: &'p Semaphore) -> Self {
-        // The semaphore is never closed. Without a permit, only the limit is lost.
-        Self { places, held: places.acquire().await.ok() }
-    }
-
-    /// Gives the place to others while `rest` runs.
-    async fn rest<T>(&mut self, rest: impl Future<Output = T>) -> T {
-        self.held = None;
-        let result = rest.await;
-        self.held = self.places.acquire().await.ok();
-        result
-    }
-}
-
-/// The result of running one container.
+/// How far the run of one container is, and its result.
 #[derive(Default)]
-pub(super) struct Ended {
+pub(super) struct Ended<'p> {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
     progress: Progress,
     /// The error that makes all further requests useless.
     pub(super) error: Option<ApiError>,
+    /// The place among the containers that are processed at a time.
+    place: Option<SemaphorePermit<'p>>,
 }
 
 /// Runs one container.
@@ -94,6 +74,8 @@ pub(super) struct Run<'a, F> {
     teller: &'a EventSink<F>,
     /// The steps that other containers wait for.
     dependencies: &'a Dependencies,
+    /// How many containers are processed at a time.
+    places: &'a Semaphore,
     /// What is known about the container so far.
     known: RefCell<Known>,
     /// Its id, once it was found or created. All requests use it, because another container may get
@@ -125,6 +107,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         steps: &'a [&'a Step],
         teller: &'a EventSink<F>,
         dependencies: &'a Dependencies,
+        places: &'a Semaphore,
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
@@ -133,18 +116,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container.sections.retain(|section| {
             touched.contains(section.of.section)
                 || section.of.comes_with_container()
-                || matches!(section.of.home.place, HomePlace::Object)
+                || matches!(section.of.home.place, Place::Object)
         });
         // Undeclared projects were noted in the plan, and no step changes them.
         container.life.unlisted_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
         let id = OnceCell::new();
-        Self { apply, plan, container, steps, teller, dependencies, known, id }
+        Self { apply, plan, container, steps, teller, dependencies, places, known, id }
     }
 
-    pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
-        let mut ended = Ended { progress: Progress::of(self.steps), ..Ended::default() };
+    pub(super) async fn run(self, place: Option<SemaphorePermit<'a>>) -> Ended<'a> {
+        let mut ended = Ended { progress: Progress::of(self.steps), place, ..Ended::default() };
         if self.is_over() {
             self.end_all(&mut ended, |_| Outcome::NotStarted);
             return ended;
@@ -173,12 +156,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             });
             return ended;
         }
-        self.walk_planned(look, &mut ended, &mut place).await;
+        self.walk_planned(look, &mut ended).await;
         ended
     }
 
     /// Carries out the steps that are as planned, and verifies them.
-    async fn walk_planned(&self, look: Look, ended: &mut Ended, place: &mut Place<'a>) {
+    async fn walk_planned(&self, look: Look, ended: &mut Ended<'a>) {
         let (times, needed) = (&look.times, look.plan.findings.steps);
         let is_needed = |step: &Step| needed.iter().any(|now| now.address == step.address);
         let done: Vec<_> = self.steps.iter().filter(|step| !is_needed(step)).copied().collect();
@@ -190,8 +173,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(Step::closes);
-        self.walk_all(others, times, ended, place).await;
-        self.walk_possible(possible, ended, place).await;
+        self.walk_all(others, times, ended).await;
+        self.walk_possible(possible, ended).await;
         if ended.progress.sent {
             // Closing the container, and the decision that everything before it is done, need a
             // fresh read of its object.
@@ -199,12 +182,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             closing.iter().for_each(|step| known.doubt(step, &self.container));
         }
         self.verify(ended).await;
-        self.close(closing, times, ended, place).await;
+        self.close(closing, times, ended).await;
     }
 
     /// Carries out possible steps that can now be planned, as far as they do no more than the plan
     /// showed.
-    async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended, place: &mut Place<'a>) {
+    async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended<'a>) {
         let mut open = Vec::new();
         for step in possible {
             match self.readiness(&step, ended) {
@@ -236,7 +219,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let removals = look.plan.steps.iter().filter(|step| step.action == Action::Delete);
             wanted.extend(removals.cloned());
         }
-        self.walk_all(wanted, &look.times, ended, place).await;
+        self.walk_all(wanted, &look.times, ended).await;
     }
 
     /// The step of the new `plan` for the possible `step`, if it is no more than was planned.
@@ -280,13 +263,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Carries out the step that closes the container, but only if everything before it matches.
-    async fn close(
-        &self,
-        closing: Vec<Step>,
-        times: &Times,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    async fn close(&self, closing: Vec<Step>, times: &Times, ended: &mut Ended<'a>) {
         if closing.is_empty() {
             return;
         }
@@ -301,8 +278,17 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             closing.iter().for_each(|step| self.end(ended, step, why.clone()));
             return;
         }
-        self.walk_all(closing, times, ended, place).await;
+        self.walk_all(closing, times, ended).await;
         self.verify(ended).await;
+    }
+
+    /// Gives the place to another container while `rest` runs.
+    async fn rest<T>(&self, ended: &mut Ended<'a>, rest: impl Future<Output = T>) -> T {
+        ended.place = None;
+        let result = rest.await;
+        // The semaphore is never closed. Without a permit, only the limit is lost.
+        ended.place = self.places.acquire().await.ok();
+        result
     }
 
     /// Whether no further request is sent.
@@ -315,7 +301,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Ends every step that has not ended, without sending anything.
-    fn end_all(&self, ended: &mut Ended, outcome: impl Fn(&Step) -> Outcome) {
+    fn end_all(&self, ended: &mut Ended<'_>, outcome: impl Fn(&Step) -> Outcome) {
         for step in self.steps {
             if !ended.results.contains_key(&step.address) {
                 self.end(ended, step, outcome(step));
@@ -323,7 +309,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    fn end(&self, ended: &mut Ended, step: &Step, outcome: Outcome) {
+    fn end(&self, ended: &mut Ended<'_>, step: &Step, outcome: Outcome) {
         let (scope, address, action) = (step.scope, step.address.clone(), step.action);
         let result = StepResult { scope, address, action, outcome };
         if step.address.section.is_none() && result.outcome.is_success() {

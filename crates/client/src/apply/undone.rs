@@ -63,13 +63,9 @@ impl Apply<'_> {
             let mut live = self.observer.container(&part, None).await?;
             plan(self.observer, &part, &mut live, settings).await
         };
-        let unread = |address: Address, cause: Cause| {
-            let reason = MismatchReason::Unreadable(cause);
-            Mismatch { address, fields: Vec::new(), reason, help: None }
-        };
         let found = match read.await {
             Ok(found) => found,
-            Err(error) => return vec![unread(container.address(), Cause::from(&error))],
+            Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
         };
         let undone = |address: &Address, fields: Vec<String>, help: Option<String>| {
             let step = by.get(address.section?)?;
@@ -88,7 +84,8 @@ impl Apply<'_> {
         let problems = problems
             .filter_map(|found| undone(&found.address, Vec::new(), Some(found.message.clone())));
         let incomplete = found.incomplete.iter();
-        let incomplete = incomplete.map(|part| unread(part.address.clone(), part.reason.clone()));
+        let incomplete =
+            incomplete.map(|part| Mismatch::unread(part.address.clone(), part.reason.clone()));
         steps.chain(problems).chain(incomplete).collect()
     }
 }

@@ -42,7 +42,7 @@ struct Scan<'g> {
 impl Scan<'_> {
     /// Adds a group or project if a glob matches it or a group above it.
     fn take(&mut self, scope: Scope, raw: &Object) {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let Some(path) = raw.get(itself.path).and_then(Json::as_str) else { return };
         let lower = path.to_lowercase();
         let ends = lower.match_indices('/').map(|(at, _)| at).chain([lower.len()]);
@@ -67,10 +67,9 @@ impl Scan<'_> {
     async fn read(&mut self, root: &str) -> Result<()> {
         let observer = self.observer;
         if root.is_empty() {
-            let (_, itself) = kinds::container(Scope::Group);
             for group in observer.top_level(&known_by(Scope::Group)).await? {
-                let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                if self.globs.iter().any(|glob| may_be_in(glob, &path.to_lowercase())) {
+                let path = kinds::lookup(Scope::Group).path_in(&group).to_lowercase();
+                if self.globs.iter().any(|glob| may_be_in(glob, &path)) {
                     self.group_and_below(&group).await?;
                 }
             }
@@ -97,7 +96,7 @@ impl Scan<'_> {
 
     /// How many projects in personal namespaces the globs match, of all that are listed for the caller.
     async fn personal(&self) -> Result<usize> {
-        let (_, itself) = kinds::container(Scope::Project);
+        let itself = kinds::lookup(Scope::Project);
         let list = operation::PROJECT_LIST.request();
         // What everybody may see is not meant, unless by somebody who sees all.
         let list = match self.observer.caller.administrator {
@@ -107,7 +106,7 @@ impl Scan<'_> {
         let wanted = KeyFilter::keys(["namespace", itself.path]);
         let projects = self.observer.listed(Scope::Project, list, &wanted).await?;
         let is_meant = |project: &&Object| {
-            let path = project.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+            let path = itself.path_in(project);
             project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
                 && self.globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
         };
@@ -193,7 +192,7 @@ impl Observer {
         at: &str,
         wanted: Option<KeyFilter>,
     ) -> Result<Object> {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let request = (itself.get)(at);
         let request = match wanted {
             Some(wanted) => request.keeping(wanted),
@@ -240,7 +239,7 @@ impl Observer {
 }
 
 /// The list of all groups or projects in a group, at any depth.
-pub(super) fn all_in(scope: Scope) -> Request<Read> {
+pub(crate) fn all_in(scope: Scope) -> Request<Read> {
     match scope {
         Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
         Scope::Project => operation::GROUP_PROJECTS
@@ -252,7 +251,7 @@ pub(super) fn all_in(scope: Scope) -> Request<Read> {
 
 /// The fields that identify a group or project.
 pub(super) fn known_by(scope: Scope) -> KeyFilter {
-    let (_, itself) = kinds::container(scope);
+    let itself = kinds::lookup(scope);
     KeyFilter::keys(itself.looked_at.iter().copied())
 }
 
@@ -262,7 +261,7 @@ pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<S
 }
 
 /// The paths that are not inside another one; an empty path means everywhere.
-pub(super) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
+pub(crate) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
     let is_inside = |root: &str, other: &str| {
         other.is_empty() || root.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
     };

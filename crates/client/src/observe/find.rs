@@ -103,7 +103,7 @@ impl<'c> Search<'_, 'c> {
     async fn in_list(&self, list: Request<Read>, sought: &mut Pending<'c>) -> Result<Listed> {
         let mut pager = Pager::passing(list.keeping(self.wanted.clone()));
         let (mut pages, mut hits, mut last) = (0, 0, None);
-        let (_, itself) = kinds::container(Scope::Project);
+        let itself = kinds::lookup(Scope::Project);
         loop {
             let objects = match self.observer.client.page(&mut pager).await {
                 Ok(Some(objects)) => objects,
@@ -120,8 +120,8 @@ impl<'c> Search<'_, 'c> {
             let id = |raw: &Object| raw.get("id").and_then(Json::as_u64);
             last = objects.last().and_then(id).or(last);
             for raw in objects.iter().filter(|raw| id(raw).is_some()) {
-                let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
+                let path = itself.path_in(raw).to_lowercase();
+                let Some(project) = sought.remove(&path) else { continue };
                 hits += 1;
                 // A project that is marked for deletion is read by itself.
                 let seen = Some(self.observer.seen(project, raw));
@@ -195,11 +195,11 @@ impl Observer {
 
     /// The parts of a container's object that are used later.
     pub(super) fn seen(&self, container: &Container, raw: &Object) -> Parsed {
-        let (_, itself) = kinds::container(container.scope);
+        let itself = kinds::lookup(container.scope);
         let facts = container.facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
-        let at = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let at = itself.path_in(raw).to_owned();
         let read_at = self.now();
         let (sections, lacking) = (BTreeMap::new(), Vec::new());
         let mut seen = Parsed { at, target, facts, sections, lacking, read_at };
@@ -320,32 +320,34 @@ impl Observer {
 
     /// Reads the object at `at` as `container`.
     pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found> {
-        let (_, itself) = kinds::container(container.scope);
-        match self.object_of(container, at).await {
-            Ok(raw) => {
-                let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                let is_renamed = path.to_lowercase() != at.to_lowercase();
-                let is_marked = (itself.facts)(&raw).deleting.is_some();
-                if is_renamed && !is_marked && !Bug::IgnoreRename.is_planted() {
-                    return Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }));
-                }
-                let seen = self.seen(container, &raw);
-                self.with_level(container, seen).await.map(Found::Here)
+        let itself = kinds::lookup(container.scope);
+        let raw = match self.object_of(container, at).await {
+            Err(error) if error.is_moved() => {
+                let Some(id) = error.moved_to() else {
+                    return Ok(Found::Not(Presence::Moved { to: None }));
+                };
+                self.object_of(container, &id.to_string()).await?
             }
-            Err(error) if error.is_moved() => self.moved(container, error.moved_to()).await,
             Err(error) if error.is_missing(container.scope) => {
-                self.missing_at(container, at).await.map(Found::Not)
+                return self.missing_at(container, at).await.map(Found::Not);
             }
-            Err(error) => Err(error),
+            raw => raw?,
+        };
+        // Some releases rename a container that is marked for deletion, and restore the path with it
+        // (since 15.8: 9).
+        let is_marked = (itself.facts)(&raw).deleting.is_some();
+        let is_renamed = !same(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
+        if is_renamed && !is_marked {
+            let to = Some(itself.path_in(&raw).to_owned());
+            return Ok(Found::Not(Presence::Moved { to }));
         }
+        self.whole(container, &raw).await.map(Found::Here)
     }
 
-    /// Reads the caller's access level if the object lacks it and a list depends on it.
-    pub(super) async fn with_level(
-        &self,
-        container: &Container,
-        mut seen: Parsed,
-    ) -> Result<Parsed> {
+    /// The parts of a container's object, and the caller's access level if the object lacks it and a
+    /// list depends on it.
+    pub(super) async fn whole(&self, container: &Container, raw: &Object) -> Result<Parsed> {
+        let mut seen = self.seen(container, raw);
         let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = seen.facts.id.filter(|_| is_needed) {
             seen.facts.level = self.level(container.scope, id).await?;
@@ -358,7 +360,7 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if it could not be read.
     pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let Some(request) = itself.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
             Ok(answer) => {
@@ -368,20 +370,6 @@ impl Observer {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Where the container with `id` is now. Some releases rename a container that is marked for
-    /// deletion, and restore the path with it (since 15.8: 9).
-    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found> {
-        let (_, itself) = kinds::container(container.scope);
-        let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
-        let raw = self.object_of(container, &id.to_string()).await?;
-        if (itself.facts)(&raw).deleting.is_some() {
-            let seen = self.seen(container, &raw);
-            return self.with_level(container, seen).await.map(Found::Here);
-        }
-        let to = raw.get(itself.path).and_then(Json::as_str).map(str::to_owned);
-        Ok(Found::Not(Presence::Moved { to }))
     }
 
     /// Why a container is not at its declared path.

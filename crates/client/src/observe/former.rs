@@ -66,18 +66,12 @@ impl Observer {
         if self.leaver(&group.path).await?.is_none() && self.is_there(group.scope, &home).await? {
             return Ok(home);
         }
-        for former in &group.former {
-            let former = self.live_path(former).await?;
-            if self.is_there(group.scope, &former).await? {
-                return Ok(former);
-            }
-        }
-        for former in group.former.iter().filter_map(|former| renamed(former, &group.path)) {
-            if self.moves.passing(&former).is_some() {
-                let former = self.live_path(&former).await?;
-                if self.is_there(group.scope, &former).await? {
-                    return Ok(former);
-                }
+        let passing = group.former.iter().filter_map(|former| renamed(former, &group.path));
+        let passing = passing.filter(|path| self.moves.passing(path).is_some());
+        for path in group.former.iter().map(ToString::to_string).chain(passing) {
+            let path = self.live_path(&path).await?;
+            if self.is_there(group.scope, &path).await? {
+                return Ok(path);
             }
         }
         for former in group.former.iter().filter(|_| group.scope == Scope::Project) {
@@ -97,27 +91,25 @@ impl Observer {
         let live = self.live_path(former).await?;
         let of_that_time = self.of_that_time(Scope::Project, former, &live);
         for path in std::iter::once(live).chain(of_that_time) {
-            let found = match self.path_of(Scope::Project, &path).await {
-                Err(error) if error.is_moved() => match error.moved_to() {
-                    Some(id) => self.path_of(Scope::Project, &id.to_string()).await,
-                    None => Ok(None),
-                },
-                found => found,
-            };
+            let mut found = self.path_of(Scope::Project, &path).await;
+            if let Err(error) = &found
+                && error.is_moved()
+            {
+                let Some(id) = error.moved_to() else { continue };
+                found = self.path_of(Scope::Project, &id.to_string()).await;
+            }
             match found {
-                Ok(None) => {}
                 Err(error) if error.is_missing(Scope::Project) => {}
-                found => return found,
+                found => return found.map(Some),
             }
         }
         Ok(None)
     }
 
     /// The path in the object at `at`, which may also be an id.
-    async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>> {
-        let (_, itself) = kinds::container(scope);
+    async fn path_of(&self, scope: Scope, at: &str) -> Result<String> {
         let found = self.object(scope, at, None).await?;
-        Ok(found.get(itself.path).and_then(Json::as_str).map(str::to_owned))
+        Ok(kinds::lookup(scope).path_in(&found).to_owned())
     }
 
     /// The declared path of the container that must leave `path` first. It has left once it, and
@@ -150,16 +142,20 @@ impl Observer {
     /// Whether a group or project has exactly this path.
     async fn is_there(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.path_of(scope, path).await {
-            Ok(live) => Ok(live.is_some_and(|live| same(&live, path))),
+            Ok(live) => Ok(same(&live, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
+    /// The former paths of a container.
+    fn former(&self, container: &Container) -> &[Arc<str>] {
+        self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default()
+    }
+
     /// Whether a group above the container, now or formerly, has declared former paths.
     pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
-        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
-        let mut paths = std::iter::once(&container.path).chain(former);
+        let mut paths = std::iter::once(&container.path).chain(self.former(container));
         paths.any(|path| {
             let was_above = group_of(path).is_some_and(|group| self.moves.now(group).is_some());
             was_above || self.moves.above(path).is_some()
@@ -176,9 +172,9 @@ impl Observer {
         };
         let follows: Vec<_> =
             leaver.into_iter().chain(self.to_be_moved(&container.path).await?).collect();
-        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
+        let former = self.former(container);
         let at_home = match at_home {
-            Found::Here(seen) => return self.unless_twice(seen, former.iter()).await,
+            Found::Here(seen) => return self.unless_twice(seen, former).await,
             Found::Not(presence) => presence,
         };
         for (number, path) in former.iter().enumerate() {
@@ -186,7 +182,7 @@ impl Observer {
             match found {
                 Found::Here(seen) => {
                     let seen = self.moving(container, seen, &at, follows).await?;
-                    return self.unless_twice(seen, former.iter().skip(number + 1)).await;
+                    return self.unless_twice(seen, &former[number + 1..]).await;
                 }
                 Found::Not(Presence::Missing(_)) => {}
                 // It had this path before one of the next ones.
@@ -207,12 +203,11 @@ impl Observer {
     /// Judges the container with the object `raw`: at its declared path, between two moves, or
     /// elsewhere.
     pub(super) async fn known(&self, container: &Container, raw: Object) -> Result<Found> {
-        let mut seen = self.with_level(container, self.seen(container, &raw)).await?;
+        let seen = self.whole(container, &raw).await?;
         if seen.facts.deleting.is_some() {
             return Ok(Found::Here(seen));
         }
-        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
-        let on_its_way = former.iter().flat_map(|former| {
+        let on_its_way = self.former(container).iter().flat_map(|former| {
             std::iter::once(former.to_string()).chain(halfway(former, &container.path))
         });
         if same(&seen.at, &self.live_path(&container.path).await?) {
@@ -220,8 +215,7 @@ impl Observer {
         }
         for path in on_its_way {
             if same(&seen.at, &self.live_path(&path).await?) {
-                seen = self.moving(container, seen, &path, Vec::new()).await?;
-                return Ok(Found::Here(seen));
+                return self.moving(container, seen, &path, Vec::new()).await.map(Found::Here);
             }
         }
         Ok(Found::Not(Presence::Moved { to: Some(seen.at) }))
@@ -244,9 +238,7 @@ impl Observer {
         for path in halfway(former, &container.path) {
             let at = self.live_path(&path).await?;
             match &found {
-                Found::Not(Presence::Moved { to: Some(to) })
-                    if to.to_lowercase() == at.to_lowercase() =>
-                {
+                Found::Not(Presence::Moved { to: Some(to) }) if same(to, &at) => {
                     return Ok((path, self.read_at(container, &at).await?));
                 }
                 // Nothing shows whether a group was at the former path.
@@ -289,12 +281,8 @@ impl Observer {
 
     /// Returns `seen`, unless a container exists at one of its `other` former paths. One that is
     /// declared there itself is no conflict.
-    async fn unless_twice(
-        &self,
-        seen: Parsed,
-        other: impl Iterator<Item = &Arc<str>>,
-    ) -> Result<Found> {
-        for former in other.filter(|former| !self.moves.is_declared(former)) {
+    async fn unless_twice(&self, seen: Parsed, other: &[Arc<str>]) -> Result<Found> {
+        for former in other.iter().filter(|former| !self.moves.is_declared(former)) {
             let other = self.live_path(former).await?;
             for scope in Scope::ALL {
                 if self.is_there(scope, &other).await? {
@@ -317,17 +305,14 @@ impl Observer {
             let why = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(why)));
         }
-        let (_, itself) = kinds::container(Scope::Project);
+        let itself = kinds::lookup(Scope::Project);
         let list = target.addressed(exist::all_in(Scope::Project));
         let all = self.listed(Scope::Project, list, &exist::known_by(Scope::Project)).await;
         let project = |raw: &Object| {
-            let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-            let facts = (itself.facts)(raw);
+            let (path, facts) = (itself.path_in(raw), (itself.facts)(raw));
             // A project is declared, if at all, at the path without the deletion mark.
-            let path = match (&facts.deleting, facts.id) {
-                (Some(_), Some(id)) => unmarked_path(path, id),
-                _ => path,
-            };
+            let marked = facts.id.filter(|_| facts.deleting.is_some());
+            let path = marked.map_or(path, |id| unmarked_path(path, id));
             Project { path: path.into(), facts }
         };
         let below = format!("{}/", path.to_lowercase());

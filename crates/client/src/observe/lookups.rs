@@ -175,7 +175,7 @@ impl Observer {
 
     async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let look_up = async || {
             let live = match scope {
                 Scope::Group => self.live_group_path(path).await?,
@@ -183,8 +183,7 @@ impl Observer {
             };
             match self.object(scope, &live, None).await {
                 Ok(found) => {
-                    let path = found.get(itself.path).and_then(Json::as_str);
-                    let is_named = path.is_some_and(|path| find::same(path, &live));
+                    let is_named = find::same(itself.path_in(&found), &live);
                     Ok(found.get("id").and_then(Json::as_u64).filter(|_| is_named))
                 }
                 Err(error) if error.is_moved() => Ok(None),
@@ -209,15 +208,12 @@ impl Observer {
                 // The service would read a path of digits as an id.
                 None => self.namespace_among(path).await?,
             };
-            Ok(match (found["id"].as_u64(), &found["kind"]) {
-                (Some(id), kind) if kind == "user" => {
-                    Some(Namespace { id: Id::Known(id), owner: self.namespace_owner(path).await? })
-                }
-                (Some(id), _) => {
-                    Some(Namespace { id: Id::Known(id), owner: NamespaceOwner::Group })
-                }
-                (None, _) => None,
-            })
+            let Some(id) = found["id"].as_u64().map(Id::Known) else { return Ok(None) };
+            let owner = match found["kind"] == "user" {
+                true => self.namespace_owner(path).await?,
+                false => NamespaceOwner::Group,
+            };
+            Ok(Some(Namespace { id, owner }))
         };
         self.memory.namespaces.of(&path.to_lowercase(), look_up).await
     }
@@ -236,13 +232,9 @@ impl Observer {
     /// The namespace at `path` from a search; `null` if it is not found.
     async fn namespace_among(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found =
-            self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
-        Ok(found
-            .into_iter()
-            .map(Json::Object)
-            .find(|namespace| is_at(namespace, path))
-            .unwrap_or_default())
+        let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?;
+        let mut found = found.into_vec().into_iter().map(Json::Object);
+        Ok(found.find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }
 
     async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner> {
@@ -261,7 +253,5 @@ pub(super) fn called(runners: &[(u64, String)], description: &str) -> Vec<u64> {
 
 /// Whether a namespace is the one at `path`, ignoring case.
 fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"]
-        .as_str()
-        .is_some_and(|full_path| full_path.to_lowercase() == path.to_lowercase())
+    namespace["full_path"].as_str().is_some_and(|full_path| find::same(full_path, path))
 }

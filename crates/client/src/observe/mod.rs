@@ -10,7 +10,7 @@
 mod exist;
 mod find;
 mod former;
-mod keys;
+pub(crate) mod keys;
 mod lookups;
 mod memory;
 mod questions;
@@ -23,6 +23,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::Existing;
+pub(crate) use exist::{all_in, outermost};
 use find::{Found, Parsed};
 use memory::Memory;
 

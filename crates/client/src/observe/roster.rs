@@ -19,7 +19,7 @@ use crate::{
     field::Scope,
     kinds,
     operation::{self, KeyFilter},
-    value::{Json, Object},
+    value::Object,
 };
 
 /// How many lists, and how many access levels, are read at once.
@@ -143,8 +143,7 @@ impl Query<'_> {
             let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
             globs.any(|(_, glob)| exist::may_be_in(glob, &home))
         };
-        let (_, itself) = kinds::container(Scope::Group);
-        let paths = groups.iter().filter_map(|group| group.get(itself.path)?.as_str());
+        let paths = groups.iter().map(|group| kinds::lookup(Scope::Group).path_in(group));
         Ok(paths.filter(is_meant).map(str::to_owned).collect())
     }
 
@@ -181,10 +180,10 @@ impl Query<'_> {
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let (start, mut unknown) = (roster.members.len(), Vec::new());
         for row in listed {
-            let path = row.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
+            let path = itself.path_in(&row).to_owned();
             let standing = (self.ask.standing)(scope, &path);
             if standing == Treatment::Included {
                 let facts = (itself.facts)(&row);
@@ -222,7 +221,7 @@ impl Query<'_> {
 
     /// The caller's access level to the container at `path`, where a list lacks it.
     async fn level_of(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         if let (Some(_), Some(id)) = (itself.level, id) {
             return self.observer.level(scope, id).await;
         }

@@ -13,7 +13,7 @@ use crate::{
     address::groups_above,
     digest,
     field::Scope,
-    operation,
+    kinds, operation,
     value::{Json, Object},
 };
 
@@ -90,22 +90,38 @@ pub(super) enum Recorded {
     One(Option<Packed>),
 }
 
-/// The object of a group or project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
-    /// Its path as the service spells it.
-    pub path: String,
-    /// Whether it was read by itself; otherwise it is a row of a list, which may have fewer fields.
+/// A group or project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ObjectRow {
+    /// Whether the object was read by itself; otherwise it is a row of a list.
     pub by_itself: bool,
-    /// Its fields.
+    /// Its id.
+    pub id: u64,
+    /// The fields that plans use.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub object: Packed,
+    /// Its full path.
+    pub path: String,
+    /// Whether it is a group or a project.
+    pub scope: Scope,
+}
+
+impl ObjectRow {
+    /// The row of the object `raw`, if it has an id and a path.
+    pub(super) fn of(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
+        let id = raw.get("id")?.as_u64()?;
+        let path = raw.get(kinds::lookup(scope).path)?.as_str()?.to_owned();
+        let object = Packed::new(&Json::Object(raw.clone()));
+        Some(Self { by_itself, id, object, path, scope })
+    }
 }
 
 /// The contents of a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The objects, by scope and id.
-    pub(super) objects: BTreeMap<(Scope, u64), Stored>,
+    pub(super) objects: BTreeMap<(Scope, u64), ObjectRow>,
     /// The ids by scope and path in lower case: present paths, and paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
@@ -155,7 +171,8 @@ impl Contents {
     }
 
     /// Adds the object of a group or project that was requested `at` a path or id.
-    pub(super) fn add(&mut self, scope: Scope, id: u64, thing: Stored, at: Option<&str>) {
+    pub(super) fn add(&mut self, thing: ObjectRow, at: Option<&str>) {
+        let (scope, id) = (thing.scope, thing.id);
         self.paths.insert((scope, thing.path.to_lowercase()), id);
         if let Some(at) = at.filter(|at| number(at).is_none()) {
             self.paths.insert((scope, at.to_lowercase()), id);
@@ -394,11 +411,4 @@ fn absent(message: &str) -> Failed {
 /// `text` as an id, if it is one.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// The object `raw` with its path, as stored, and its id.
-pub(super) fn thing(raw: &Object, path: &str, by_itself: bool) -> Option<(u64, Stored)> {
-    let id = raw.get("id")?.as_u64()?;
-    let path = raw.get(path)?.as_str()?.to_owned();
-    Some((id, Stored { path, by_itself, object: Packed::new(&Json::Object(raw.clone())) }))
 }

@@ -23,6 +23,7 @@ use crate::{
     field::{Compare, Scope, Secrecy},
     kind::{self, Parent, Place, Section, Spec, Wanted, forms},
     kinds::{self, copies::COMPUTED},
+    observe::keys,
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
     text,
@@ -106,25 +107,13 @@ pub(super) struct Keep {
 impl Keep {
     /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
-        let (_, itself) = kinds::container(scope);
-        let mut keys: BTreeSet<String> = itself.looked_at.iter().map(|key| (*key).into()).collect();
+        let mut keys: BTreeSet<&str> = kinds::lookup(scope).looked_at.iter().copied().collect();
         for section in kinds::sections(scope) {
-            match section.home.place {
-                Place::Object => {
-                    let fields = section.table().specs().iter().flat_map(|spec| {
-                        let live = spec.field.live_name();
-                        live.into_iter().chain(spec.field.replaced_by())
-                    });
-                    keys.extend(fields.map(str::to_owned));
-                    let extra = self.literals.extra.get(&(scope, section.section));
-                    keys.extend(extra.into_iter().flatten().cloned());
-                }
-                Place::In(field) => drop(keys.insert(field.into())),
-                Place::Part { field, sign } => keys.extend([field.into(), sign.into()]),
-                Place::Container | Place::List(_) | Place::Optional(_) => {}
-            }
+            let extra = self.literals.extra.get(&(scope, section.section)).into_iter().flatten();
+            let names = section.table().specs().iter().map(|spec| spec.name);
+            keys::add(section, &names.chain(extra.map(String::as_str)).collect(), &mut keys);
         }
-        KeyFilter::keys(keys)
+        keys::owned(keys)
     }
 
     /// The kept part of the object `raw` of a group or project.
@@ -132,8 +121,8 @@ impl Keep {
     /// # Errors
     /// Why nothing is kept.
     pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
-        let (_, itself) = kinds::container(scope);
-        let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
+        let itself = kinds::lookup(scope);
+        let path = itself.path_in(raw).to_lowercase();
         let mut kept = Object::new();
         for name in itself.looked_at {
             if let Some(value) = raw.get(*name) {

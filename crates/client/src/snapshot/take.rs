@@ -13,13 +13,13 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
-    contents::{self, Contents, Failed, Lookup, Packed, Recorded, Stored},
-    keep::{Keep, Literals, Withheld, placed},
+    contents::{self, Contents, Failed, Lookup, ObjectRow, Packed, Recorded},
+    keep::{Keep, Literals, placed},
     offline::{refusal, response, unknown},
     question::Parsed,
 };
 use crate::{
-    address::{group_of, groups_above},
+    address::group_of,
     api::{
         ApiError, Failure, Phase, ReadClient, Result, SendError, Transport, WireRequest,
         WireResponse,
@@ -29,7 +29,7 @@ use crate::{
     field::Scope,
     kind::{Place, Section},
     kinds, lock,
-    observe::ends_everything,
+    observe::{all_in, ends_everything, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -151,44 +151,38 @@ impl Recorder {
     }
 
     async fn object(&self, scope: Scope, asked: &Parsed) -> Result<()> {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let request = asked.request().keeping(self.keep().wanted(scope));
         let at = asked.of();
-        let failed = match self.client.get_known(request, &["id", itself.path]).await {
-            Ok(answer) => {
-                let raw = answer.object().cloned().unwrap_or_default();
-                self.add(scope, &raw, true, Some(at)).map(Failed::because)
+        match self.client.get_known(request, &["id", itself.path]).await {
+            Ok(answer) => self.add(scope, &answer.object().cloned().unwrap_or_default(), Some(at)),
+            Err(error) => {
+                let failed = failed(error)?;
+                self.contents().missing.insert((scope, at.to_lowercase()), failed);
             }
-            Err(error) => Some(failed(error)?),
-        };
-        if let Some(failed) = failed {
-            self.contents().missing.insert((scope, at.to_lowercase()), failed);
         }
         Ok(())
     }
 
-    /// Adds the object `raw` that was requested `at` a path or id; returns why not, if it is not
-    /// kept.
-    fn add(
-        &self,
-        scope: Scope,
-        raw: &Object,
-        by_itself: bool,
-        at: Option<&str>,
-    ) -> Option<Withheld> {
-        let (_, itself) = kinds::container(scope);
-        let kept = match self.keep().object(scope, raw) {
-            Ok(kept) => kept,
-            Err(why) => return Some(why),
-        };
-        if let Some((id, thing)) = contents::thing(&kept, itself.path, by_itself) {
-            self.contents().add(scope, id, thing, at);
+    /// Adds the object `raw` that was requested `at` a path or id, or is a row of a list; records
+    /// why not, if it is not kept.
+    fn add(&self, scope: Scope, raw: &Object, at: Option<&str>) {
+        let kept = self.keep().object(scope, raw);
+        let mut contents = self.contents();
+        match kept {
+            Ok(kept) => {
+                let row = ObjectRow::of(scope, &kept, at.is_some());
+                row.into_iter().for_each(|row| contents.add(row, at));
+            }
+            Err(why) => {
+                let at = at.unwrap_or_else(|| kinds::lookup(scope).path_in(raw)).to_lowercase();
+                contents.missing.insert((scope, at), Failed::because(why));
+            }
         }
-        None
     }
 
     async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<()> {
-        let (own, itself) = kinds::container(scope);
+        let (own, _) = kinds::container(scope);
         let request = asked.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
             Scope::Project => request.query("include_subgroups", true),
@@ -197,16 +191,8 @@ impl Recorder {
         let request = request.keeping(self.keep().wanted(scope));
         let roster = match self.client.list_known(request, own.home.rows).await {
             Ok(rows) => {
-                let mut ids = BTreeSet::new();
-                for row in rows.iter() {
-                    ids.extend(row.get("id").and_then(Json::as_u64));
-                    if let Some(why) = self.add(scope, row, false, None) {
-                        let at = row.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                        let key = (scope, at.to_lowercase());
-                        self.contents().missing.insert(key, Failed::because(why));
-                    }
-                }
-                Ok(ids)
+                rows.iter().for_each(|row| self.add(scope, row, None));
+                Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
             }
             Err(error) => Err(failed(error)?),
         };
@@ -336,16 +322,14 @@ impl Recorder {
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
     /// of the object; if not, groups are read one by one.
     async fn everything_below(&self, root: &str) -> Result<()> {
-        let alone = |scope: Scope, at: &str| (kinds::container(scope).1.get)(at);
+        let alone = |scope: Scope, at: &str| (kinds::lookup(scope).get)(at);
         self.look_for(alone(Scope::Group, root)).await?;
         if self.contents().id(Scope::Group, root).is_none() {
             return Ok(());
         }
-        let groups = operation::GROUP_DESCENDANTS.request().arg("id", root);
-        self.look_for(groups.query("all_available", true)).await?;
-        let projects = operation::GROUP_PROJECTS.request().arg("id", root);
-        self.look_for(projects.query("include_subgroups", true).query("with_shared", false))
-            .await?;
+        for scope in Scope::ALL {
+            self.look_for(all_in(scope).arg("id", root)).await?;
+        }
         for scope in Scope::ALL {
             let rows: Vec<_> = {
                 let contents = self.contents();
@@ -354,16 +338,17 @@ impl Recorder {
                 rows.map(|((_, id), thing)| (*id, thing.clone())).collect()
             };
             let Some((id, row)) = rows.first() else { continue };
-            let asked = Parsed::read(&alone(scope, &id.to_string()).target());
-            if let Some(asked) = asked {
+            if let Some(asked) = Parsed::read(&alone(scope, &id.to_string()).target()) {
                 self.object(scope, &asked).await?;
             }
-            let says_all = self.contents().objects.get(&(scope, *id)).is_some_and(|by_itself| {
-                by_itself.by_itself && keys(by_itself).is_subset(&keys(row))
-            });
-            let is_new = !self.contents().whole_rows.contains_key(&scope);
-            let says_all = says_all && (is_new || self.contents().whole_rows[&scope]);
-            self.contents().whole_rows.insert(scope, says_all);
+            let says_all = {
+                let mut contents = self.contents();
+                let whole = contents.objects.get(&(scope, *id)).filter(|whole| whole.by_itself);
+                let is_whole = whole.is_some_and(|whole| keys(whole).is_subset(&keys(row)));
+                let says_all = contents.whole_rows.entry(scope).or_insert(true);
+                *says_all &= is_whole;
+                *says_all
+            };
             if scope == Scope::Group && !says_all {
                 let each = rows.iter().skip(1).map(|(id, _)| alone(scope, &id.to_string()));
                 self.look_for_all(each.collect()).await?;
@@ -449,26 +434,23 @@ impl Recorder {
                 }
             };
             for section in kinds::sections(container.scope) {
-                let Some(request) = all_of(section) else { continue };
-                let home = section.home;
-                if home.parent.is_some() != are_nested {
-                    if let Some(get) =
-                        section.detail.and(home.operations.get).filter(|_| are_nested)
-                    {
+                let (home, Some(request)) = (section.home, all_of(section)) else { continue };
+                match (home.parent, section.detail.and(home.operations.get)) {
+                    (None, _) if !are_nested => requests.push(request),
+                    (None, Some(get)) => {
                         let one = get.request().arg("id", id);
                         let rows = entries(section).into_iter();
-                        requests
-                            .extend(rows.filter_map(|row| home.one(one.clone(), row.as_object()?)));
+                        let one = rows.filter_map(|row| home.one(one.clone(), row.as_object()?));
+                        requests.extend(one);
                     }
-                    continue;
+                    (Some(parent), _) if are_nested => {
+                        let of = kinds::section(container.scope, parent.section);
+                        let ids = of.into_iter().flat_map(entries);
+                        let ids = ids.filter_map(|row| row["id"].as_u64());
+                        requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));
+                    }
+                    _ => {}
                 }
-                let Some(parent) = home.parent else {
-                    requests.push(request);
-                    continue;
-                };
-                let Some(of) = kinds::section(container.scope, parent.section) else { continue };
-                let ids = entries(of).into_iter().filter_map(|row| row["id"].as_u64());
-                requests.extend(ids.map(|entry| request.clone().arg(parent.argument, entry)));
             }
         }
         requests.retain(|request| {
@@ -494,13 +476,7 @@ fn managed(desired: &Desired) -> BTreeSet<String> {
     groups.collect()
 }
 
-/// Those of `paths` that are not below another one.
-fn outermost(paths: &BTreeSet<String>) -> Vec<String> {
-    let is_inside = |path: &str| groups_above(path).any(|above| paths.contains(above));
-    paths.iter().filter(|path| !is_inside(path)).cloned().collect()
-}
-
-fn keys(thing: &Stored) -> BTreeSet<String> {
+fn keys(thing: &ObjectRow) -> BTreeSet<String> {
     match thing.object.json() {
         Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
         _ => BTreeSet::new(),

@@ -221,11 +221,10 @@ impl Known {
         own: Option<u64>,
         created: Option<Duration>,
     ) {
-        let (_, itself) = kinds::container(container.scope);
+        let itself = kinds::lookup(container.scope);
         let is_it = |body: &&Object| {
-            let path = body.get(itself.path).and_then(Json::as_str).unwrap_or_default();
             let id = body.get("id").and_then(Json::as_u64);
-            path.to_lowercase() == container.path.to_lowercase()
+            itself.path_in(body).to_lowercase() == container.path.to_lowercase()
                 && id.is_some_and(|id| own.is_none_or(|own| own == id))
         };
         let Some(body) = body.filter(is_it) else {
@@ -441,7 +440,7 @@ mod tests {
                 let variables = Collection::Written(Vec::new());
                 Live { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
-            let (_, itself) = kinds::container(scope);
+            let itself = kinds::lookup(scope);
             let (variable, edit) = match scope {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),

@@ -22,7 +22,7 @@ use crate::{
 
 impl<F: FnMut(Event)> Run<'_, F> {
     /// Records what does not match, after reading what the answers to writes did not show.
-    pub(super) async fn verify(&self, ended: &mut Ended) {
+    pub(super) async fn verify(&self, ended: &mut Ended<'_>) {
         let sent = ended.progress.sent;
         if sent && Bug::SkipReadBack.is_planted() {
             return;
@@ -41,7 +41,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             self.look(&stale).await
         };
         ended.mismatches = match look {
-            Err(error) => vec![unread(container.clone(), Cause::from(&error))],
+            Err(error) => vec![Mismatch::unread(container.clone(), Cause::from(&error))],
             Ok(look) => self.mismatches(look.seen(), ended),
         };
         if sent {
@@ -52,7 +52,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
 
     /// What was not saved according to the answers to the writes themselves, if nothing can be read
     /// any more.
-    fn refuted(&self, ended: &Ended) -> Vec<Mismatch> {
+    fn refuted(&self, ended: &Ended<'_>) -> Vec<Mismatch> {
         let known = self.known.borrow();
         let seen = self.seen(&known.live, self.settings());
         let heard = seen.steps.iter().filter(|left| known.is_certain(&left.address));
@@ -61,11 +61,11 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// What does not match, or is not known to match, after the steps.
-    fn mismatches(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
+    fn mismatches(&self, left: &ContainerPlan, ended: &Ended<'_>) -> Vec<Mismatch> {
         let mut mismatches: Vec<_> = left
             .incomplete
             .iter()
-            .map(|scope| unread(scope.address.clone(), scope.reason.clone()))
+            .map(|scope| Mismatch::unread(scope.address.clone(), scope.reason.clone()))
             .collect();
         let done = || {
             self.steps.iter().copied().filter(|step| {
@@ -83,7 +83,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             let shut = step.address.section.is_some_and(|section| left.is_shut(section));
             let is_seen = (!closed || step.closes()) && !shut;
             if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {
-                mismatches.push(unread(step.address.clone(), doubt));
+                mismatches.push(Mismatch::unread(step.address.clone(), doubt));
             }
         }
         mismatches.extend(left.steps.iter().filter_map(|step| self.mismatch(step, ended)));
@@ -107,7 +107,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
 
     /// The mismatch for a step that is still needed after the run; `None` if its own result
     /// explains it, or if it had to wait.
-    fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
+    fn mismatch(&self, left: &Step, ended: &Ended<'_>) -> Option<Mismatch> {
         // A container is created together with parts of its own object.
         let created = ended.results.values().find(|result| {
             result.address.section.is_none()
@@ -188,9 +188,4 @@ impl<F: FnMut(Event)> Run<'_, F> {
             .any(is_unset)
             .then(|| format!("`{name}` is not available here: the service drops it; take it out"))
     }
-}
-
-fn unread(address: Address, cause: Cause) -> Mismatch {
-    let reason = MismatchReason::Unreadable(cause);
-    Mismatch { address, fields: Vec::new(), reason, help: None }
 }

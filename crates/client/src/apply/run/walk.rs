@@ -13,7 +13,7 @@ use futures_util::{
 
 use wait::Wait;
 
-use super::{Ended, Look, Place, Run, progress::Readiness};
+use super::{Ended, Look, Run, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, message_of_success},
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
@@ -97,13 +97,7 @@ impl<'r> Open<'r> {
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Carries out `steps`, planned from what was read at these `times`, along their edges.
-    pub(super) async fn walk_all(
-        &self,
-        steps: Vec<Step>,
-        times: &Times,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    pub(super) async fn walk_all(&self, steps: Vec<Step>, times: &Times, ended: &mut Ended<'a>) {
         let (under_way, waiting) = (FuturesUnordered::new(), Vec::new());
         let mut open = Open { ready: steps, under_way, waiting, looking: false };
         loop {
@@ -117,7 +111,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             if open.is_empty() {
                 return;
             }
-            if let Some(happened) = self.next(&mut open, ended, place).await {
+            if let Some(happened) = self.next(&mut open, ended).await {
                 self.go_on(happened, &mut open, ended);
             }
         }
@@ -125,12 +119,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Waits for the next event. There is none if a look just became due, or if the wait was for
     /// another container.
-    async fn next<'r>(
-        &'r self,
-        open: &mut Open<'r>,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) -> Option<Finished> {
+    async fn next<'r>(&'r self, open: &mut Open<'r>, ended: &mut Ended<'a>) -> Option<Finished> {
         let Some(due) = open.due() else {
             if !open.under_way.is_empty() {
                 return open.under_way.next().await;
@@ -138,13 +127,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             // The remaining steps wait for another container, or were blocked in this round; go
             // round once more.
             if open.ready.iter().any(|step| self.waits_for_another(step)) {
-                self.wait_for_another(&mut open.ready, ended, place).await;
+                self.wait_for_another(&mut open.ready, ended).await;
             }
             return None;
         };
         let rested = self.apply.writer.reads().wait_until(due);
         let may_go_on = if open.under_way.is_empty() {
-            place.rest(rested).await
+            self.rest(ended, rested).await
         } else {
             tokio::select! { biased; happened = open.under_way.next() => return happened, rested = rested => rested }
         };
@@ -161,7 +150,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Continues the steps concerned by an event.
-    fn go_on<'r>(&'r self, happened: Finished, open: &mut Open<'r>, ended: &mut Ended) {
+    fn go_on<'r>(&'r self, happened: Finished, open: &mut Open<'r>, ended: &mut Ended<'_>) {
         match happened {
             Finished::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
             Finished::Walked(mut walk, Next::Ended(outcome, error)) => {
@@ -194,7 +183,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// The steps of `ready` that can start. Steps that never can are ended; the others stay.
-    fn start(&self, ready: &mut Vec<Step>, times: &Times, ended: &mut Ended) -> Vec<Walk> {
+    fn start(&self, ready: &mut Vec<Step>, times: &Times, ended: &mut Ended<'_>) -> Vec<Walk> {
         let mut started = Vec::new();
         for step in std::mem::take(ready) {
             match self.readiness(&step, ended) {
@@ -243,14 +232,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Waits until a step of another container ends. If the run ends, no step starts any more.
-    async fn wait_for_another(
-        &self,
-        ready: &mut Vec<Step>,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    async fn wait_for_another(&self, ready: &mut Vec<Step>, ended: &mut Ended<'a>) {
         let over = self.apply.writer.reads().wait_for_end();
-        let goes_on = place.rest(async {
+        let goes_on = self.rest(ended, async {
             tokio::select! { biased; () = self.dependencies.changes() => true, () = over => false }
         });
         if !goes_on.await {
@@ -260,7 +244,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    pub(super) fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
+    pub(super) fn readiness(&self, step: &Step, ended: &Ended<'_>) -> Readiness {
         ended.progress.readiness(step, self.dependencies)
     }
 
@@ -415,7 +399,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Continues with the call that puts back what a failed step had removed. Returns how the step
     /// ends if there is none.
-    fn put_back(&self, walk: &mut Walk, outcome: Outcome, ended: &Ended) -> Option<Outcome> {
+    fn put_back(&self, walk: &mut Walk, outcome: Outcome, ended: &Ended<'_>) -> Option<Outcome> {
         if let Some(failed) = walk.failed.take() {
             let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);

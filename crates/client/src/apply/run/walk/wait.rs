@@ -247,7 +247,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// Ends waiting steps when the run must end.
-    pub(super) fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended) {
+    pub(super) fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended<'_>) {
         for (_, walk, wait) in waiting {
             let outcome = match wait {
                 Wait::Lost { error, .. } => Outcome::Unknown(
