@@ -50,28 +50,10 @@ pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) gate: Gate,
     /// Why nothing more is sent; `None` while requests go out.
-    pub(super) end: watch::Sender<Option<End>>,
+    pub(super) end: watch::Sender<Option<Kind>>,
     tally: Mutex<Tally>,
     /// The service's time when the client's clock began, as learned from answers: a lower bound.
     service_epoch: Mutex<Option<SystemTime>>,
-}
-
-/// Why nothing more is sent.
-#[derive(Clone, Debug)]
-pub(super) enum End {
-    /// An answer showed that further requests are useless.
-    Error(ApiError),
-    /// The caller interrupted the run.
-    Interrupted,
-}
-
-impl From<End> for Kind {
-    fn from(end: End) -> Self {
-        match end {
-            End::Error(error) => Self::Stopped(error),
-            End::Interrupted => Self::Interrupted,
-        }
-    }
 }
 
 /// What belongs to the sending of a request but is not in the request.
@@ -218,12 +200,12 @@ impl Core {
         let place = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
-            end = self.ended() => return Err(Kind::from(end).into()),
+            end = self.ended() => return Err(end.into()),
             permit = self.gate.enter() => permit,
         };
         loop {
             if let Some(end) = &*self.end.borrow() {
-                return Err(Kind::from(end.clone()).into());
+                return Err(end.clone().into());
             }
             let wait = self.gate.pause(self.now());
             if wait.is_zero() {
@@ -283,7 +265,7 @@ impl Core {
             };
             tokio::select! {
                 biased;
-                end = self.ended() => return Err(Kind::from(end).into()),
+                end = self.ended() => return Err(end.into()),
                 () = answered => {}
                 slept = wait => slept?,
             }
@@ -305,13 +287,13 @@ impl Core {
         }
         tokio::select! {
             biased;
-            end = self.ended() => Err(end.into()),
+            end = self.ended() => Err(end),
             () = self.settings.clock.sleep(wait) => Ok(()),
         }
     }
 
     /// Waits until no further request may be sent, and returns the reason.
-    async fn ended(&self) -> End {
+    async fn ended(&self) -> Kind {
         let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
         // The sender lives as long as `self`.
@@ -334,7 +316,7 @@ impl Core {
         };
         tokio::select! {
             biased;
-            end = self.ended(), if again == Again::Reads => end.into(),
+            end = self.ended(), if again == Again::Reads => end,
             () = deadline => Kind::Budget("time"),
         }
     }
@@ -422,12 +404,12 @@ impl Core {
             }
         }
         if let Some(error) = error.filter(|_| end) {
-            self.end_with(End::Error(error.clone()));
+            self.end_with(Kind::Stopped(error.clone()));
         }
     }
 
     /// Sends nothing more. The first reason stays.
-    pub(super) fn end_with(&self, end: End) {
+    pub(super) fn end_with(&self, end: Kind) {
         self.end.send_if_modified(|present| {
             let first = present.is_none();
             if first {

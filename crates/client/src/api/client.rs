@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use super::{
     Result,
-    call::{Core, Delivery, End},
+    call::{Core, Delivery},
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::Kind,
     pace::InFlight,
@@ -309,7 +309,7 @@ impl ReadClient {
     /// writes in flight wait for their answer.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
-            self.core.end_with(End::Interrupted);
+            self.core.end_with(Kind::Interrupted);
         }
     }
 
@@ -320,7 +320,7 @@ impl ReadClient {
 
     /// Whether the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
-        matches!(*self.core.end.borrow(), Some(End::Interrupted))
+        matches!(*self.core.end.borrow(), Some(Kind::Interrupted))
     }
 
     /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if

@@ -35,28 +35,38 @@ struct Inner {
     again_at: Option<Duration>,
 }
 
-/// What went wrong.
-#[derive(Clone, Debug)]
+/// What went wrong, and how a sentence about the request goes on.
+#[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Kind {
     /// The service answered with a failure.
+    #[error("{0}")]
     Refused(Refusal),
     /// There is no answer.
-    Unanswered(SendError),
+    #[error("{}", if .0.failure == Failure::Offline { "was not sent" } else { "got no answer" })]
+    Unanswered(#[source] SendError),
     /// The answer is not one that the service gives.
+    #[error("answered {status} with {why}")]
     Malformed { status: u16, why: &'static str, request_id: Option<String> },
     /// A collection could not be read to its end.
-    Page(PageError),
+    #[error("returned an incomplete list")]
+    Page(#[source] PageError),
     /// A secret or a file for the body is missing.
+    #[error("was not sent: {0}")]
     Body(String),
-    /// Not sent: the live values that it was built from may be outdated.
+    /// The live values that it was built from may be outdated.
+    #[error("was not sent: the values that it repeats are too old")]
     Stale,
-    /// Not sent: an earlier request showed that further ones are useless.
-    Stopped(ApiError),
-    /// Not sent: the caller interrupted the run.
+    /// An earlier request showed that further ones are useless.
+    #[error("was not sent: an earlier request was refused")]
+    Stopped(#[source] ApiError),
+    /// The caller interrupted the run.
+    #[error("was not sent or not waited for: the run was interrupted")]
     Interrupted,
-    /// Not sent: the run has no requests or no time left.
+    /// The run has no requests or no time left.
+    #[error("was not sent or not waited for: the run has used up its {0}")]
     Budget(&'static str),
-    /// Not sent: the service asks for too long a wait.
+    /// The service asks for too long a wait.
+    #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
     Wait(Duration),
 }
 
@@ -78,6 +88,18 @@ impl Refusal {
     /// Whether the answer contains no more than its status.
     fn is_bare(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let elsewhere = if self.elsewhere { ", a redirect to another place" } else { "" };
+        write!(f, "answered {}{elsewhere}", self.status)?;
+        match self.moved_to {
+            Some(id) => write!(f, ": the project has moved; its id is {id}"),
+            None if self.message.is_empty() => Ok(()),
+            None => write!(f, ": {}", self.message),
+        }
     }
 }
 
@@ -377,45 +399,16 @@ impl ApiError {
     }
 
     /// What happened, without the id of the request.
-    fn describe(&self, f: &mut impl fmt::Write) -> fmt::Result {
+    fn describe(&self) -> String {
         let Inner { operation, kind, in_doubt, .. } = &*self.0;
-        write!(f, "{}: `{}` ", operation.id, self.request())?;
-        match kind {
-            Kind::Refused(refusal) => {
-                write!(f, "answered {}", refusal.status)?;
-                if refusal.elsewhere {
-                    f.write_str(", a redirect to another place")?;
-                }
-                if let Some(id) = refusal.moved_to {
-                    write!(f, ": the project has moved; its id is {id}")?;
-                } else if !refusal.message.is_empty() {
-                    write!(f, ": {}", refusal.message)?;
-                }
-            }
-            Kind::Unanswered(e) if e.failure == Failure::Offline => f.write_str("was not sent")?,
-            Kind::Unanswered(_) => f.write_str("got no answer")?,
-            Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
-            Kind::Page(_) => f.write_str("returned an incomplete list")?,
-            Kind::Body(why) => write!(f, "was not sent: {why}")?,
-            Kind::Stale => f.write_str("was not sent: the values that it repeats are too old")?,
-            Kind::Stopped(_) => f.write_str("was not sent: an earlier request was refused")?,
-            Kind::Interrupted => {
-                f.write_str("was not sent or not waited for: the run was interrupted")?;
-            }
-            Kind::Budget(what) => {
-                write!(f, "was not sent or not waited for: the run has used up its {what}")?;
-            }
-            Kind::Wait(wait) => {
-                write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?;
-            }
-        }
-        if in_doubt.is_some() { f.write_str("; it may have taken effect") } else { Ok(()) }
+        let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
+        format!("{}: `{}` {kind}{doubt}", operation.id, self.request())
     }
 }
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)?;
+        f.write_str(&self.describe())?;
         self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
     }
 }
@@ -423,9 +416,7 @@ impl fmt::Display for ApiError {
 /// Includes the sources, such as what broke the connection.
 impl From<&ApiError> for Cause {
     fn from(error: &ApiError) -> Self {
-        let mut message = String::new();
-        // Writing to a string cannot fail.
-        let _ = error.describe(&mut message);
+        let mut message = error.describe();
         let mut source = error.source();
         while let Some(cause) = source {
             message += &format!(": {cause}");
@@ -447,12 +438,7 @@ impl From<&ApiError> for Cause {
 
 impl Error for ApiError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.0.kind {
-            Kind::Unanswered(error) => Some(error),
-            Kind::Page(error) => Some(error),
-            Kind::Stopped(error) => Some(error),
-            _ => None,
-        }
+        self.0.kind.source()
     }
 }
 

@@ -210,17 +210,16 @@ impl Observer {
         let mut names = Names::default();
         for (named, id) in ids {
             let look_up = async || {
+                let container = |scope| {
+                    let itself = kinds::lookup(scope);
+                    ((itself.get)(&id.to_string()), itself.path)
+                };
                 let (request, field) = match named {
                     Named::User => (operation::USER_GET.request().arg("user_id", id), "username"),
-                    Named::Group => {
-                        let group = operation::GROUP_GET.request().arg("id", id);
-                        (group.query("with_projects", false), "full_path")
-                    }
+                    Named::Group => container(Scope::Group),
+                    Named::Project => container(Scope::Project),
                     // Entries have the ids of runners where descriptions mean several, and names of roles.
                     Named::Runner | Named::Role => return Ok(None),
-                    Named::Project => {
-                        (operation::PROJECT_GET.request().arg("id", id), "path_with_namespace")
-                    }
                 };
                 let request = request.keeping(KeyFilter::keys([field]));
                 match self.client.get_known(request, &["id", field]).await {

@@ -84,8 +84,8 @@ impl Observer {
     pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>> {
         match named {
             Named::User => self.user(name).await,
-            Named::Group => self.group(name).await,
-            Named::Project => self.project(name).await,
+            Named::Group => self.container_id(Scope::Group, name).await,
+            Named::Project => self.container_id(Scope::Project, name).await,
             Named::Runner => Ok(match called(&self.runners().await?, name)[..] {
                 [id] => Some(id),
                 _ => None,
@@ -163,16 +163,7 @@ impl Observer {
         self.memory.ids.of(&format!("user {key}"), look_up).await
     }
 
-    /// The id of the group that is declared at this path.
-    pub(super) async fn group(&self, path: &str) -> Result<Option<u64>> {
-        self.container_id(Scope::Group, path).await
-    }
-
-    /// The id of the project that is declared at this path.
-    pub(super) async fn project(&self, path: &str) -> Result<Option<u64>> {
-        self.container_id(Scope::Project, path).await
-    }
-
+    /// The id of the group or project that is declared at this path.
     async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
         let itself = kinds::lookup(scope);

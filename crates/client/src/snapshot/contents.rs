@@ -139,30 +139,22 @@ pub struct Contents {
     pub(super) all_users: bool,
 }
 
-/// What the snapshot knows about a question.
-pub(super) enum Lookup {
-    /// The answer.
-    Json(Json),
-    /// The failure of the read.
-    Failed(Failed),
-    /// Nothing.
-    Unknown,
-}
+/// What the snapshot knows about a question: the answer, or why it could not be read; `None` if it
+/// knows nothing.
+pub(super) type Lookup = Option<Result<Json, Failed>>;
 
 impl Contents {
     /// Answers a question.
     pub(super) fn answer(&self, asked: &Parsed) -> Lookup {
-        if asked.is(operation::PROJECT_GET) {
-            self.object(Scope::Project, asked.of())
-        } else if asked.is(operation::GROUP_GET) {
-            self.object(Scope::Group, asked.of())
+        if let Some(scope) = container_of(asked) {
+            self.object(scope, asked.of())
         } else if let Some((scope, root)) = roster_of(asked) {
             self.roster(scope, &root)
         } else if asked.is(operation::PROJECT_LIST) {
             // This list is only searched; projects that it lacks are read one by one.
-            Lookup::Json(Json::Array(Vec::new()))
+            Some(Ok(Json::Array(Vec::new())))
         } else if asked.is(operation::GROUP_PROJECTS) {
-            self.rows_below(asked.of())
+            Some(Ok(self.rows_below(asked.of())))
         } else if let Some(name) = username(asked) {
             self.user(name)
         } else {
@@ -197,19 +189,12 @@ impl Contents {
     }
 
     fn object(&self, scope: Scope, at: &str) -> Lookup {
-        let thing = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id)));
-        if let Some(thing) = thing {
+        if let Some(thing) = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id))) {
             let says_all = self.whole_rows.get(&scope).copied().unwrap_or_default();
-            return match thing.by_itself || says_all {
-                true => Lookup::Json(thing.object.json()),
-                false => Lookup::Unknown,
-            };
+            return (thing.by_itself || says_all).then(|| Ok(thing.object.json()));
         }
-        match self.missing.get(&(scope, at.to_lowercase())) {
-            Some(failed) => Lookup::Failed(failed.clone()),
-            None if self.is_absent(scope, at) => Lookup::Failed(no_such(scope)),
-            None => Lookup::Unknown,
-        }
+        let failed = self.missing.get(&(scope, at.to_lowercase())).cloned();
+        failed.or_else(|| self.is_absent(scope, at).then(|| no_such(scope))).map(Err)
     }
 
     /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
@@ -241,21 +226,18 @@ impl Contents {
     /// Everything of `scope` below `root`, from the list of that group or of one above.
     fn roster(&self, scope: Scope, root: &str) -> Lookup {
         let root = self.root(root);
-        match self.rosters.get(&(scope, root.clone())) {
-            Some(Ok(ids)) => return Lookup::Json(self.rows(scope, ids)),
-            Some(Err(failed)) => return Lookup::Failed(failed.clone()),
-            None => {}
+        if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
+            let rows = roster.as_ref().map(|ids| self.rows(scope, ids));
+            return Some(rows.map_err(Failed::clone));
         }
         if self.is_absent(Scope::Group, &root) {
-            return Lookup::Failed(no_such(Scope::Group));
+            return Some(Err(no_such(Scope::Group)));
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
         let mut above = groups_above(&root)
             .filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
-        match above.find(|_| is_there) {
-            Some(ids) => Lookup::Json(self.rows(scope, &self.ids_below(scope, ids, &root))),
-            None => Lookup::Unknown,
-        }
+        let ids = above.find(|_| is_there)?;
+        Some(Ok(self.rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
     /// Those of `ids` that are below the group at `root`.
@@ -270,11 +252,11 @@ impl Contents {
     }
 
     /// The known projects below the group at `root`, for a search.
-    fn rows_below(&self, root: &str) -> Lookup {
+    fn rows_below(&self, root: &str) -> Json {
         let root = self.root(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
         let ids = ids.map(|(_, id)| *id).collect();
-        Lookup::Json(self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root)))
+        self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root))
     }
 
     fn rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
@@ -283,13 +265,12 @@ impl Contents {
     }
 
     fn user(&self, name: &str) -> Lookup {
-        match self.users.get(&name.to_lowercase()) {
-            Some(Some((id, username))) => {
-                Lookup::Json(serde_json::json!([{"id": id, "username": username}]))
-            }
-            None if !self.all_users => Lookup::Unknown,
-            Some(None) | None => Lookup::Json(Json::Array(Vec::new())),
-        }
+        let user = match self.users.get(&name.to_lowercase()) {
+            None if !self.all_users => return None,
+            user => user.into_iter().flatten(),
+        };
+        let user = user.map(|(id, name)| serde_json::json!({"id": id, "username": name}));
+        Some(Ok(user.collect()))
     }
 
     /// The question as stored: with the id, if known.
@@ -302,41 +283,36 @@ impl Contents {
     fn other(&self, asked: &Parsed) -> Lookup {
         // The question may have been stored with a path, before the id was known.
         let kept = self.answers.get(&self.key(asked));
-        match kept.or_else(|| self.answers.get(&asked.question)) {
-            Some(Recorded::Entries(entries)) => {
-                Lookup::Json(entries.iter().map(Packed::json).collect())
-            }
-            Some(Recorded::One(one)) => {
-                Lookup::Json(one.as_ref().map(Packed::json).unwrap_or_default())
-            }
-            Some(Recorded::Failed(failed)) => Lookup::Failed(failed.clone()),
-            None if asked.is(operation::GROUP_MEMBER_GET_ALL) => self.level(asked),
-            None if asked.is(operation::NAMESPACE_GET)
-                && self.is_absent(Scope::Group, asked.argument("id"))
-                && asked.argument("id").contains('/') =>
-            {
-                Lookup::Failed(absent("Namespace Not Found"))
-            }
-            None if asked.scope.is_some_and(|scope| self.is_absent(scope, asked.of())) => {
-                Lookup::Failed(no_such(asked.scope.unwrap_or(Scope::Project)))
-            }
-            None => Lookup::Unknown,
+        if let Some(kept) = kept.or_else(|| self.answers.get(&asked.question)) {
+            return Some(match kept {
+                Recorded::Entries(entries) => Ok(entries.iter().map(Packed::json).collect()),
+                Recorded::One(one) => Ok(one.as_ref().map(Packed::json).unwrap_or_default()),
+                Recorded::Failed(failed) => Err(failed.clone()),
+            });
         }
+        if asked.is(operation::GROUP_MEMBER_GET_ALL) {
+            return self.level(asked);
+        }
+        let group = asked.argument("id");
+        if asked.is(operation::NAMESPACE_GET)
+            && group.contains('/')
+            && self.is_absent(Scope::Group, group)
+        {
+            return Some(Err(absent("Namespace Not Found")));
+        }
+        let scope = asked.scope.filter(|scope| self.is_absent(*scope, asked.of()))?;
+        Some(Err(no_such(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
     fn level(&self, asked: &Parsed) -> Lookup {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", asked.of());
-        let Some(list) = Parsed::read(&list.target()) else { return Lookup::Unknown };
-        let Some(Recorded::Entries(members)) = self.answers.get(&self.key(&list)) else {
-            return Lookup::Unknown;
-        };
+        let list = self.answers.get(&self.key(&Parsed::read(&list.target())?))?;
+        let Recorded::Entries(members) = list else { return None };
         let user = number(asked.argument("user_id"));
         let mut members = members.iter().map(Packed::json);
-        match members.find(|member| member["id"].as_u64() == user) {
-            Some(member) => Lookup::Json(member),
-            None => Lookup::Failed(absent("Not found")),
-        }
+        let member = members.find(|member| member["id"].as_u64() == user);
+        Some(member.ok_or_else(|| absent("Not found")))
     }
 
     /// How many groups and projects it contains.
@@ -376,6 +352,12 @@ impl Contents {
         let path = paths.filter_map(|scope| self.path(scope, of)).next();
         format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(of))
     }
+}
+
+/// The scope of the requested object, if the question is for a single one.
+pub(super) fn container_of(asked: &Parsed) -> Option<Scope> {
+    let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
+    gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
 }
 
 /// The scope and root (path or id) of a requested list of what exists; an empty root means the top

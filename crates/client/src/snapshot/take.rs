@@ -13,9 +13,9 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
-    contents::{self, Contents, Failed, Lookup, ObjectRow, Packed, Recorded},
+    contents::{self, Contents, Failed, ObjectRow, Packed, Recorded},
     keep::{Keep, Literals, placed},
-    offline::{refusal, response, unknown},
+    offline::{refusal, reply, unknown},
     question::Parsed,
 };
 use crate::{
@@ -105,14 +105,7 @@ impl Recorder {
             }
         }
         let found = self.contents().answer(&asked);
-        match found {
-            Lookup::Json(json) => Ok(response(&asked, &json, &self.head)),
-            Lookup::Failed(failed) => match failed.status {
-                Some(status) => Ok(refusal(status, &failed, &self.head)),
-                None => Err(unknown(&failed.message)),
-            },
-            Lookup::Unknown => Err(unknown("the service did not tell")),
-        }
+        reply(&asked, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
     }
 
     /// Asks the service, unless the answer is known.
@@ -120,20 +113,19 @@ impl Recorder {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
     async fn look(&self, asked: &Parsed) -> Result<()> {
-        let found = self.contents().answer(asked);
-        let is_known = match (found, container_of(asked)) {
-            (Lookup::Unknown, _) => false,
-            // A list lacks what was renamed; only the service redirects the old path.
-            (Lookup::Failed(_), Some(scope)) => {
-                let key = (scope, asked.of().to_lowercase());
-                self.contents().missing.contains_key(&key)
+        let scope = contents::container_of(asked);
+        let is_known = {
+            let contents = self.contents();
+            match (contents.answer(asked), scope) {
+                // A list lacks what was renamed; only the service redirects the old path.
+                (Some(Err(_)), Some(scope)) => {
+                    contents.missing.contains_key(&(scope, asked.of().to_lowercase()))
+                }
+                (found, _) => found.is_some(),
             }
-            _ => true,
         };
-        if is_known {
-            return Ok(());
-        }
-        match container_of(asked) {
+        match scope {
+            _ if is_known => Ok(()),
             Some(scope) => self.object(scope, asked).await,
             None => match (contents::roster_of(asked), contents::username(asked)) {
                 (Some((scope, root)), _) => self.roster(scope, &root, asked).await,
@@ -429,7 +421,7 @@ impl Recorder {
             let entries = |section: Section| -> Vec<Json> {
                 let all = all_of(section).and_then(|all| Parsed::read(&all.target()));
                 match all.map(|all| contents.answer(&all)) {
-                    Some(Lookup::Json(Json::Array(rows))) => rows,
+                    Some(Some(Ok(Json::Array(rows)))) => rows,
                     _ => Vec::new(),
                 }
             };
@@ -455,16 +447,10 @@ impl Recorder {
         }
         requests.retain(|request| {
             let asked = Parsed::read(&request.target());
-            asked.is_some_and(|asked| matches!(contents.answer(&asked), Lookup::Unknown))
+            asked.is_some_and(|asked| contents.answer(&asked).is_none())
         });
         requests
     }
-}
-
-/// The scope of the requested object, if the question is for a single one.
-fn container_of(asked: &Parsed) -> Option<Scope> {
-    let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
-    gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
 }
 
 /// The paths of declared groups, and of groups of declared projects, in lower case.
