@@ -286,6 +286,11 @@ impl ApiError {
         matches!(self.0.kind, Kind::Budget(_))
     }
 
+    /// Not sent: the run has ended, or has nothing left to go on with.
+    pub fn is_over(&self) -> bool {
+        self.is_stopped() || self.is_over_budget()
+    }
+
     /// Why the collection could not be read to its end.
     pub fn page_error(&self) -> Option<&PageError> {
         match &self.0.kind {

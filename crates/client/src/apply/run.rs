@@ -136,9 +136,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Ok(look) => look,
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
-                let over = error.is_stopped() || error.is_over_budget();
-                let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
-                let outcome = if over { Outcome::NotStarted } else { failed };
+                let outcome = if error.is_over() { Outcome::NotStarted } else { unread(&error) };
                 self.end_all(&mut ended, |_| outcome.clone());
                 ended.error = ends_everything(&error).then_some(error);
                 return ended;
@@ -202,8 +200,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let look = match self.look(&sections).await {
             Ok(look) => look,
             Err(error) => {
-                let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
-                open.iter().for_each(|step| self.end(ended, step, failed.clone()));
+                open.iter().for_each(|step| self.end(ended, step, unread(&error)));
                 ended.error = ended.error.take().or(ends_everything(&error).then_some(error));
                 return;
             }
@@ -232,8 +229,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let is_over = |now: &Step| now.possible.is_some() && plan.has_compared(now);
         let now = now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
         let Some(now) = now else {
-            let doubt = plan.doubt(step).map(|doubt| Outcome::Failed(doubt.context(UNREAD)));
-            return Err(doubt.unwrap_or(Outcome::Already));
+            return Err(plan.doubt(step).map_or(Outcome::Already, unread));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
         let is_unseen = step.action == Action::Create && !self.creates();
@@ -242,8 +238,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 refusal.address == step.address && !self.plan.acknowledges(refusal)
             });
         if let Some(refusal) = refused {
-            let why = format!("a guard now refuses it: {}", refusal.reason);
-            return Err(Outcome::ChangedMeanwhile(why.into()));
+            return Err(refused_now(refusal));
         }
         if now.is_within(step) && now.possible.is_none() {
             return Ok(now.clone());
@@ -363,7 +358,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let live = self.known.borrow_mut().begin(self.now());
         let observer = self.apply.observer;
         let is_in_sight = matches!(live.presence, Presence::Here(..));
-        let live = if self.known.borrow().is_out_of_sight() || !is_in_sight {
+        let live = if self.known.borrow().is_out_of_sight || !is_in_sight {
             observer.container(&self.container, self.id.get().copied()).await?
         } else {
             observer.again(&self.container, live, sections).await?
@@ -413,22 +408,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// The first object that is not as planned, or for which that is unknown, with the outcome of
     /// its step.
     fn moved(&self, fresh: &ContainerPlan) -> Option<(Address, Outcome)> {
-        let at = |address: &Address, outcome| Some((self.planned_or_first(address), outcome));
-        if let Some(problem) = fresh.problems.first() {
-            return at(&problem.address, Outcome::ChangedMeanwhile(problem.message.clone().into()));
-        }
-        if let Some(incomplete) = fresh.incomplete.first() {
-            return at(
-                &incomplete.address,
-                Outcome::Failed(incomplete.reason.clone().context(UNREAD)),
-            );
-        }
+        let changed = Outcome::ChangedMeanwhile;
         let is_planned = |now: &&Step| self.steps.iter().any(|step| step.address == now.address);
         let turn = fresh.steps.iter().find(|step| step.address.section.is_none());
-        if let Some(turn) = turn.filter(|turn| !is_planned(turn)) {
-            let why = "it was renamed, moved or marked for deletion";
-            return at(&turn.address, Outcome::ChangedMeanwhile(why.into()));
-        }
         // A change of a group above may already have given a field what the plan takes back.
         let is_as_planned = |now: &&Step| self.steps.iter().any(|step| step.is_as(now));
         let gives = self.apply.settings.groups.give(&self.container.path);
@@ -437,13 +419,19 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let refused = |refusal: &&Refusal| {
             !as_planned.contains(&&refusal.address) && !self.plan.acknowledges(refusal)
         };
-        if let Some(refusal) = fresh.refusals.iter().find(refused) {
-            return at(
-                &refusal.address,
-                Outcome::ChangedMeanwhile(
-                    format!("a guard now refuses it: {}", refusal.reason).into(),
-                ),
-            );
+        let found = if let Some(problem) = fresh.problems.first() {
+            Some((&problem.address, changed(problem.message.clone().into())))
+        } else if let Some(incomplete) = fresh.incomplete.first() {
+            Some((&incomplete.address, unread(incomplete.reason.clone())))
+        } else if let Some(turn) = turn.filter(|turn| !is_planned(turn)) {
+            let why = "it was renamed, moved or marked for deletion";
+            Some((&turn.address, changed(why.into())))
+        } else {
+            let refusal = fresh.refusals.iter().find(refused);
+            refusal.map(|refusal| (&refusal.address, refused_now(refusal)))
+        };
+        if let Some((address, outcome)) = found {
+            return Some((self.planned_or_first(address), outcome));
         }
         self.steps
             .iter()
@@ -464,11 +452,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             };
         }
         if let Some(doubt) = fresh.doubt(step) {
-            let unread = Outcome::Failed(doubt.clone().context(UNREAD));
-            return Some(if fresh.closed().is_some() {
-                Outcome::ChangedMeanwhile(doubt)
-            } else {
-                unread
+            return Some(match fresh.closed() {
+                Some(_) => Outcome::ChangedMeanwhile(doubt),
+                None => unread(doubt),
             });
         }
         // A project that somebody else created may not be the planned one.
@@ -495,3 +481,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
 /// The start of a cause if something could not be read before its writes.
 const UNREAD: &str = "it could not be read again";
+
+/// How a step ends if something could not be read before its writes.
+fn unread(why: impl Into<Cause>) -> Outcome {
+    Outcome::Failed(why.into().context(UNREAD))
+}
+
+/// How a step ends for which a new plan has a refusal.
+fn refused_now(refusal: &Refusal) -> Outcome {
+    Outcome::ChangedMeanwhile(format!("a guard now refuses it: {}", refusal.reason).into())
+}

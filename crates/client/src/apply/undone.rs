@@ -69,7 +69,7 @@ impl Apply<'_> {
         };
         let undone = |address: &Address, fields: Vec<String>, help: Option<String>| {
             let step = by.get(address.section?)?;
-            let reason = if is_creation(step) && step.address.path == container.path {
+            let reason = if step.creates_container() && step.address.path == container.path {
                 MismatchReason::NotPlanned
             } else {
                 MismatchReason::Undone(step.address.clone())
@@ -112,7 +112,7 @@ fn undoing<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
         let of = undoing.entry(step.address.path.to_lowercase()).or_default();
         let section = step.address.section.unwrap_or(settings::SECTION);
         let mut all = vec![];
-        if is_creation(step) {
+        if step.creates_container() {
             all.push(Undone::New);
         } else {
             all.extend(step.changes.iter().map(|c| Undone::Decided(section, &c.field)));
@@ -159,11 +159,6 @@ fn affected_sections<'s>(
         affected.extend(step.map(|step| (of, *step)));
     }
     affected
-}
-
-/// Whether `step` creates a container: the service may put something into it.
-fn is_creation(step: &Step) -> bool {
-    step.address.section.is_none() && step.action == Action::Create
 }
 
 #[cfg(test)]

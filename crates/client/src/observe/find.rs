@@ -18,6 +18,7 @@ use crate::{
     kind::{Absence, Facts, Place, Target, Wanted},
     kinds,
     live::{Collection, Presence},
+    lock,
     operation::{self, KeyFilter, Read, Request},
     page::Pager,
     planted::Bug,
@@ -183,12 +184,12 @@ impl Observer {
         }
         // Readers in parallel do not wait here: a lock held during a read would serialise all of
         // them.
-        if seen.lacking.iter().all(|name| self.memory.in_no_answer().contains(name)) {
+        if seen.lacking.iter().all(|name| lock(&self.memory.in_no_answer).contains(name)) {
             return Ok(Found::Here(seen));
         }
         let found = self.read_by_path(project).await?;
         if let Found::Here(seen) = &found {
-            self.memory.in_no_answer().extend(seen.lacking.iter().cloned());
+            lock(&self.memory.in_no_answer).extend(seen.lacking.iter().cloned());
         }
         Ok(found)
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
 };
 
 use tokio::sync::OnceCell;
@@ -43,20 +43,12 @@ pub(super) struct Memory {
     /// The names of users and groups, by id.
     pub(super) called: LookUps<Option<String>>,
     /// Declared fields that single answers lack as well as list rows; reading again is useless.
-    in_no_answer: Mutex<BTreeSet<String>>,
+    pub(super) in_no_answer: Mutex<BTreeSet<String>>,
     /// The rows of the roster, until they are used.
-    rows: Mutex<roster::Rows>,
+    pub(super) rows: Mutex<roster::Rows>,
 }
 
 impl Memory {
-    pub(super) fn in_no_answer(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        lock(&self.in_no_answer)
-    }
-
-    pub(super) fn rows(&self) -> MutexGuard<'_, roster::Rows> {
-        lock(&self.rows)
-    }
-
     /// Forgets the look-ups for `path`.
     pub(super) fn forget(&self, path: &str) {
         self.places.clear();

@@ -374,9 +374,5 @@ fn or_cause<T>(read: Result<T>) -> Result<Result<T, Cause>> {
 
 /// Whether every further request would fail in the same way.
 pub(crate) fn ends_everything(error: &ApiError) -> bool {
-    error.is_unauthorized()
-        || error.is_stopped()
-        || error.is_tls()
-        || error.is_over_budget()
-        || error.is_not_sent()
+    error.is_unauthorized() || error.is_over() || error.is_tls() || error.is_not_sent()
 }

@@ -17,7 +17,7 @@ use crate::{
     cause::Cause,
     desired::{Ask, Container, Exception, Member, Roster, Treatment},
     field::Scope,
-    kinds,
+    kinds, lock,
     operation::{self, KeyFilter},
     value::Object,
 };
@@ -84,7 +84,7 @@ impl Observer {
             let all = format!("{root}/**").into();
             roster.incomplete.extend(failed.map(|cause| (all, cause)));
         }
-        *self.memory.rows() = Rows { by_path: rows, read_at };
+        *lock(&self.memory.rows) = Rows { by_path: rows, read_at };
         Ok(roster)
     }
 
@@ -94,7 +94,7 @@ impl Observer {
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
-        let Rows { mut by_path, read_at } = std::mem::take(&mut *self.memory.rows());
+        let Rows { mut by_path, read_at } = std::mem::take(&mut *lock(&self.memory.rows));
         if by_path.is_empty() {
             return Ok(containers.to_vec());
         }

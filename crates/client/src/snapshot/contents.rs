@@ -188,6 +188,12 @@ impl Contents {
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
+    /// The path of the container that a question concerns, if known, or what it calls it.
+    pub(super) fn path_of(&self, asked: &Parsed) -> String {
+        let path = asked.scope.and_then(|scope| self.path(scope, asked.of()));
+        path.unwrap_or_else(|| asked.of().to_owned())
+    }
+
     fn object(&self, scope: Scope, at: &str) -> Lookup {
         if let Some(thing) = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id))) {
             let says_all = self.whole_rows.get(&scope).copied().unwrap_or_default();

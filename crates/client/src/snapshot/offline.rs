@@ -48,8 +48,7 @@ impl Offline {
             Ok(json) => json,
             failed => return Some(failed),
         };
-        let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
-        let path = path.unwrap_or_else(|| asked.of().to_owned());
+        let path = contents.path_of(asked);
         let within = keep::nested(asked.op).filter_map(|(of, _)| Some((of, of.home.within?)));
         for (section, field) in within {
             if let Some(rows) = json.get_mut(field) {

@@ -93,16 +93,13 @@ impl Recorder {
     async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
         let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
-        match self.look(&asked).await {
-            Ok(()) => {}
-            // The run is over: the calling client must know, and stop.
-            Err(error) if error.is_unauthorized() => {
-                let failed = Failed::because(error.message().unwrap_or_default().to_owned());
-                return Ok(refusal(401, &failed, &self.head));
-            }
-            Err(error) => {
+        if let Err(error) = self.look(&asked).await {
+            if !error.is_unauthorized() {
                 return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
             }
+            // The run is over: the calling client must know, and stop.
+            let failed = Failed::because(error.message().unwrap_or_default().to_owned());
+            return Ok(refusal(401, &failed, &self.head));
         }
         let found = self.contents().answer(&asked);
         reply(&asked, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
@@ -211,12 +208,7 @@ impl Recorder {
     }
 
     async fn other(&self, asked: &Parsed) -> Result<()> {
-        let path = {
-            let contents = self.contents();
-            let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
-            path.unwrap_or_else(|| asked.of().to_owned())
-        };
-        let keep = self.keep();
+        let (path, keep) = (self.contents().path_of(asked), self.keep());
         let kept = match asked.op.row().answer {
             Answer::List => match self.client.list(asked.request()).await {
                 Ok(rows) => keep
@@ -238,9 +230,7 @@ impl Recorder {
         let mut contents = self.contents();
         if let Recorded::Entries(entries) = &kept {
             // Every member is a user.
-            let users = entries.iter().filter_map(|entry| user(&entry.json()));
-            let users: Vec<_> = users.collect();
-            for (id, username) in users {
+            for (id, username) in entries.iter().filter_map(|entry| user(&entry.json())) {
                 contents.users.entry(username.to_lowercase()).or_insert(Some((id, username)));
             }
         }

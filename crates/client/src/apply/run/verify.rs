@@ -32,7 +32,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             return;
         }
         let container = self.container.address();
-        let stale = self.known.borrow().stale().clone();
+        let stale = self.known.borrow().stale.clone();
         let is_all = self.known.borrow().is_all();
         let look = if is_all {
             let live = self.known.borrow().live.clone();

@@ -199,7 +199,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     });
                     ended.progress.sent = true;
                     // A container created by this run is known to be empty since then.
-                    let created = self.known.borrow().created();
+                    let created = self.known.borrow().created;
                     let read = times.of(step.address.section);
                     let newer = created.filter(|created| *created > read.ended);
                     let read = newer.map_or(read, |at| ReadTime { began: at, ended: at });
@@ -295,7 +295,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 break;
             }
             // The next request needs the id, which the answer may lack.
-            let awaits = call.awaits || (creates(&walk.step) && self.id.get().is_none());
+            let awaits = call.awaits || (walk.step.creates_container() && self.id.get().is_none());
             walk.next_call();
             if awaits {
                 return await_arrival(self.now(), Duration::ZERO);
@@ -333,7 +333,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.known.borrow_mut().hear(&self.container, &walk.step, request, answer, own, now);
         self.identify(Some(&self.known.borrow().live.presence));
         // The answer to a fork or an import shows only its id.
-        if walk.at == 0 && creates(&walk.step) {
+        if walk.at == 0 && walk.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
             if path.to_lowercase() == self.container.path.to_lowercase()
@@ -346,7 +346,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// What happens after a failed call.
     fn after_error(&self, walk: &mut Walk, request: &Request<Write>, error: ApiError) -> Next {
-        let over = error.is_stopped() || error.is_over_budget();
+        let over = error.is_over();
         let ends = ends_everything(&error).then(|| error.clone());
         if let Some(since) = error.in_doubt_since() {
             if over {
@@ -451,11 +451,6 @@ impl Walk {
     fn is_only_call(&self) -> bool {
         self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
     }
-}
-
-/// Whether `step` creates the container itself.
-fn creates(step: &Step) -> bool {
-    step.action == Action::Create && step.address.section.is_none()
 }
 
 /// Looks again, some time after `passed`, for contents requested at `since`.

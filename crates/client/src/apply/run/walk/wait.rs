@@ -8,7 +8,7 @@ use crate::{
     apply::{
         Event, Outcome, arrival,
         lost::{CallState, History, Verdict, standing, then},
-        run::{Ended, UNREAD},
+        run::{Ended, UNREAD, unread},
     },
     cause::Cause,
     diff::{Action, Step},
@@ -48,7 +48,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             (Wait::Arrives { since }, look) => self.after_arrival(&walk, since, look),
             (Wait::Unsaid, look) => self.after_null(&mut walk, look),
             (Wait::Rebuild, Ok(look)) => self.rebuilt(&mut walk, look),
-            (Wait::Rebuild, Err(error)) => failed(Cause::from(error).context(UNREAD)),
+            (Wait::Rebuild, Err(error)) => ends_as(unread(error)),
         };
         let ends = look.as_ref().err().filter(|error| ends_everything(error));
         match (next, ends) {
@@ -121,7 +121,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// The step that turns an entry which the service added to a new container into the planned
     /// one.
     fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Step> {
-        self.known.borrow().created()?;
+        self.known.borrow().created?;
         let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
         let is_edit = now.action == Action::Update && walk.step.action == Action::Create;
         (is_edit && now.does_no_more_than(&walk.step)).then(|| now.clone())
@@ -185,13 +185,13 @@ impl<F: FnMut(Event)> Run<'_, F> {
         look: Result<&Look, &ApiError>,
     ) -> Option<Next> {
         let request = walk.step.sends[walk.at].request.clone();
-        let unread = |why: &dyn std::fmt::Display| {
+        let not_read_back = |why: &dyn std::fmt::Display| {
             let why = format!("{error}; its effect could not be read back: {why}");
             ends_as(Outcome::Unknown(Cause::new(why).transient()))
         };
         let found = match look {
             Ok(look) => self.found(walk, &request, look),
-            Err(error) if ends_everything(error) => return unread(error),
+            Err(error) if ends_everything(error) => return not_read_back(error),
             Err(error) => CallState::Unknown(Cause::from(error)),
         };
         // The client has already retried calls that do not go stale.
@@ -213,7 +213,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             Verdict::Other => ends_as(Outcome::ChangedMeanwhile(
                 format!("{error}; the live value is neither the old nor the new one").into(),
             )),
-            Verdict::Unknown(cause) => unread(&cause),
+            Verdict::Unknown(cause) => not_read_back(&cause),
         }
     }
 
