@@ -21,7 +21,7 @@ use super::{
     limit::{Gate, Permit, Place, date},
     pace::Reply,
     quote::Unquotable,
-    retry::{self, Decision, MAX_WAIT, Outcome},
+    retry::{self, MAX_WAIT, Outcome},
     service::Service,
     transport::{
         Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest,
@@ -45,15 +45,15 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) service: Service,
-    transport: Arc<dyn Transport>,
+    pub(super) transport: Arc<dyn Transport>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) settings: Settings,
     pub(super) gate: Gate,
     /// Why nothing more is sent; `None` while requests go out.
     pub(super) end: watch::Sender<Option<Kind>>,
-    tally: Mutex<Tally>,
+    pub(super) tally: Mutex<Tally>,
     /// The service's time when the client's clock began, as learned from answers: a lower bound.
-    service_epoch: Mutex<Option<SystemTime>>,
+    pub(super) service_epoch: Mutex<Option<SystemTime>>,
 }
 
 /// What belongs to the sending of a request but is not in the request.
@@ -81,40 +81,15 @@ pub struct Freshness {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+pub(super) struct Tally {
     sent: u64,
     counts: BTreeMap<&'static str, Count>,
-    /// The forbidden paths; `None` once any request succeeded.
-    forbidden: Option<BTreeSet<String>>,
-}
-
-/// Why a request is not sent.
-struct TooLate {
-    why: Kind,
-    /// When it may be sent, on the client's clock, if that is known and concerns no other
-    /// operation.
-    again_at: Option<Duration>,
-}
-
-impl From<Kind> for TooLate {
-    fn from(why: Kind) -> Self {
-        Self { why, again_at: None }
-    }
+    /// The forbidden paths, until any request succeeds.
+    forbidden: BTreeSet<String>,
+    has_succeeded: bool,
 }
 
 impl Core {
-    pub(super) fn new(
-        service: Service,
-        transport: Arc<dyn Transport>,
-        secrets: Arc<Secrets>,
-        settings: Settings,
-    ) -> Self {
-        let gate = Gate::new(settings.in_flight);
-        let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
-        let (end, service_epoch) = (watch::Sender::new(None), Mutex::default());
-        Self { service, transport, secrets, settings, gate, end, tally, service_epoch }
-    }
-
     /// How often each operation was sent so far, by its id.
     pub(super) fn counts(&self) -> BTreeMap<&'static str, Count> {
         self.tally().counts.clone()
@@ -128,7 +103,8 @@ impl Core {
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
-            let (permit, mut place) = admitted.map_err(|TooLate { why, again_at }| {
+            let (permit, mut place) = admitted.map_err(|why| {
+                let again_at = if let Kind::Stale(instant) = why { instant } else { None };
                 self.error(request, why).with(in_doubt, again_at)
             })?;
             let sent_at = self.now();
@@ -138,7 +114,7 @@ impl Core {
                 in_doubt = Some(sent_at);
             }
             let jitter = self.settings.random.unit();
-            let decision = retry::decide(request.again(), outcome, attempt, asked, jitter);
+            let wait = retry::decide(request.again(), outcome, attempt, asked, jitter);
             let answered_at = self.now();
             let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
@@ -149,21 +125,21 @@ impl Core {
                 if let Some(heard) = heard(request.operation, outcome, took) {
                     permit.hear(heard);
                 }
-                self.pause(outcome, asked, decision);
+                self.pause(wait.filter(|_| outcome == Outcome::Throttled).or(asked));
             }
             // Hold the permit until it is known whether this answer ends the run.
             let failed = |kind, again_at| self.error(request, kind).with(in_doubt, again_at);
-            match (decision, result) {
+            match (wait, result) {
                 // The live state may change during the wait.
-                (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
+                (Some(wait), Err(kind)) if freshness.is_some() => {
                     return Err(failed(kind, Some(self.now().saturating_add(wait))));
                 }
-                (Decision::RetryAfter(wait), _) => {
+                (Some(wait), _) => {
                     drop((permit, place));
                     self.sleep(wait).await.map_err(|kind| failed(kind, None))?;
                     attempt += 1;
                 }
-                (_, result) => {
+                (None, result) => {
                     let result = result.map_err(|kind| failed(kind, None));
                     self.note_end(request, result.as_ref().err());
                     return result;
@@ -196,36 +172,36 @@ impl Core {
         operation: &'static Operation,
         attempt: u32,
         freshness: Option<Freshness>,
-    ) -> Result<(Permit<'_>, Place<'_>), TooLate> {
+    ) -> Result<(Permit<'_>, Place<'_>), Kind> {
         let place = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
-            end = self.ended() => return Err(end.into()),
+            end = self.ended() => return Err(end),
             permit = self.gate.enter() => permit,
         };
         loop {
             if let Some(end) = &*self.end.borrow() {
-                return Err(end.clone().into());
+                return Err(end.clone());
             }
             let wait = self.gate.pause(self.now());
             if wait.is_zero() {
                 break;
             }
             if freshness.is_some() {
-                return Err(Kind::Stale.into());
+                return Err(Kind::Stale(None));
             }
             self.sleep(wait).await?;
         }
         let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(Kind::Budget("time").into());
+            return Err(Kind::Budget("time"));
         }
         if freshness.is_some_and(|freshness| now > freshness.until) {
-            return Err(Kind::Stale.into());
+            return Err(Kind::Stale(None));
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
-            return Err(Kind::Budget("number of requests").into());
+            return Err(Kind::Budget("number of requests"));
         }
         tally.sent += 1;
         let count = tally.counts.entry(operation.id).or_default();
@@ -243,7 +219,7 @@ impl Core {
         &self,
         operation: &'static Operation,
         freshness: Option<Freshness>,
-    ) -> Result<Place<'_>, TooLate> {
+    ) -> Result<Place<'_>, Kind> {
         loop {
             let mut answered = std::pin::pin!(self.gate.answered());
             // From here on no answer is missed.
@@ -255,9 +231,9 @@ impl Core {
             };
             let wait = match turn {
                 SendAt::Now | SendAt::AfterAnswer => std::future::pending().right_future(),
-                SendAt::At(_) if freshness.is_some() => return Err(Kind::Stale.into()),
+                SendAt::At(_) if freshness.is_some() => return Err(Kind::Stale(None)),
                 SendAt::OfOperation(at) if freshness.is_some() => {
-                    return Err(TooLate { why: Kind::Stale, again_at: Some(at) });
+                    return Err(Kind::Stale(Some(at)));
                 }
                 SendAt::At(at) | SendAt::OfOperation(at) => {
                     self.sleep(at.saturating_sub(now)).left_future()
@@ -265,7 +241,7 @@ impl Core {
             };
             tokio::select! {
                 biased;
-                end = self.ended() => return Err(end.into()),
+                end = self.ended() => return Err(end),
                 () = answered => {}
                 slept = wait => slept?,
             }
@@ -374,11 +350,7 @@ impl Core {
     }
 
     /// Keeps the gate closed for as long as an answer asks.
-    fn pause(&self, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
-        let wait = match (outcome, asked, decision) {
-            (Outcome::Throttled, _, Decision::RetryAfter(wait)) => Some(wait),
-            _ => asked,
-        };
+    fn pause(&self, wait: Option<Duration>) {
         if let Some(wait) = wait {
             self.gate.pause_until(self.now().saturating_add(wait));
         }
@@ -393,13 +365,13 @@ impl Core {
         let refused = status == Some(Some(401)) && !request.operation.denies_with_401;
         let mut end = refused && !of_token && !Bug::GoOnAfterRefusal.is_planted();
         if request.operation != operation::CURRENT_USER.row() && !of_token {
-            let forbidden = &mut self.tally().forbidden;
-            match (status, forbidden.as_mut()) {
-                (Some(Some(403)), Some(paths)) => {
-                    paths.insert(request.path());
-                    end |= paths.len() >= BLOCKED_AFTER;
+            let mut tally = self.tally();
+            match status {
+                Some(Some(403)) if !tally.has_succeeded => {
+                    tally.forbidden.insert(request.path());
+                    end |= tally.forbidden.len() >= BLOCKED_AFTER;
                 }
-                (None | Some(Some(404)), _) => *forbidden = None,
+                None | Some(Some(404)) => tally.has_succeeded = true,
                 _ => {}
             }
         }

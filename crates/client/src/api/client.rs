@@ -1,14 +1,20 @@
 //! The client that reads: single objects, and complete lists.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use http::HeaderMap;
+use tokio::sync::watch;
 
 use super::{
     Result,
-    call::{Core, Delivery},
+    call::{Core, Delivery, Tally},
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::Kind,
+    limit::Gate,
     pace::InFlight,
     service::Service,
     transport::Transport,
@@ -124,7 +130,10 @@ impl ReadClient {
         secrets: Arc<Secrets>,
         settings: Settings,
     ) -> Self {
-        Self { core: Arc::new(Core::new(service, transport, secrets, settings)) }
+        let (gate, end) = (Gate::new(settings.in_flight), watch::Sender::new(None));
+        let (tally, service_epoch) = <(Mutex<Tally>, Mutex<_>)>::default();
+        let core = Core { service, transport, secrets, settings, gate, end, tally, service_epoch };
+        Self { core: Arc::new(core) }
     }
 
     /// The user's limit of requests per minute, if an answer announced it.

@@ -53,9 +53,10 @@ pub(super) enum Kind {
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
     Body(String),
-    /// The live values that it was built from may be outdated.
+    /// The live values that it was built from may be outdated. When it may be sent, on the client's
+    /// clock, if that is known and concerns no other operation.
     #[error("was not sent: the values that it repeats are too old")]
-    Stale,
+    Stale(Option<Duration>),
     /// An earlier request showed that further ones are useless.
     #[error("was not sent: an earlier request was refused")]
     Stopped(#[source] ApiError),
@@ -163,7 +164,7 @@ impl ApiError {
 
     /// Not sent: the live values that it was built from were read too long ago.
     pub fn is_stale(&self) -> bool {
-        matches!(self.0.kind, Kind::Stale)
+        matches!(self.0.kind, Kind::Stale(_))
     }
 
     /// Any 404.
@@ -272,7 +273,7 @@ impl ApiError {
             }
             Kind::Malformed { .. }
             | Kind::Page(_)
-            | Kind::Stale
+            | Kind::Stale(_)
             | Kind::Interrupted
             | Kind::Budget(_)
             | Kind::Wait(_) => true,
@@ -326,7 +327,11 @@ impl ApiError {
                 "undrift does not follow redirects with a token; check the address"
             }
             Kind::Refused(r) => return self.hint_for(r),
-            Kind::Page(_) | Kind::Body(_) | Kind::Stale | Kind::Stopped(_) | Kind::Interrupted => {
+            Kind::Page(_)
+            | Kind::Body(_)
+            | Kind::Stale(_)
+            | Kind::Stopped(_)
+            | Kind::Interrupted => {
                 return None;
             }
         };
@@ -347,7 +352,7 @@ impl ApiError {
                 "declare the runner in this project, or write `state: unmanaged` for it"
             }
             403 if !refusal.is_bare() => return None,
-            403 if removes_member(self.0.operation) => {
+            403 if [MEMBER_DELETE.row(), GROUP_MEMBER_DELETE.row()].contains(&self.0.operation) => {
                 "the bot of an access token is removed only with that token: revoke it, or write `state: unmanaged` for the bot; for other members, the token needs a higher role"
             }
             403 => {
@@ -390,14 +395,7 @@ impl ApiError {
             _ => None,
         }
     }
-}
 
-/// Whether the service refuses `operation` for bots of access tokens.
-fn removes_member(operation: &Operation) -> bool {
-    [MEMBER_DELETE, GROUP_MEMBER_DELETE].iter().any(|op| op.row().id == operation.id)
-}
-
-impl ApiError {
     /// The method and the path.
     fn request(&self) -> String {
         format!("{} {}", self.0.operation.method, self.0.path)
@@ -468,7 +466,7 @@ mod tests {
 
         /// `operation` was not sent: what it was built from is old, or somebody asked the run to end.
         pub(crate) fn unsent(operation: &'static Operation, is_stale: bool) -> Self {
-            let kind = if is_stale { Kind::Stale } else { Kind::Interrupted };
+            let kind = if is_stale { Kind::Stale(None) } else { Kind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)
         }
     }

@@ -115,16 +115,16 @@ fn words(json: &Json) -> String {
                 ": ",
             ),
             (None, None) => {
-                join(object.iter().map(|(name, value)| field_words(name, value)).collect(), "; ")
+                // `base` is the object as a whole.
+                let field = |(name, value): (&String, &Json)| match &**name {
+                    "base" => words(value),
+                    name => format!("{name}: {}", words(value)),
+                };
+                join(object.iter().map(field).collect(), "; ")
             }
         },
         Json::Bool(_) | Json::Number(_) => json.to_string(),
     }
-}
-
-/// The faults of a field; `base` is the object as a whole.
-fn field_words(name: &str, value: &Json) -> String {
-    if name == "base" { words(value) } else { format!("{name}: {}", words(value)) }
 }
 
 /// `text` on one line, without characters that control a terminal or the text direction.

@@ -178,26 +178,17 @@ impl Observer {
         path: &str,
         wanted: &KeyFilter,
     ) -> Result<Option<Object>> {
-        match self.object(scope, path, Some(wanted.clone())).await {
+        match self.object(scope, path, wanted).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_missing(scope) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The group or project `at` a path or id, with only the `wanted` fields, if they are given.
-    pub(super) async fn object(
-        &self,
-        scope: Scope,
-        at: &str,
-        wanted: Option<KeyFilter>,
-    ) -> Result<Object> {
+    /// The group or project `at` a path or id, with these `keys`.
+    pub(super) async fn object(&self, scope: Scope, at: &str, keys: &KeyFilter) -> Result<Object> {
         let itself = kinds::lookup(scope);
-        let request = (itself.get)(at);
-        let request = match wanted {
-            Some(wanted) => request.keeping(wanted),
-            None => request,
-        };
+        let request = (itself.get)(at).keeping(keys.clone());
         let answer = self.client.get_known(request, &["id", itself.path]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
     }

@@ -274,7 +274,7 @@ impl Observer {
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
     async fn read_known(&self, container: &Container, id: u64) -> Result<Found> {
-        match self.settled(container, async || self.look_at_known(container, id).await).await {
+        match self.settled(container, async || self.known(container, id).await).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
@@ -287,11 +287,6 @@ impl Observer {
             }
             found => found,
         }
-    }
-
-    async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found> {
-        let raw = self.object_of(container, &id.to_string()).await?;
-        self.known(container, raw).await
     }
 
     /// What `look` finds. A group above may be moving, first by a rename and then by a transfer: each
@@ -315,8 +310,8 @@ impl Observer {
     }
 
     /// The object of the container `at` a path or id.
-    async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
-        self.object(container.scope, at, Some(keys::of_objects([container]))).await
+    pub(super) async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
+        self.object(container.scope, at, &keys::of_objects([container])).await
     }
 
     /// Reads the object at `at` as `container`.

@@ -27,6 +27,7 @@ use crate::{
     kinds,
     level::MAINTAINER,
     live::{Collection, Presence, Project},
+    operation::KeyFilter,
     value::{Json, Object},
 };
 
@@ -108,7 +109,7 @@ impl Observer {
 
     /// The path in the object at `at`, which may also be an id.
     async fn path_of(&self, scope: Scope, at: &str) -> Result<String> {
-        let found = self.object(scope, at, None).await?;
+        let found = self.object(scope, at, &KeyFilter::All).await?;
         Ok(kinds::lookup(scope).path_in(&found).to_owned())
     }
 
@@ -180,8 +181,9 @@ impl Observer {
         for (number, path) in former.iter().enumerate() {
             let (at, found) = self.read_former(container, path).await?;
             match found {
-                Found::Here(seen) => {
-                    let seen = self.moving(container, seen, &at, follows).await?;
+                Found::Here(mut seen) => {
+                    seen.target.follows = follows;
+                    let seen = self.moving(container, seen, &at).await?;
                     return self.unless_twice(seen, &former[number + 1..]).await;
                 }
                 Found::Not(Presence::Missing(_)) => {}
@@ -200,9 +202,9 @@ impl Observer {
         }))
     }
 
-    /// Judges the container with the object `raw`: at its declared path, between two moves, or
-    /// elsewhere.
-    pub(super) async fn known(&self, container: &Container, raw: Object) -> Result<Found> {
+    /// Judges the container with this `id`: at its declared path, between two moves, or elsewhere.
+    pub(super) async fn known(&self, container: &Container, id: u64) -> Result<Found> {
+        let raw = self.object_of(container, &id.to_string()).await?;
         let seen = self.whole(container, &raw).await?;
         if seen.facts.deleting.is_some() {
             return Ok(Found::Here(seen));
@@ -215,7 +217,7 @@ impl Observer {
         }
         for path in on_its_way {
             if same(&seen.at, &self.live_path(&path).await?) {
-                return self.moving(container, seen, &path, Vec::new()).await.map(Found::Here);
+                return self.moving(container, seen, &path).await.map(Found::Here);
             }
         }
         Ok(Found::Not(Presence::Moved { to: Some(seen.at) }))
@@ -323,13 +325,7 @@ impl Observer {
 
     /// Adds the changes that bring the container to its declared path. `at` is its present path,
     /// relative to the declared paths of the groups above.
-    async fn moving(
-        &self,
-        container: &Container,
-        mut seen: Parsed,
-        at: &str,
-        follows: Vec<Arc<str>>,
-    ) -> Result<Parsed> {
+    async fn moving(&self, container: &Container, mut seen: Parsed, at: &str) -> Result<Parsed> {
         let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
         let transfers = group_of(&at) != group_of(&home);
         seen.target.former = Some(Former {
@@ -338,7 +334,6 @@ impl Observer {
             transfers,
             name: None,
         });
-        seen.target.follows = follows;
         if transfers && let Some(namespace) = group_of(&container.path) {
             seen.target.namespace = self.namespace(namespace).await?;
         }

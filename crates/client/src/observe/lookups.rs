@@ -10,7 +10,7 @@ use crate::{
     kind::{Id, LiveEntry, Names, Namespace, NamespaceOwner, Section, forms},
     kinds,
     live::Collection,
-    operation,
+    operation::{self, KeyFilter},
     page::Rows,
     value::{Json, Object},
 };
@@ -47,30 +47,28 @@ impl Observer {
             for (field, named, name) in forms::named_by(section.of, &entry.values()) {
                 if named == Named::Runner {
                     names.insert_all(named, &name, called(&runners, &name));
-                    continue;
-                }
-                if named == Named::Role {
+                } else if named == Named::Role {
                     let has_it = |live: &LiveEntry| {
                         section.of.name(live.fields.raw()) == entry.key
                             && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
                     };
-                    if !live.iter().any(has_it) {
-                        let roles = self.roles(path).await?;
-                        let of_name = roles.iter().find(|role| role.name == name);
-                        names.insert(named, &name, of_name.map(|role| role.id));
-                        if let Some((role, level)) = of_name.and_then(|own| Some((own, own.level?)))
-                        {
-                            names.insert_level(role.id, level);
-                        }
+                    if live.iter().any(has_it) {
+                        continue;
                     }
-                    continue;
-                }
-                let is_identity = section.of.identity.contains(&&*field);
-                let known = known.get_or_insert_with(|| {
-                    live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
-                });
-                if !(is_identity && known.contains(&entry.key)) {
-                    names.insert(named, &name, self.id(named, &name).await?);
+                    let roles = self.roles(path).await?;
+                    let role = roles.iter().find(|role| role.name == name);
+                    names.insert(named, &name, role.map(|role| role.id));
+                    if let Some(Role { id, level: Some(level), .. }) = role {
+                        names.insert_level(*id, *level);
+                    }
+                } else {
+                    let is_identity = section.of.identity.contains(&&*field);
+                    let known = known.get_or_insert_with(|| {
+                        live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
+                    });
+                    if !(is_identity && known.contains(&entry.key)) {
+                        names.insert(named, &name, self.id(named, &name).await?);
+                    }
                 }
             }
         }
@@ -172,7 +170,7 @@ impl Observer {
                 Scope::Group => self.live_group_path(path).await?,
                 Scope::Project => self.live_project_path(path).await?,
             };
-            match self.object(scope, &live, None).await {
+            match self.object(scope, &live, &KeyFilter::All).await {
                 Ok(found) => {
                     let is_named = find::same(itself.path_in(&found), &live);
                     Ok(found.get("id").and_then(Json::as_u64).filter(|_| is_named))
@@ -201,8 +199,12 @@ impl Observer {
             };
             let Some(id) = found["id"].as_u64().map(Id::Known) else { return Ok(None) };
             let owner = match found["kind"] == "user" {
-                true => self.namespace_owner(path).await?,
                 false => NamespaceOwner::Group,
+                true if path.eq_ignore_ascii_case(&self.caller.username) => NamespaceOwner::Caller,
+                true => {
+                    let user = self.user(path).await?;
+                    user.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
+                }
             };
             Ok(Some(Namespace { id, owner }))
         };
@@ -226,13 +228,6 @@ impl Observer {
         let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?;
         let mut found = found.into_vec().into_iter().map(Json::Object);
         Ok(found.find(|namespace| is_at(namespace, path)).unwrap_or_default())
-    }
-
-    async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner> {
-        if username.eq_ignore_ascii_case(&self.caller.username) {
-            return Ok(NamespaceOwner::Caller);
-        }
-        Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     kinds::{self, constraints, share},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
-    operation::{self, Read, Request},
+    operation::{self, KeyFilter, Read, Request},
     page::Rows,
     release::Known,
     value::{Json, Object},
@@ -124,7 +124,7 @@ impl Observer {
 
     /// The groups that the project at `path` is shared with.
     async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
-        let object = self.object(Scope::Project, path, None).await?;
+        let object = self.object(Scope::Project, path, &KeyFilter::All).await?;
         let of = kinds::section(Scope::Project, share::SECTION);
         let found = of.and_then(|of| of.read_within(&object, Wanted::All));
         Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
@@ -207,7 +207,7 @@ impl Observer {
     async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let look_up = async || {
-            let mut object = self.object(Scope::Group, group, None).await?;
+            let mut object = self.object(Scope::Group, group, &KeyFilter::All).await?;
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::{Ended, Run};
 use crate::{
-    address::Address,
     apply::{Event, Mismatch, MismatchReason, StepResult},
     cause::Cause,
     desired::DeclaredSection,
@@ -90,29 +89,18 @@ impl<F: FnMut(Event)> Run<'_, F> {
         mismatches
     }
 
-    /// Whether the section of `left` became visible only after a step of this run.
-    fn was_possible(&self, left: &Step) -> bool {
-        let is_there =
-            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
-        self.steps.iter().any(is_there)
-    }
-
-    fn comes_with_container(&self, section: &str) -> bool {
-        self.container.section(section).is_some_and(|section| section.of.comes_with_container())
-    }
-
-    fn closes(&self, address: &Address) -> bool {
-        self.steps.iter().any(|step| step.closes() && step.address == *address)
-    }
-
     /// The mismatch for a step that is still needed after the run; `None` if its own result
     /// explains it, or if it had to wait.
     fn mismatch(&self, left: &Step, ended: &Ended<'_>) -> Option<Mismatch> {
         // A container is created together with parts of its own object.
-        let created = ended.results.values().find(|result| {
-            result.address.section.is_none()
-                && left.address.section.is_some_and(|name| self.comes_with_container(name))
-        });
+        let section = left.address.section.and_then(|name| self.container.section(name));
+        let is_part = section.is_some_and(|section| section.of.comes_with_container());
+        let created = ended.results.values();
+        let created = created.filter(|_| is_part).find(|result| result.address.section.is_none());
+        let closes = |step: &&Step| step.closes() && step.address == left.address;
+        // The section became visible only after a step of this run.
+        let was_possible =
+            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
         let reason = match ended.results.get(&left.address).or(created) {
             Some(result) if result.outcome.is_success() => match self.sent(left, result) {
                 sent if sent.is_empty() => MismatchReason::NotPlanned,
@@ -123,8 +111,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 }
             },
             Some(_) => return None,
-            None if self.closes(&left.address) => return None,
-            None if self.was_possible(left) => MismatchReason::NotPlanned,
+            None if self.steps.iter().any(closes) => return None,
+            None if self.steps.iter().any(was_possible) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
         let fields = left.changes.iter().map(|change| change.field.to_string()).collect();
