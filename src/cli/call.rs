@@ -231,7 +231,7 @@ impl Session<Read> {
             list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
         } else {
             self.client
-                .get_optional(request)
+                .get_optional(request, &[])
                 .await
                 .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
         };

@@ -7,6 +7,8 @@
 //! | reconcile | [`observe`], [`apply`] | read the live state, carry out plans |
 //! | snapshot | [`snapshot`] | live state as a file, and planning from it |
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 #[cfg(test)]
 use undrift_core::{absorb, export, selection};
 use undrift_core::{desired, diff, live, plan};
@@ -19,6 +21,11 @@ pub mod api;
 pub mod apply;
 pub mod observe;
 pub mod snapshot;
+
+/// The value behind a mutex, whatever a thread that panicked left there.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[cfg(test)]
 #[path = "../../../tests/support/sample.rs"]

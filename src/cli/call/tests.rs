@@ -471,7 +471,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
         (untrusted(Phase::NotSent), 8, 8),
     ] {
         let error =
-            client(answer).get_optional(PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
+            client(answer).get_optional(PROJECT_GET.request().arg("id", 1), &[]).await.unwrap_err();
         assert_eq!(failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
         let error = WriteClient::new(client(answer))
             .send(PROJECT_FORK.request().arg("id", 1))

@@ -87,16 +87,6 @@ pub struct Counted {
     pub closed: Option<Duration>,
 }
 
-/// The user's budget, merged from the last answers.
-#[derive(Debug)]
-struct Known {
-    a_minute: u64,
-    left: u64,
-    reset: u64,
-    /// When the window ends, on the client's clock.
-    over_at: Duration,
-}
-
 /// The budget of an operation.
 #[derive(Debug, Default)]
 struct Route {
@@ -111,7 +101,9 @@ struct Route {
 /// The budgets of one client.
 #[derive(Debug, Default)]
 pub struct Budget {
-    announced: Option<Known>,
+    /// The user's budget, merged from the last answers, and when its window ends, on the client's
+    /// clock.
+    announced: Option<(Quota, Duration)>,
     in_flight: u64,
     routes: BTreeMap<&'static str, Route>,
 }
@@ -119,19 +111,19 @@ pub struct Budget {
 impl Budget {
     /// The user's limit per minute, if the service announced it.
     pub fn a_minute(&self) -> Option<u64> {
-        self.announced.as_ref().map(|announced| announced.a_minute)
+        self.announced.map(|(announced, _)| announced.a_minute)
     }
 
     /// Asks whether a request may be sent at `now`. If so, it counts as in flight until
     /// [`end`](Self::end).
     pub fn take(&mut self, operation: &'static Operation, now: Duration) -> SendAt {
         let is_announced = self.announced.is_some();
-        if let Some(announced) = &mut self.announced {
-            if announced.over_at <= now {
+        if let Some((announced, over_at)) = &mut self.announced {
+            if *over_at <= now {
                 announced.left = announced.a_minute;
             }
             match announced.left {
-                0 => return SendAt::At(announced.over_at),
+                0 => return SendAt::At(*over_at),
                 left if left <= self.in_flight => return SendAt::AfterAnswer,
                 _ => {}
             }
@@ -167,14 +159,13 @@ impl Budget {
 }
 
 /// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
-fn merged(known: Option<Known>, quota: Quota, at: Duration) -> Known {
-    let Quota { a_minute, left, reset, wait } = quota;
+fn merged(known: Option<(Quota, Duration)>, quota: Quota, at: Duration) -> (Quota, Duration) {
     match known {
-        Some(known) if known.reset > reset => known,
-        Some(known) if known.reset == reset && known.over_at > at => {
-            Known { left: left.min(known.left), a_minute, ..known }
+        Some((known, over_at)) if known.reset > quota.reset => (known, over_at),
+        Some((known, over_at)) if known.reset == quota.reset && over_at > at => {
+            (Quota { left: quota.left.min(known.left), ..quota }, over_at)
         }
-        _ => Known { a_minute, left, reset, over_at: at.saturating_add(wait) },
+        _ => (quota, at.saturating_add(quota.wait)),
     }
 }
 

@@ -1,37 +1,37 @@
 //! How a request gets its answer: it waits for its turn, is sent as often as needed and allowed,
-//! and its outcome is judged. All clones of a client share one gate, one budget and one end. This
-//! is one file because each attempt depends on what the attempts before it left behind.
+//! and its outcome is [judged](super::judge). All clones of a client share one gate, one budget and
+//! one end. This is one file because each attempt depends on what the attempts before it left behind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
 
 use futures_util::FutureExt as _;
-use http::{HeaderMap, header::DATE};
+use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::{
+    Result,
     budget::{Counted, MINUTE, Quota, SendAt},
     client::{Answer, Count, Settings},
-    error::{self, ApiError, HTML, Kind, Refusal},
-    limit::{Gate, Permit, Place, asked_wait},
+    error::{ApiError, Kind},
+    judge::{Verdict, request_id},
+    limit::{Gate, Permit, Place, date},
     pace::Reply,
-    parse::parse,
     quote::Unquotable,
-    retry::{self, Decision, MAX_WAIT, Outcome},
+    retry::{self, MAX_WAIT, Outcome},
     service::Service,
     transport::{
-        BodyError, Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT,
-        WireRequest, WireResponse,
+        Content, Failure, Phase, READ_IDLE, READ_TIMEOUT, Transport, WRITE_TIMEOUT, WireRequest,
     },
 };
 use crate::{
-    operation::{self, Again, KeyFilter, Method, Operation, Read, Request},
+    lock,
+    operation::{self, Again, Operation, Read, Request},
     planted::Bug,
     secret::Secrets,
-    value::Json,
 };
 
 /// The number of different forbidden paths, with no success in between, after which nothing more is
@@ -44,34 +44,16 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 /// What all clones of a client share.
 #[derive(Debug)]
 pub(super) struct Core {
-    service: Service,
-    transport: Arc<dyn Transport>,
+    pub(super) service: Service,
+    pub(super) transport: Arc<dyn Transport>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) settings: Settings,
-    gate: Gate,
+    pub(super) gate: Gate,
     /// Why nothing more is sent; `None` while requests go out.
-    pub(super) end: watch::Sender<Option<End>>,
-    tally: Mutex<Tally>,
+    pub(super) end: watch::Sender<Option<Kind>>,
+    pub(super) tally: Mutex<Tally>,
     /// The service's time when the client's clock began, as learned from answers: a lower bound.
-    service_epoch: Mutex<Option<SystemTime>>,
-}
-
-/// Why nothing more is sent.
-#[derive(Clone, Debug)]
-pub(super) enum End {
-    /// An answer showed that further requests are useless.
-    Error(ApiError),
-    /// The caller interrupted the run.
-    Interrupted,
-}
-
-impl From<End> for Kind {
-    fn from(end: End) -> Self {
-        match end {
-            End::Error(error) => Self::Stopped(error),
-            End::Interrupted => Self::Interrupted,
-        }
-    }
+    pub(super) service_epoch: Mutex<Option<SystemTime>>,
 }
 
 /// What belongs to the sending of a request but is not in the request.
@@ -99,98 +81,41 @@ pub struct Freshness {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+pub(super) struct Tally {
     sent: u64,
     counts: BTreeMap<&'static str, Count>,
-    /// The forbidden paths; `None` once any request succeeded.
-    forbidden: Option<BTreeSet<String>>,
-}
-
-/// Why a request is not sent.
-struct TooLate {
-    why: Kind,
-    /// When it may be sent, on the client's clock, if that is known and concerns no other
-    /// operation.
-    again_at: Option<Duration>,
-}
-
-impl From<Kind> for TooLate {
-    fn from(why: Kind) -> Self {
-        Self { why, again_at: None }
-    }
-}
-
-/// The verdict on one sending.
-pub(super) struct Verdict {
-    pub(super) outcome: Outcome,
-    asked: Option<Duration>,
-    result: Result<Answer, Kind>,
+    /// The forbidden paths, until any request succeeds.
+    forbidden: BTreeSet<String>,
+    has_succeeded: bool,
 }
 
 impl Core {
-    pub(super) fn new(
-        service: Service,
-        transport: Arc<dyn Transport>,
-        secrets: Arc<Secrets>,
-        settings: Settings,
-    ) -> Self {
-        let gate = Gate::new(settings.in_flight);
-        let tally = Mutex::new(Tally { forbidden: Some(BTreeSet::new()), ..Tally::default() });
-        let (end, service_epoch) = (watch::Sender::new(None), Mutex::default());
-        Self { service, transport, secrets, settings, gate, end, tally, service_epoch }
-    }
-
     /// How often each operation was sent so far, by its id.
     pub(super) fn counts(&self) -> BTreeMap<&'static str, Count> {
         self.tally().counts.clone()
     }
 
-    /// Sends `request` as often as needed and allowed. The function is long because each round of
-    /// its loop depends on all earlier rounds.
-    pub(super) async fn call<E>(
-        &self,
-        request: &Request<E>,
-        delivery: Delivery,
-    ) -> Result<Answer, ApiError> {
+    /// Sends `request` as often as needed and allowed.
+    pub(super) async fn call<E>(&self, request: &Request<E>, delivery: Delivery) -> Result<Answer> {
         let Delivery { content, unquotable, freshness, read_at } = delivery;
-        let reads = request.operation.again == Again::Reads;
-        let (timeout, idle) =
-            if reads { (READ_TIMEOUT, READ_IDLE) } else { (WRITE_TIMEOUT, WRITE_TIMEOUT) };
-        let wire = WireRequest {
-            method: request.operation.method,
-            target: request.target(),
-            content,
-            unmodified_since: read_at
-                .filter(|_| request.operation.conditional)
-                .and_then(|read_at| self.unchanged_since(read_at)),
-            timeout,
-            idle,
-        };
+        let wire = self.wire(request, content, read_at);
         let mut in_doubt = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
-            let (permit, mut place) = admitted.map_err(|TooLate { why, again_at }| {
-                let error = self.error(request, why).in_doubt(in_doubt);
-                match again_at {
-                    Some(instant) => error.again_at(instant),
-                    None => error,
-                }
+            let (permit, mut place) = admitted.map_err(|why| {
+                let again_at = if let Kind::Stale(instant) = why { instant } else { None };
+                self.error(request, why).with(in_doubt, again_at)
             })?;
-            let sent_at = self.settings.clock.now();
-            let (Verdict { outcome, asked, result }, quota) =
+            let sent_at = self.now();
+            let Verdict { outcome, asked, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
-            if !reads && outcome.is_ambiguous() {
+            if request.operation.again != Again::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
-            let decision = retry::decide(
-                request.again(),
-                outcome,
-                attempt,
-                asked,
-                self.settings.random.unit(),
-            );
-            let answered_at = self.settings.clock.now();
+            let jitter = self.settings.random.unit();
+            let wait = retry::decide(request.again(), outcome, attempt, asked, jitter);
+            let answered_at = self.now();
             let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
             place.hear(Counted { at: answered_at, quota, closed });
@@ -200,33 +125,45 @@ impl Core {
                 if let Some(heard) = heard(request.operation, outcome, took) {
                     permit.hear(heard);
                 }
-                self.pause(outcome, asked, decision);
+                self.pause(wait.filter(|_| outcome == Outcome::Throttled).or(asked));
             }
             // Hold the permit until it is known whether this answer ends the run.
-            match (decision, result) {
+            let failed = |kind, again_at| self.error(request, kind).with(in_doubt, again_at);
+            match (wait, result) {
                 // The live state may change during the wait.
-                (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
-                    let again_at = self.settings.clock.now().saturating_add(wait);
-                    return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));
+                (Some(wait), Err(kind)) if freshness.is_some() => {
+                    return Err(failed(kind, Some(self.now().saturating_add(wait))));
                 }
-                (Decision::RetryAfter(wait), _) => {
+                (Some(wait), _) => {
                     drop((permit, place));
-                    self.sleep(wait)
-                        .await
-                        .map_err(|kind| self.error(request, kind).in_doubt(in_doubt))?;
+                    self.sleep(wait).await.map_err(|kind| failed(kind, None))?;
                     attempt += 1;
                 }
-                (_, Ok(answer)) => {
-                    self.note_end(request, None);
-                    return Ok(answer);
-                }
-                (_, Err(kind)) => {
-                    let error = self.error(request, kind).in_doubt(in_doubt);
-                    self.note_end(request, Some(&error));
-                    return Err(error);
+                (None, result) => {
+                    let result = result.map_err(|kind| failed(kind, None));
+                    self.note_end(request, result.as_ref().err());
+                    return result;
                 }
             }
         }
+    }
+
+    /// The request in the form in which it is sent.
+    fn wire<E>(
+        &self,
+        request: &Request<E>,
+        content: Content,
+        read_at: Option<Duration>,
+    ) -> WireRequest {
+        let (timeout, idle) = match request.operation.again {
+            Again::Reads => (READ_TIMEOUT, READ_IDLE),
+            _ => (WRITE_TIMEOUT, WRITE_TIMEOUT),
+        };
+        let unmodified_since = read_at
+            .filter(|_| request.operation.conditional)
+            .and_then(|read_at| self.unchanged_since(read_at));
+        let (method, target) = (request.operation.method, request.target());
+        WireRequest { method, target, content, unmodified_since, timeout, idle }
     }
 
     /// Waits until the next request may be sent, and counts it.
@@ -235,36 +172,36 @@ impl Core {
         operation: &'static Operation,
         attempt: u32,
         freshness: Option<Freshness>,
-    ) -> Result<(Permit<'_>, Place<'_>), TooLate> {
+    ) -> Result<(Permit<'_>, Place<'_>), Kind> {
         let place = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
-            end = self.ended() => return Err(Kind::from(end).into()),
+            end = self.ended() => return Err(end),
             permit = self.gate.enter() => permit,
         };
         loop {
             if let Some(end) = &*self.end.borrow() {
-                return Err(Kind::from(end.clone()).into());
+                return Err(end.clone());
             }
-            let wait = self.gate.pause(self.settings.clock.now());
+            let wait = self.gate.pause(self.now());
             if wait.is_zero() {
                 break;
             }
             if freshness.is_some() {
-                return Err(Kind::Stale.into());
+                return Err(Kind::Stale(None));
             }
             self.sleep(wait).await?;
         }
-        let now = self.settings.clock.now();
+        let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(Kind::Budget("time").into());
+            return Err(Kind::Budget("time"));
         }
         if freshness.is_some_and(|freshness| now > freshness.until) {
-            return Err(Kind::Stale.into());
+            return Err(Kind::Stale(None));
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.sent >= max) {
-            return Err(Kind::Budget("number of requests").into());
+            return Err(Kind::Budget("number of requests"));
         }
         tally.sent += 1;
         let count = tally.counts.entry(operation.id).or_default();
@@ -282,21 +219,21 @@ impl Core {
         &self,
         operation: &'static Operation,
         freshness: Option<Freshness>,
-    ) -> Result<Place<'_>, TooLate> {
+    ) -> Result<Place<'_>, Kind> {
         loop {
             let mut answered = std::pin::pin!(self.gate.answered());
             // From here on no answer is missed.
             answered.as_mut().enable();
-            let now = self.settings.clock.now();
+            let now = self.now();
             let turn = match self.gate.turn(operation, now) {
                 Ok(place) => return Ok(place),
                 Err(turn) => turn,
             };
             let wait = match turn {
                 SendAt::Now | SendAt::AfterAnswer => std::future::pending().right_future(),
-                SendAt::At(_) if freshness.is_some() => return Err(Kind::Stale.into()),
+                SendAt::At(_) if freshness.is_some() => return Err(Kind::Stale(None)),
                 SendAt::OfOperation(at) if freshness.is_some() => {
-                    return Err(TooLate { why: Kind::Stale, again_at: Some(at) });
+                    return Err(Kind::Stale(Some(at)));
                 }
                 SendAt::At(at) | SendAt::OfOperation(at) => {
                     self.sleep(at.saturating_sub(now)).left_future()
@@ -304,16 +241,15 @@ impl Core {
             };
             tokio::select! {
                 biased;
-                end = self.ended() => return Err(Kind::from(end).into()),
+                end = self.ended() => return Err(end),
                 () = answered => {}
                 slept = wait => slept?,
             }
         }
     }
 
-    /// The number of requests per minute that the service announced.
-    pub(super) fn a_minute(&self) -> Option<u64> {
-        self.gate.a_minute()
+    fn now(&self) -> Duration {
+        self.settings.clock.now()
     }
 
     /// Sleeps, unless the wait is too long or useless.
@@ -321,23 +257,19 @@ impl Core {
         if wait > MAX_WAIT + MAX_WAIT / 10 {
             return Err(Kind::Wait(wait));
         }
-        let clock = &self.settings.clock;
-        if self
-            .settings
-            .deadline
-            .is_some_and(|deadline| clock.now().saturating_add(wait) > deadline)
-        {
+        let end = self.now().saturating_add(wait);
+        if self.settings.deadline.is_some_and(|deadline| end > deadline) {
             return Err(Kind::Budget("time"));
         }
         tokio::select! {
             biased;
-            end = self.ended() => Err(end.into()),
-            () = clock.sleep(wait) => Ok(()),
+            end = self.ended() => Err(end),
+            () = self.settings.clock.sleep(wait) => Ok(()),
         }
     }
 
     /// Waits until no further request may be sent, and returns the reason.
-    async fn ended(&self) -> End {
+    async fn ended(&self) -> Kind {
         let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
         // The sender lives as long as `self`.
@@ -350,16 +282,17 @@ impl Core {
     /// Waits until a request in flight must be given up, and returns why: at the deadline, and for
     /// a read also when the run ends.
     pub(super) async fn given_up(&self, again: Again) -> Kind {
-        let clock = &self.settings.clock;
         let deadline = async {
             match self.settings.deadline {
-                Some(deadline) => clock.sleep(deadline.saturating_sub(clock.now())).await,
+                Some(deadline) => {
+                    self.settings.clock.sleep(deadline.saturating_sub(self.now())).await;
+                }
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            end = self.ended(), if again == Again::Reads => end.into(),
+            end = self.ended(), if again == Again::Reads => end,
             () = deadline => Kind::Budget("time"),
         }
     }
@@ -369,18 +302,18 @@ impl Core {
         request: &Request<E>,
         wire: WireRequest,
         unquotable: &Unquotable,
-    ) -> (Verdict, Option<Quota>) {
-        let started = self.settings.clock.now();
+    ) -> Verdict {
+        let started = self.now();
         let sent = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
-            kind = self.given_up(request.operation.again) => {
-                return (Verdict { outcome: Outcome::Lost, asked: None, result: Err(kind) }, None);
+            why = self.given_up(request.operation.again) => {
+                return Verdict::unanswered(Outcome::Lost, why);
             }
         };
         let status = sent.as_ref().map_or(0, |response| response.status);
         let id = sent.as_ref().ok().and_then(|response| request_id(&response.headers));
-        let duration = self.settings.clock.now().saturating_sub(started).as_millis();
+        let duration = self.now().saturating_sub(started).as_millis();
         let operation = request.operation;
         tracing::debug!(operation = operation.id, method = %operation.method, path = request.path(), status, duration, request_id = id, "request");
         match sent {
@@ -391,23 +324,20 @@ impl Core {
                     (_, Phase::NotSent) => Outcome::NotSent,
                     (_, Phase::MaybeSent) => Outcome::Lost,
                 };
-                (Verdict { outcome, asked: None, result: Err(Kind::Unanswered(error)) }, None)
+                Verdict::unanswered(outcome, Kind::Unanswered(error))
             }
             Ok(response) => {
                 self.learn_time(&response.headers);
-                let quota = Quota::read(&response.headers, self.settings.clock.wall());
-                (self.judge(operation, response, request.wanted(), unquotable), quota)
+                self.judge(operation, response, request.wanted(), unquotable)
             }
         }
     }
 
     /// Learns the service's time from an answer.
     fn learn_time(&self, headers: &HeaderMap) {
-        let date = headers.get(DATE).and_then(|date| date.to_str().ok());
-        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
         // It was written before it arrived, and cut to a whole second.
-        let epoch = date.and_then(|date| date.checked_sub(self.settings.clock.now()));
-        let mut known = self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = date(headers, "date").and_then(|date| date.checked_sub(self.now()));
+        let mut known = lock(&self.service_epoch);
         *known = (*known).max(epoch);
     }
 
@@ -415,92 +345,14 @@ impl Core {
     /// clock) must not have changed. It is late enough to exclude every change from before the
     /// reading.
     fn unchanged_since(&self, read_at: Duration) -> Option<SystemTime> {
-        let known = *self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *lock(&self.service_epoch);
         known?.checked_add(read_at)?.checked_add(CLOCKS_DIFFER)
     }
 
-    /// What an answer means.
-    pub(super) fn judge(
-        &self,
-        operation: &'static Operation,
-        response: WireResponse,
-        wanted: &KeyFilter,
-        unquotable: &Unquotable,
-    ) -> Verdict {
-        let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
-        match response.status {
-            200..300 => {
-                let status = response.status;
-                let request_id = request_id(&response.headers);
-                match content(operation, response, wanted) {
-                    Ok(answer) => {
-                        Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
-                    }
-                    Err((outcome, why)) => Verdict {
-                        outcome,
-                        asked: None,
-                        result: Err(Kind::Malformed { status, why, request_id }),
-                    },
-                }
-            }
-            // Nothing to do: the project had the star, or was no fork.
-            304 if operation.may_be_done => {
-                let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
-                Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
-            }
-            status => {
-                let refusal = self.refusal(&response, unquotable);
-                let outcome = match status {
-                    429 => Outcome::Throttled,
-                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
-                        Outcome::Locked
-                    }
-                    // Another request created the same topic meanwhile; nothing was saved.
-                    400 if refusal.message.contains("PG::UniqueViolation")
-                        && refusal.message.contains("index_topics_on") =>
-                    {
-                        Outcome::Locked
-                    }
-                    _ if retry::is_faulty(status) => Outcome::Faulty,
-                    _ => Outcome::Refused,
-                };
-                let asked =
-                    asked.filter(|_| matches!(outcome, Outcome::Throttled | Outcome::Faulty));
-                Verdict { outcome, asked, result: Err(Kind::Refused(refusal)) }
-            }
-        }
-    }
-
-    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
-        let status = response.status;
-        let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) =
-            error::message(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
-        let location = response
-            .headers
-            .get("location")
-            .and_then(|v| v.to_str().ok())
-            .filter(|_| (300..400).contains(&status));
-        let moved_to = location.and_then(|location| self.service.project_at(location));
-        let elsewhere = location.is_some() && moved_to.is_none();
-        Refusal {
-            status,
-            message,
-            request_id: request_id(&response.headers),
-            absence,
-            moved_to,
-            elsewhere,
-        }
-    }
-
     /// Keeps the gate closed for as long as an answer asks.
-    fn pause(&self, outcome: Outcome, asked: Option<Duration>, decision: Decision) {
-        let wait = match (outcome, asked, decision) {
-            (Outcome::Throttled, _, Decision::RetryAfter(wait)) => Some(wait),
-            _ => asked,
-        };
+    fn pause(&self, wait: Option<Duration>) {
         if let Some(wait) = wait {
-            self.gate.pause_until(self.settings.clock.now().saturating_add(wait));
+            self.gate.pause_until(self.now().saturating_add(wait));
         }
     }
 
@@ -513,23 +365,23 @@ impl Core {
         let refused = status == Some(Some(401)) && !request.operation.denies_with_401;
         let mut end = refused && !of_token && !Bug::GoOnAfterRefusal.is_planted();
         if request.operation != operation::CURRENT_USER.row() && !of_token {
-            let forbidden = &mut self.tally().forbidden;
-            match (status, forbidden.as_mut()) {
-                (Some(Some(403)), Some(paths)) => {
-                    paths.insert(request.path());
-                    end |= paths.len() >= BLOCKED_AFTER;
+            let mut tally = self.tally();
+            match status {
+                Some(Some(403)) if !tally.has_succeeded => {
+                    tally.forbidden.insert(request.path());
+                    end |= tally.forbidden.len() >= BLOCKED_AFTER;
                 }
-                (None | Some(Some(404)), _) => *forbidden = None,
+                None | Some(Some(404)) => tally.has_succeeded = true,
                 _ => {}
             }
         }
         if let Some(error) = error.filter(|_| end) {
-            self.end_with(End::Error(error.clone()));
+            self.end_with(Kind::Stopped(error.clone()));
         }
     }
 
     /// Sends nothing more. The first reason stays.
-    pub(super) fn end_with(&self, end: End) {
+    pub(super) fn end_with(&self, end: Kind) {
         self.end.send_if_modified(|present| {
             let first = present.is_none();
             if first {
@@ -543,24 +395,18 @@ impl Core {
         ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
     }
 
-    pub(super) fn nameless(&self, request: &Request<Read>, answer: &Answer) -> ApiError {
-        self.malformed(request, answer, "an object without its identity")
-    }
-
     pub(super) fn malformed(
         &self,
         request: &Request<Read>,
         answer: &Answer,
         why: &'static str,
     ) -> ApiError {
-        self.error(
-            request,
-            Kind::Malformed { status: answer.status, why, request_id: request_id(&answer.headers) },
-        )
+        let (status, request_id) = (answer.status, request_id(&answer.headers));
+        self.error(request, Kind::Malformed { status, why, request_id })
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tally)
     }
 }
 
@@ -572,51 +418,4 @@ const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) 
         Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Reply::Failed),
         Outcome::Untrusted | Outcome::Locked | Outcome::Unreadable | Outcome::Oversized => None,
     }
-}
-
-/// The content of a successful answer, or what is wrong with it.
-fn content(
-    operation: &Operation,
-    response: WireResponse,
-    wanted: &KeyFilter,
-) -> Result<Answer, (Outcome, &'static str)> {
-    let WireResponse { status, headers, body } = response;
-    let read = operation.method == Method::Get;
-    let body = body.map_err(|e| match e {
-        BodyError::Cut => (Outcome::Unreadable, "a truncated body"),
-        BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
-    })?;
-    if read && !matches!(status, 200 | 204) {
-        return Err((Outcome::Unreadable, "an unexpected status"));
-    }
-    let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
-    if body.is_empty() && may_be_empty {
-        return Ok(Answer { status, headers, body: Json::Null });
-    }
-    if !has_type(&headers, "application/json") {
-        let html = has_type(&headers, "text/html");
-        return Err((Outcome::Unreadable, if html { HTML } else { "something other than JSON" }));
-    }
-    let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
-    // The body of a write's answer is used only if it is an object; anything else does not undo the
-    // write.
-    if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
-        return Err((Outcome::Unreadable, "something other than an object"));
-    }
-    Ok(Answer { status, headers, body })
-}
-
-fn has_type(headers: &HeaderMap, expected: &str) -> bool {
-    let kind =
-        headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
-}
-
-/// The request's id in the service's log, if it looks like one.
-fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get("x-request-id")?.to_str().ok()?;
-    let plausible = !id.is_empty()
-        && id.len() <= 128
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
-    plausible.then(|| id.to_owned())
 }

@@ -1,13 +1,20 @@
 //! The client that reads: single objects, and complete lists.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use http::HeaderMap;
+use tokio::sync::watch;
 
 use super::{
-    call::{Core, Delivery, End},
+    Result,
+    call::{Core, Delivery, Tally},
     clock::{Clock, Random, SystemClock, SystemRandom},
-    error::{self, ApiError, Kind},
+    error::Kind,
+    limit::Gate,
     pace::InFlight,
     service::Service,
     transport::Transport,
@@ -22,6 +29,9 @@ use crate::{
 
 /// How often a list is read again if its answers contradict each other.
 const REREADS: u32 = 2;
+
+/// What is wrong with an object that lacks a key.
+const NAMELESS: &str = "an object without its identity";
 
 /// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
@@ -120,12 +130,15 @@ impl ReadClient {
         secrets: Arc<Secrets>,
         settings: Settings,
     ) -> Self {
-        Self { core: Arc::new(Core::new(service, transport, secrets, settings)) }
+        let (gate, end) = (Gate::new(settings.in_flight), watch::Sender::new(None));
+        let (tally, service_epoch) = <(Mutex<Tally>, Mutex<_>)>::default();
+        let core = Core { service, transport, secrets, settings, gate, end, tally, service_epoch };
+        Self { core: Arc::new(core) }
     }
 
     /// The user's limit of requests per minute, if an answer announced it.
     pub fn a_minute(&self) -> Option<u64> {
-        self.core.a_minute()
+        self.core.gate.a_minute()
     }
 
     /// How many requests were sent, retries included.
@@ -160,8 +173,8 @@ impl ReadClient {
     /// Reads one object that must exist.
     ///
     /// # Errors
-    /// [`ApiError`], also if the answer is `null` or empty.
-    pub async fn get(&self, request: Request<Read>) -> Result<Answer, ApiError> {
+    /// [`ApiError`](crate::api::ApiError), also if the answer is `null` or empty.
+    pub async fn get(&self, request: Request<Read>) -> Result<Answer> {
         let answer = self.call(&request).await?;
         if answer.body.is_null() {
             Err(self.core.malformed(&request, &answer, "nothing"))
@@ -173,12 +186,8 @@ impl ReadClient {
     /// Reads one object that must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`], also if a key is missing or null, or the object has another id.
-    pub async fn get_known(
-        &self,
-        request: Request<Read>,
-        keys: &[&'static str],
-    ) -> Result<Answer, ApiError> {
+    /// [`ApiError`](crate::api::ApiError), also if a key is missing or null, or the object has another id.
+    pub async fn get_known(&self, request: Request<Read>, keys: &[&'static str]) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
         let (asked, found) = (request.own_id(), answer.body["id"].as_u64());
@@ -190,39 +199,29 @@ impl ReadClient {
             "path_with_namespace" | "full_path" | "username" => answer.body[*key].is_string(),
             key => !answer.body[key].is_null(),
         });
-        if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
+        if known { Ok(answer) } else { Err(self.core.malformed(&request, &answer, NAMELESS)) }
     }
 
     /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
-    /// reference 2, 4.6).
+    /// reference 2, 4.6). An object must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`]; a 404 is one too, and so is another success without a body.
-    pub async fn get_optional(&self, request: Request<Read>) -> Result<Option<Answer>, ApiError> {
-        let answer = self.call(&request).await?;
-        match (answer.body.is_null(), answer.status) {
-            (false, _) => Ok(Some(answer)),
-            (true, 200) => Ok(None),
-            (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
-        }
-    }
-
-    /// As [`get_optional`](Self::get_optional), but an object must have each of `keys`.
-    ///
-    /// # Errors
-    /// [`ApiError`], also if a key is missing or null.
-    pub async fn get_optional_known(
+    /// [`ApiError`](crate::api::ApiError), also if a key is missing or null; a 404 is one too, and so is another success
+    /// without a body.
+    pub async fn get_optional(
         &self,
         request: Request<Read>,
         keys: &[&'static str],
-    ) -> Result<Option<Answer>, ApiError> {
+    ) -> Result<Option<Answer>> {
         let request = request.keeping_also(keys);
-        let answer = self.get_optional(request.clone()).await?;
-        match &answer {
-            Some(found) if !keys.iter().all(|key| tells_apart(key, &found.body[*key])) => {
-                Err(self.core.nameless(&request, found))
+        let answer = self.call(&request).await?;
+        match (answer.body.is_null(), answer.status) {
+            (false, _) if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) => {
+                Ok(Some(answer))
             }
-            _ => Ok(answer),
+            (false, _) => Err(self.core.malformed(&request, &answer, NAMELESS)),
+            (true, 200) => Ok(None),
+            (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
         }
     }
 
@@ -231,7 +230,7 @@ impl ReadClient {
     ///
     /// # Errors
     /// As of [`list_known`](Self::list_known).
-    pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>, ApiError> {
+    pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>> {
         self.list_known(request, Rows::default()).await
     }
 
@@ -239,13 +238,9 @@ impl ReadClient {
     /// contradict each other, the whole list is read again from the start, at most twice.
     ///
     /// # Errors
-    /// [`ApiError`] if any page failed, or if the list is not known to be complete
+    /// [`ApiError`](crate::api::ApiError) if any page failed, or if the list is not known to be complete
     /// ([`page_error`](ApiError::page_error)). Part of a list is never returned.
-    pub async fn list_known(
-        &self,
-        request: Request<Read>,
-        rows: Rows,
-    ) -> Result<Complete<Object>, ApiError> {
+    pub async fn list_known(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
         self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
@@ -254,11 +249,7 @@ impl ReadClient {
     ///
     /// # Errors
     /// As of [`list_known`](Self::list_known).
-    pub async fn list_shown(
-        &self,
-        request: Request<Read>,
-        rows: Rows,
-    ) -> Result<Vec<Object>, ApiError> {
+    pub async fn list_shown(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
         let pager = || Ok(Pager::shown(request.clone(), rows));
         self.to_the_end(&request, pager, Pager::into_shown).await
     }
@@ -270,7 +261,7 @@ impl ReadClient {
         request: &Request<Read>,
         pager: impl Fn() -> Result<Pager, PageError>,
         finish: impl Fn(Pager) -> Result<T, PageError>,
-    ) -> Result<T, ApiError> {
+    ) -> Result<T> {
         let not_whole = |error| self.core.error(request, Kind::Page(error));
         let mut rereads = 0;
         loop {
@@ -294,24 +285,23 @@ impl ReadClient {
     /// Reads the pager's next page and returns its entries; `None` at the end.
     ///
     /// # Errors
-    /// [`ApiError`]. If the request failed, the same page may be requested again. If the
+    /// [`ApiError`](crate::api::ApiError). If the request failed, the same page may be requested again. If the
     /// page was refused ([`page_error`](ApiError::page_error)), the pager cannot be used any more.
-    pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
+    pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>> {
         let Some(request) = pager.next() else { return Ok(None) };
-        let mut answer = match self.call(&request).await {
-            Err(error) if error.is_empty_list() => {
-                let nothing = pager.accept(&HeaderMap::new(), Vec::new());
-                return nothing.map(Some).map_err(|e| self.core.error(&request, Kind::Page(e)));
+        let (headers, objects) = match self.call(&request).await {
+            Err(error) if error.is_empty_list() => (HeaderMap::new(), Vec::new()),
+            answer => {
+                let mut answer = answer?;
+                let Some(objects) = objects(answer.body.take()) else {
+                    let why = "something other than a list";
+                    return Err(self.core.malformed(&request, &answer, why));
+                };
+                (answer.headers, objects)
             }
-            answer => answer?,
         };
-        let Some(objects) = error::objects(answer.body.take()) else {
-            return Err(self.core.malformed(&request, &answer, "something other than a list"));
-        };
-        pager
-            .accept(&answer.headers, objects)
-            .map(Some)
-            .map_err(|e| self.core.error(&request, Kind::Page(e)))
+        let accepted = pager.accept(&headers, objects);
+        accepted.map(Some).map_err(|error| self.core.error(&request, Kind::Page(error)))
     }
 
     /// How often each operation was sent so far, by its id.
@@ -328,7 +318,7 @@ impl ReadClient {
     /// writes in flight wait for their answer.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
-            self.core.end_with(End::Interrupted);
+            self.core.end_with(Kind::Interrupted);
         }
     }
 
@@ -339,7 +329,7 @@ impl ReadClient {
 
     /// Whether the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
-        matches!(*self.core.end.borrow(), Some(End::Interrupted))
+        matches!(*self.core.end.borrow(), Some(Kind::Interrupted))
     }
 
     /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if
@@ -353,7 +343,16 @@ impl ReadClient {
         self.core.given_up(Again::Reads).await;
     }
 
-    async fn call(&self, request: &Request<Read>) -> Result<Answer, ApiError> {
+    async fn call(&self, request: &Request<Read>) -> Result<Answer> {
         self.core.call(request, Delivery::default()).await
     }
+}
+
+/// The objects of a list's body; `None` if it is not a list.
+fn objects(body: Json) -> Option<Vec<Object>> {
+    let Json::Array(items) = body else { return None };
+    items
+        .into_iter()
+        .map(|item| if let Json::Object(object) = item { Some(object) } else { None })
+        .collect()
 }

@@ -1,28 +1,21 @@
-//! How a request can fail, and what the body of a failure contains.
+//! How a request can fail.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use super::transport::{Failure, SendError};
+use super::{
+    message::{Absence, HTML, NO_CERTIFICATE},
+    transport::{Failure, Phase, SendError},
+};
 use crate::{
     cause::{Cause, Parts},
     field::{Scope, Tier},
     operation::{GROUP_MEMBER_DELETE, MEMBER_DELETE, Operation},
     page::PageError,
     planted::Bug,
-    value::{Json, Object},
 };
-
-/// The maximum length of a message that is kept from an answer, in bytes.
-const MAX_MESSAGE: usize = 2048;
 
 /// The hint for too many requests.
 const WAIT_HINT: &str = "try again later, or with fewer requests at once";
-
-/// What is wrong with an answer that is a page for people.
-pub(super) const HTML: &str = "an HTML page";
-
-/// The same about the client certificate.
-const NO_CERTIFICATE: &str = "an HTML page about the client's certificate";
 
 /// A request that failed. Cheap to clone.
 ///
@@ -42,28 +35,39 @@ struct Inner {
     again_at: Option<Duration>,
 }
 
-/// What went wrong.
-#[derive(Clone, Debug)]
+/// What went wrong, and how a sentence about the request goes on.
+#[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Kind {
     /// The service answered with a failure.
+    #[error("{0}")]
     Refused(Refusal),
     /// There is no answer.
-    Unanswered(SendError),
+    #[error("{}", if .0.failure == Failure::Offline { "was not sent" } else { "got no answer" })]
+    Unanswered(#[source] SendError),
     /// The answer is not one that the service gives.
+    #[error("answered {status} with {why}")]
     Malformed { status: u16, why: &'static str, request_id: Option<String> },
     /// A collection could not be read to its end.
-    Page(PageError),
+    #[error("returned an incomplete list")]
+    Page(#[source] PageError),
     /// A secret or a file for the body is missing.
+    #[error("was not sent: {0}")]
     Body(String),
-    /// Not sent: the live values that it was built from may be outdated.
-    Stale,
-    /// Not sent: an earlier request showed that further ones are useless.
-    Stopped(ApiError),
-    /// Not sent: the caller interrupted the run.
+    /// The live values that it was built from may be outdated. When it may be sent, on the client's
+    /// clock, if that is known and concerns no other operation.
+    #[error("was not sent: the values that it repeats are too old")]
+    Stale(Option<Duration>),
+    /// An earlier request showed that further ones are useless.
+    #[error("was not sent: an earlier request was refused")]
+    Stopped(#[source] ApiError),
+    /// The caller interrupted the run.
+    #[error("was not sent or not waited for: the run was interrupted")]
     Interrupted,
-    /// Not sent: the run has no requests or no time left.
+    /// The run has no requests or no time left.
+    #[error("was not sent or not waited for: the run has used up its {0}")]
     Budget(&'static str),
-    /// Not sent: the service asks for too long a wait.
+    /// The service asks for too long a wait.
+    #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
     Wait(Duration),
 }
 
@@ -88,17 +92,16 @@ impl Refusal {
     }
 }
 
-/// What a 404 reports as absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
-    /// The group or project; or the caller may not see it.
-    Container(Scope),
-    /// The route; or the answer is not the service's own.
-    Route,
-    /// Nothing named: a licence, a flag or a setting hides it.
-    Hidden,
-    /// Something else, or the status is not 404.
-    Other,
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let elsewhere = if self.elsewhere { ", a redirect to another place" } else { "" };
+        write!(f, "answered {}{elsewhere}", self.status)?;
+        match self.moved_to {
+            Some(id) => write!(f, ": the project has moved; its id is {id}"),
+            None if self.message.is_empty() => Ok(()),
+            None => write!(f, ": {}", self.message),
+        }
+    }
 }
 
 impl ApiError {
@@ -106,14 +109,10 @@ impl ApiError {
         Self(Arc::new(Inner { operation, path, kind, in_doubt: None, again_at: None }))
     }
 
-    /// The same error, in doubt because of a sending that began at `since`.
-    pub(super) fn in_doubt(self, since: Option<Duration>) -> Self {
-        Self(Arc::new(Inner { in_doubt: since, ..Arc::unwrap_or_clone(self.0) }))
-    }
-
-    /// The same error for a request that may be built and sent anew from `instant` on.
-    pub(super) fn again_at(self, instant: Duration) -> Self {
-        Self(Arc::new(Inner { again_at: Some(instant), ..Arc::unwrap_or_clone(self.0) }))
+    /// The same error: in doubt because of a sending that began at `in_doubt`, for a request that may
+    /// be built and sent anew from `again_at` on.
+    pub(crate) fn with(self, in_doubt: Option<Duration>, again_at: Option<Duration>) -> Self {
+        Self(Arc::new(Inner { in_doubt, again_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -165,7 +164,7 @@ impl ApiError {
 
     /// Not sent: the live values that it was built from were read too long ago.
     pub fn is_stale(&self) -> bool {
-        matches!(self.0.kind, Kind::Stale)
+        matches!(self.0.kind, Kind::Stale(_))
     }
 
     /// Any 404.
@@ -173,13 +172,17 @@ impl ApiError {
         self.status() == Some(404)
     }
 
+    /// What a 404 reports as absent.
+    fn absence(&self) -> Option<Absence> {
+        self.refusal().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
+    }
+
     /// 404 because the group or project does not exist, or the caller may not see it. This is the
     /// only 404 after which one may be created.
     pub fn is_missing(&self, scope: Scope) -> bool {
-        let says_so = |refusal: &Refusal| {
-            refusal.absence == Absence::Container(scope) || Bug::AnyNotFoundIsMissing.is_planted()
-        };
-        self.is_not_found() && self.refusal().is_some_and(says_so)
+        let absence = self.absence();
+        absence == Some(Absence::Container(scope))
+            || (absence.is_some() && Bug::AnyNotFoundIsMissing.is_planted())
     }
 
     /// 404 because the group or project that the request is for does not exist.
@@ -191,8 +194,7 @@ impl ApiError {
     /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
     /// absent.
     pub fn is_unknown_route(&self) -> bool {
-        self.is_not_found()
-            && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
+        matches!(self.absence(), Some(Absence::Route | Absence::Hidden))
     }
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
@@ -204,7 +206,7 @@ impl ApiError {
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
-        self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Hidden)
+        self.absence() == Some(Absence::Hidden)
     }
 
     /// 404 because the object below the group or project is absent, or hidden; not because of the
@@ -212,7 +214,7 @@ impl ApiError {
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
-            && (self.is_hidden() || !self.is_unknown_route())
+            && self.absence() != Some(Absence::Route)
     }
 
     /// The service does not accept the token, in this request or in the one that ended the run.
@@ -243,7 +245,7 @@ impl ApiError {
 
     /// Nothing of the request was sent: there is no connection.
     pub fn is_not_sent(&self) -> bool {
-        matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == super::transport::Phase::NotSent)
+        matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == Phase::NotSent)
     }
 
     /// TLS failed: the other side is not trusted.
@@ -271,7 +273,7 @@ impl ApiError {
             }
             Kind::Malformed { .. }
             | Kind::Page(_)
-            | Kind::Stale
+            | Kind::Stale(_)
             | Kind::Interrupted
             | Kind::Budget(_)
             | Kind::Wait(_) => true,
@@ -283,6 +285,11 @@ impl ApiError {
     /// Not sent: the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
         matches!(self.0.kind, Kind::Budget(_))
+    }
+
+    /// Not sent: the run has ended, or has nothing left to go on with.
+    pub fn is_over(&self) -> bool {
+        self.is_stopped() || self.is_over_budget()
     }
 
     /// Why the collection could not be read to its end.
@@ -320,7 +327,11 @@ impl ApiError {
                 "undrift does not follow redirects with a token; check the address"
             }
             Kind::Refused(r) => return self.hint_for(r),
-            Kind::Page(_) | Kind::Body(_) | Kind::Stale | Kind::Stopped(_) | Kind::Interrupted => {
+            Kind::Page(_)
+            | Kind::Body(_)
+            | Kind::Stale(_)
+            | Kind::Stopped(_)
+            | Kind::Interrupted => {
                 return None;
             }
         };
@@ -341,7 +352,7 @@ impl ApiError {
                 "declare the runner in this project, or write `state: unmanaged` for it"
             }
             403 if !refusal.is_bare() => return None,
-            403 if removes_member(self.0.operation) => {
+            403 if [MEMBER_DELETE.row(), GROUP_MEMBER_DELETE.row()].contains(&self.0.operation) => {
                 "the bot of an access token is removed only with that token: revoke it, or write `state: unmanaged` for the bot; for other members, the token needs a higher role"
             }
             403 => {
@@ -384,59 +395,23 @@ impl ApiError {
             _ => None,
         }
     }
-}
 
-/// Whether the service refuses `operation` for bots of access tokens.
-fn removes_member(operation: &Operation) -> bool {
-    [MEMBER_DELETE, GROUP_MEMBER_DELETE].iter().any(|op| op.row().id == operation.id)
-}
-
-impl ApiError {
     /// The method and the path.
     fn request(&self) -> String {
         format!("{} {}", self.0.operation.method, self.0.path)
     }
 
     /// What happened, without the id of the request.
-    fn describe(&self, f: &mut impl fmt::Write) -> fmt::Result {
+    fn describe(&self) -> String {
         let Inner { operation, kind, in_doubt, .. } = &*self.0;
-        write!(f, "{}: `{}` ", operation.id, self.request())?;
-        match kind {
-            Kind::Refused(refusal) => {
-                write!(f, "answered {}", refusal.status)?;
-                if refusal.elsewhere {
-                    f.write_str(", a redirect to another place")?;
-                }
-                if let Some(id) = refusal.moved_to {
-                    write!(f, ": the project has moved; its id is {id}")?;
-                } else if !refusal.message.is_empty() {
-                    write!(f, ": {}", refusal.message)?;
-                }
-            }
-            Kind::Unanswered(e) if e.failure == Failure::Offline => f.write_str("was not sent")?,
-            Kind::Unanswered(_) => f.write_str("got no answer")?,
-            Kind::Malformed { status, why, .. } => write!(f, "answered {status} with {why}")?,
-            Kind::Page(_) => f.write_str("returned an incomplete list")?,
-            Kind::Body(why) => write!(f, "was not sent: {why}")?,
-            Kind::Stale => f.write_str("was not sent: the values that it repeats are too old")?,
-            Kind::Stopped(_) => f.write_str("was not sent: an earlier request was refused")?,
-            Kind::Interrupted => {
-                f.write_str("was not sent or not waited for: the run was interrupted")?;
-            }
-            Kind::Budget(what) => {
-                write!(f, "was not sent or not waited for: the run has used up its {what}")?;
-            }
-            Kind::Wait(wait) => {
-                write!(f, "was not sent: the service asks to wait for {} seconds", wait.as_secs())?;
-            }
-        }
-        if in_doubt.is_some() { f.write_str("; it may have taken effect") } else { Ok(()) }
+        let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
+        format!("{}: `{}` {kind}{doubt}", operation.id, self.request())
     }
 }
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)?;
+        f.write_str(&self.describe())?;
         self.request_id().map_or(Ok(()), |id| write!(f, " (request {id})"))
     }
 }
@@ -444,9 +419,7 @@ impl fmt::Display for ApiError {
 /// Includes the sources, such as what broke the connection.
 impl From<&ApiError> for Cause {
     fn from(error: &ApiError) -> Self {
-        let mut message = String::new();
-        // Writing to a string cannot fail.
-        let _ = error.describe(&mut message);
+        let mut message = error.describe();
         let mut source = error.source();
         while let Some(cause) = source {
             message += &format!(": {cause}");
@@ -468,147 +441,12 @@ impl From<&ApiError> for Cause {
 
 impl Error for ApiError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.0.kind {
-            Kind::Unanswered(error) => Some(error),
-            Kind::Page(error) => Some(error),
-            Kind::Stopped(error) => Some(error),
-            _ => None,
-        }
+        self.0.kind.source()
     }
-}
-
-/// The message in the body of a failure, in any of its shapes (release 15.8 has at least seven).
-///
-/// `redact` removes secrets. It sees the text both as received and as kept.
-pub(super) fn message(
-    status: u16,
-    body: &[u8],
-    redact: impl Fn(&str) -> String,
-) -> (String, Absence) {
-    let json = serde_json::from_slice::<Json>(body).ok();
-    let absence = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
-        _ if status != 404 => Absence::Other,
-        Some((Some(Json::String(message)), _))
-            if message.eq_ignore_ascii_case("404 Project Not Found") =>
-        {
-            Absence::Container(Scope::Project)
-        }
-        Some((Some(Json::String(message)), _))
-            if message.eq_ignore_ascii_case("404 Group Not Found") =>
-        {
-            Absence::Container(Scope::Group)
-        }
-        // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
-        // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
-        Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
-            Absence::Route
-        }
-        Some((None, None)) | None => Absence::Route,
-        Some(_) => Absence::Other,
-    };
-    let text = match json {
-        Some(json) if is_refusal(&json) => words(&json),
-        Some(_) => String::new(),
-        // The whole text, whatever its length: a text cut before redaction might end with half a
-        // secret, which nothing recognises.
-        None => {
-            let text = String::from_utf8_lossy(body);
-            match text.trim_start().chars().next() {
-                // The one of nginx that asks for a client certificate.
-                Some('<') if text.contains("No required SSL certificate was sent") => {
-                    NO_CERTIFICATE.into()
-                }
-                Some('<') => HTML.into(),
-                Some('{' | '[') => "incomplete JSON".into(),
-                _ => text.into_owned(),
-            }
-        }
-    };
-    let text = redact(&plain(&redact(&text)));
-    let text = text
-        .strip_prefix(&status.to_string())
-        .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
-    (bounded(text).to_owned(), absence)
-}
-
-/// Whether `body` has one of the shapes of a refusal. Anything else may be the requested object
-/// with a wrong status, and may hold secrets that nothing recognises.
-fn is_refusal(body: &Json) -> bool {
-    let is_text = |json: &Json| matches!(json, Json::String(_));
-    let are_texts = |json: &Json| json.as_array().is_some_and(|items| items.iter().all(is_text));
-    match body {
-        Json::Object(fields) => {
-            fields.contains_key("message")
-                || fields.contains_key("error")
-                || fields.values().all(are_texts)
-        }
-        other => is_text(other) || are_texts(other),
-    }
-}
-
-/// The message in the body of a success, on one line and without credentials.
-pub fn message_of_success(body: &Json) -> String {
-    bounded(&crate::secret::judge::mask_url(&plain(&words(body)))).to_owned()
-}
-
-/// All texts of a body, however nested.
-fn words(json: &Json) -> String {
-    let join = |parts: Vec<String>, with| {
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with)
-    };
-    match json {
-        Json::Null => String::new(),
-        Json::String(text) => text.clone(),
-        Json::Array(items) => join(items.iter().map(words).collect(), ", "),
-        Json::Object(object) => match (object.get("message"), object.get("error")) {
-            (Some(message), _) => words(message),
-            (None, Some(error)) => join(
-                vec![words(error), object.get("error_description").map(words).unwrap_or_default()],
-                ": ",
-            ),
-            (None, None) => {
-                join(object.iter().map(|(name, value)| field_words(name, value)).collect(), "; ")
-            }
-        },
-        Json::Bool(_) | Json::Number(_) => json.to_string(),
-    }
-}
-
-/// The faults of a field; `base` is the object as a whole.
-fn field_words(name: &str, value: &Json) -> String {
-    if name == "base" { words(value) } else { format!("{name}: {}", words(value)) }
-}
-
-/// `text` on one line, without characters that control a terminal or the text direction.
-pub(super) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    let text: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.
-fn bounded(text: &str) -> &str {
-    let end = (0..=text.len().min(MAX_MESSAGE)).rev().find(|end| text.is_char_boundary(*end));
-    text[..end.unwrap_or_default()].trim_end()
-}
-
-/// The objects of a list's body; `None` if it is not a list.
-pub(super) fn objects(body: Json) -> Option<Vec<Object>> {
-    let Json::Array(items) = body else { return None };
-    items
-        .into_iter()
-        .map(|item| if let Json::Object(object) = item { Some(object) } else { None })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     /// Errors for tests of what follows from them.
@@ -628,62 +466,8 @@ mod tests {
 
         /// `operation` was not sent: what it was built from is old, or somebody asked the run to end.
         pub(crate) fn unsent(operation: &'static Operation, is_stale: bool) -> Self {
-            let kind = if is_stale { Kind::Stale } else { Kind::Interrupted };
+            let kind = if is_stale { Kind::Stale(None) } else { Kind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)
-        }
-
-        /// The same, in doubt since then, and to be built anew from then on.
-        pub(crate) fn with(self, doubt: Option<Duration>, again: Option<Duration>) -> Self {
-            let error = self.in_doubt(doubt);
-            match again {
-                Some(instant) => error.again_at(instant),
-                None => error,
-            }
-        }
-    }
-
-    fn said(status: u16, body: &str) -> (String, Absence) {
-        message(status, body.as_bytes(), str::to_owned)
-    }
-
-    #[test]
-    fn the_message_is_found_in_every_shape_of_body() {
-        let table = [
-            (r#"{"message":"400 Bad request - name is bad"}"#, "Bad request - name is bad"),
-            (
-                r#"{"message":{"key":["has already been taken","is short"],"base":["no"]}}"#,
-                "key: has already been taken, is short; no",
-            ),
-            (r#"{"message":{"base":["Maximum number reached"]}}"#, "Maximum number reached"),
-            (r#"{"message":["one","two"]}"#, "one, two"),
-            (r#"{"message":{"error":"Try again later."}}"#, "Try again later."),
-            (r#"{"error":"name is missing"}"#, "name is missing"),
-            (
-                r#"{"error":"insufficient_scope","error_description":"More is needed.","scope":"api"}"#,
-                "insufficient_scope: More is needed.",
-            ),
-            (r#"{"error":{"url":["is blocked"]}}"#, "url: is blocked"),
-            (r#"{"name":["is short"],"url":["is blocked"]}"#, "name: is short; url: is blocked"),
-            (r#"["one","two"]"#, "one, two"),
-            // The requested object is not a refusal, whatever the status.
-            (r#"{"key":"A","value":"hunter2"}"#, ""),
-            (r#"[{"key":"A","value":"hunter2"}]"#, ""),
-            (r#"[{"key":"A","value":"hun"#, "incomplete JSON"),
-            (r#"{"message":null}"#, ""),
-            (r#"{"message":7}"#, "7"),
-            (r#""just text""#, "just text"),
-            ("[]", ""),
-            ("Retry later\n", "Retry later"),
-            ("", ""),
-            (" <!DOCTYPE html><html>Sign in</html>", "an HTML page"),
-            (
-                "<html><h1>400 Bad Request</h1>No required SSL certificate was sent</html>",
-                "an HTML page about the client's certificate",
-            ),
-            ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
-        ];
-        for (body, words) in table {
-            assert_eq!(said(400, body), (words.to_owned(), Absence::Other), "{body}");
         }
     }
 
@@ -693,38 +477,5 @@ mod tests {
         assert!(help(MEMBER_DELETE.row()).contains("bot"));
         assert!(help(GROUP_MEMBER_DELETE.row()).contains("bot"));
         assert!(!help(crate::operation::MEMBER_UPDATE.row()).contains("bot"));
-    }
-
-    #[test]
-    fn four_kinds_of_404_are_told_apart() {
-        let table = [
-            (r#"{"message":"404 Project Not Found"}"#, Absence::Container(Scope::Project)),
-            (r#"{"message":"404 Group Not Found"}"#, Absence::Container(Scope::Group)),
-            (r#"{"message":"404 Not Found"}"#, Absence::Hidden),
-            (r#"{"message":"404 Not found"}"#, Absence::Other),
-            (r#"{"message":"404 Variable Not Found"}"#, Absence::Other),
-            (r#"{"message":{"base":["404 Project Not Found"]}}"#, Absence::Other),
-            (r#"{"error":"404 Project Not Found"}"#, Absence::Other),
-            (r#"{"error":"404 Not Found"}"#, Absence::Route),
-            ("<html>404</html>", Absence::Route),
-            ("404 page not found", Absence::Route),
-            ("", Absence::Route),
-            ("{}", Absence::Route),
-        ];
-        for (body, absence) in table {
-            assert_eq!(said(404, body).1, absence, "{body}");
-        }
-        assert_eq!(said(403, r#"{"message":"404 Project Not Found"}"#).1, Absence::Other);
-    }
-
-    proptest! {
-        #[test]
-        fn a_message_is_one_bounded_line_without_secrets(body in proptest::collection::vec(any::<u8>(), 0..200), times in 0usize..60, pad in "\\PC{0,80}") {
-            let mut long = body;
-            (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
-            let (text, _) = message(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
-            prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
-            prop_assert_eq!(plain(&text), text);
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! allows, and sends no more than the [`Budget`] has.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
 
@@ -15,7 +15,7 @@ use super::{
     budget::{Budget, Counted, SendAt},
     pace::{InFlight, Pace, Reply, Ticket},
 };
-use crate::{operation::Operation, planted::Bug};
+use crate::{lock, operation::Operation, planted::Bug};
 
 /// The gate.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Gate {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -181,7 +181,8 @@ pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<
     })
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+/// The value of a header, as text.
+pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 

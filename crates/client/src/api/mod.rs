@@ -28,7 +28,9 @@ mod call;
 mod client;
 mod clock;
 mod error;
+mod judge;
 pub mod limit;
+mod message;
 pub mod pace;
 mod parse;
 mod quote;
@@ -43,7 +45,8 @@ mod tests;
 pub use call::Freshness;
 pub use client::{Answer, Count, Counts, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
-pub use error::{ApiError, message_of_success};
+pub use error::ApiError;
+pub use message::message_of_success;
 pub use pace::InFlight;
 pub use service::{Service, ServiceError};
 pub use transport::{
@@ -51,3 +54,6 @@ pub use transport::{
     Transport, WRITE_TIMEOUT, WireRequest, WireResponse,
 };
 pub use write::WriteClient;
+
+/// The result of asking the service.
+pub type Result<T, E = ApiError> = std::result::Result<T, E>;

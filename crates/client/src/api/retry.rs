@@ -61,59 +61,33 @@ impl Outcome {
     }
 }
 
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Nothing: the request succeeded.
-    Done,
-    /// Wait and send again.
-    RetryAfter(Duration),
-    /// Do not send again: look whether the write was carried out.
-    ReadBack,
-    /// Nothing: the request failed.
-    Fail,
-}
-
 /// Whether `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
 /// stopped waiting.
 pub const fn is_faulty(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)
 }
 
-/// What to do after sending number `attempt` (from 1). `asked` is the wait that the service asked
-/// for; `jitter` is in `0.0..1.0`.
+/// How long to wait before another sending, after number `attempt` (from 1); `None` if there is to
+/// be none. `asked` is the wait that the service asked for; `jitter` is in `0.0..1.0`.
 pub fn decide(
     again: Again,
     outcome: Outcome,
     attempt: u32,
     asked: Option<Duration>,
     jitter: f64,
-) -> Decision {
-    let again_or = |otherwise| {
-        if attempt > MAX_RETRIES || asked.is_some_and(|wait| wait > MAX_WAIT) {
-            otherwise
-        } else {
-            Decision::RetryAfter(delay(outcome, attempt, asked, jitter))
-        }
-    };
+) -> Option<Duration> {
     let again =
         if Bug::RepeatCreates.is_planted() && again != Again::Reads { Again::Same } else { again };
-    match (outcome, again) {
-        (Outcome::Success, _) => Decision::Done,
-        (Outcome::Refused | Outcome::Untrusted, _)
-        | (Outcome::Throttled | Outcome::Locked, Again::Never) => Decision::Fail,
-        (Outcome::NotSent | Outcome::Throttled | Outcome::Locked, _) => again_or(Decision::Fail),
-        (Outcome::Oversized, Again::Reads) => Decision::Fail,
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Reads) => {
-            again_or(Decision::Fail)
+    let is_harmless = match outcome {
+        Outcome::Success | Outcome::Refused | Outcome::Untrusted | Outcome::Oversized => false,
+        Outcome::NotSent => true,
+        Outcome::Throttled | Outcome::Locked => again != Again::Never,
+        Outcome::Lost | Outcome::Faulty | Outcome::Unreadable => {
+            matches!(again, Again::Reads | Again::Same)
         }
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable, Again::Same) => {
-            again_or(Decision::ReadBack)
-        }
-        (Outcome::Lost | Outcome::Faulty | Outcome::Unreadable | Outcome::Oversized, _) => {
-            Decision::ReadBack
-        }
-    }
+    };
+    let is_left = attempt <= MAX_RETRIES && asked.is_none_or(|wait| wait <= MAX_WAIT);
+    (is_harmless && is_left).then(|| delay(outcome, attempt, asked, jitter))
 }
 
 /// How long to wait: never less than the service asked for, and up to a tenth more, so that clients
@@ -137,14 +111,22 @@ mod tests {
     /// The content of a cell: resend while attempts are left, and the result after that.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Cell {
-        Retry(Decision),
-        At(Decision),
+        Retry(Then),
+        At(Then),
+    }
+
+    /// What the caller does without another sending.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Then {
+        Done,
+        Fail,
+        ReadBack,
     }
 
     #[test]
     fn every_cell_of_the_table_holds_at_every_attempt() {
         use Cell::{At, Retry};
-        use Decision::{Done, Fail, ReadBack};
+        use Then::{Done, Fail, ReadBack};
         let table = [
             (Outcome::Success, [At(Done), At(Done), At(Done), At(Done), At(Done)]),
             (Outcome::NotSent, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail)]),
@@ -175,15 +157,16 @@ mod tests {
             for (again, cell) in AGAIN.into_iter().zip(cells) {
                 for attempt in 1..=MAX_RETRIES + 2 {
                     let decision = decide(again, outcome, attempt, None, 0.5);
+                    let about = format!("{again:?} {outcome:?} {attempt}: {decision:?}");
                     match cell {
                         Retry(_) if attempt <= MAX_RETRIES => {
-                            assert!(
-                                matches!(decision, Decision::RetryAfter(_)),
-                                "{again:?} {outcome:?} {attempt}: {decision:?}"
-                            );
+                            assert!(decision.is_some(), "{about}");
                         }
                         Retry(then) | At(then) => {
-                            assert_eq!(decision, then, "{again:?} {outcome:?} {attempt}");
+                            assert_eq!(decision, None, "{about}");
+                            let is_in_doubt = again != Again::Reads && outcome.is_ambiguous();
+                            assert_eq!(then == ReadBack, is_in_doubt, "{about}");
+                            assert_eq!(then == Done, outcome == Outcome::Success, "{about}");
                         }
                     }
                 }
@@ -213,17 +196,13 @@ mod tests {
                     let wanted = asked.map_or(0, |asked| asked + asked * tenths / 100).max(backoff);
                     let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
                     let found = decide(Again::Reads, outcome, attempt, asked.map(ms), jitter);
-                    assert_eq!(
-                        found,
-                        Decision::RetryAfter(ms(wanted)),
-                        "{outcome:?} {attempt} {asked:?} {jitter}"
-                    );
+                    assert_eq!(found, Some(ms(wanted)), "{outcome:?} {attempt} {asked:?} {jitter}");
                 }
             }
         }
         let after = |wait| decide(Again::Reads, Outcome::Throttled, 1, Some(wait), 0.0);
-        assert_eq!(after(MAX_WAIT), Decision::RetryAfter(MAX_WAIT));
-        assert_eq!(after(MAX_WAIT + ms(1)), Decision::Fail);
+        assert_eq!(after(MAX_WAIT), Some(MAX_WAIT));
+        assert_eq!(after(MAX_WAIT + ms(1)), None);
     }
 
     proptest! {
@@ -231,7 +210,7 @@ mod tests {
         fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, asked in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
             let asked = asked.map(Duration::from_secs);
             for outcome in [Outcome::Throttled, Outcome::Faulty] {
-                if let Decision::RetryAfter(wait) = decide(Again::Reads, outcome, attempt, asked, jitter) {
+                if let Some(wait) = decide(Again::Reads, outcome, attempt, asked, jitter) {
                     prop_assert!(attempt <= MAX_RETRIES);
                     prop_assert!(wait >= asked.unwrap_or_default());
                     prop_assert!(wait <= MAX_WAIT + MAX_WAIT / 10);

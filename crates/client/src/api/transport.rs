@@ -17,7 +17,7 @@ use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE, IF_UNMODIFIED_SINCE},
 };
-use reqwest::{Client, ClientBuilder, multipart, redirect};
+use reqwest::{Client, multipart, redirect};
 use rustls::{
     ClientConfig, InvalidMessage, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -25,7 +25,7 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::time::timeout;
 
-use super::{error::plain, service::Service};
+use super::{message::plain, service::Service};
 use crate::{operation::Method, secret::Secret};
 
 /// The maximum size of a body, in bytes after decompression. A page of 100 projects takes less than
@@ -233,14 +233,9 @@ impl HttpTransport {
             .filter(|v| !v.is_empty())
             .ok_or(SetupError::Token)?;
         value.set_sensitive(true);
-        let headers = [
-            ("private-token", value),
-            (ACCEPT.as_str(), HeaderValue::from_static("application/json")),
-        ];
-        let headers = headers
-            .into_iter()
-            .map(|(name, value)| (http::HeaderName::from_static(name), value))
-            .collect();
+        let mut headers = HeaderMap::new();
+        headers.insert("private-token", value);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let builder = Client::builder()
             .default_headers(headers)
             .user_agent(concat!("undrift/", env!("CARGO_PKG_VERSION")))
@@ -255,9 +250,12 @@ impl HttpTransport {
             .tls_backend_preconfigured(tls(service, options)?);
         // Plain http to this machine must not leave it, as it would through a proxy.
         let is_local = !service.is_https() && service.is_loopback();
-        let client = proxied(builder, options.proxy.as_deref(), is_local)?
-            .build()
-            .map_err(|e| SetupError::Http(root_cause(&e)))?;
+        let proxy = options.proxy.as_deref().map(reqwest::Proxy::all).transpose();
+        let builder = match proxy.map_err(|_| SetupError::Proxy)?.filter(|_| !is_local) {
+            Some(proxy) => builder.proxy(proxy),
+            None => builder.no_proxy(),
+        };
+        let client = builder.build().map_err(|e| SetupError::Http(root_cause(&e)))?;
         Ok(Self {
             service: service.clone(),
             client,
@@ -320,18 +318,6 @@ impl HttpTransport {
 impl Transport for HttpTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(self.exchange(request))
-    }
-}
-
-fn proxied(
-    builder: ClientBuilder,
-    proxy: Option<&str>,
-    is_local: bool,
-) -> Result<ClientBuilder, SetupError> {
-    let proxy = proxy.map(reqwest::Proxy::all).transpose().map_err(|_| SetupError::Proxy)?;
-    match proxy.filter(|_| !is_local) {
-        Some(proxy) => Ok(builder.proxy(proxy)),
-        None => Ok(builder.no_proxy()),
     }
 }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
+    Result,
     call::{Delivery, Freshness},
     client::{Answer, ReadClient},
-    error::{ApiError, Kind},
+    error::Kind,
     quote::Unquotable,
     transport::{Content, Part},
 };
@@ -15,7 +16,7 @@ use crate::{
     operation::{Body, Method, Request, Write},
     planted::Bug,
     secret::{Missing, Reference, Secrets},
-    value::{Fields, Json, Object, Value},
+    value::{Json, Object, Value},
 };
 
 /// Sends requests that write and, through [`reads`](Self::reads), requests that read.
@@ -40,9 +41,9 @@ impl WriteClient {
     /// delete is also success if the project exists: the object was absent already.
     ///
     /// # Errors
-    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have
+    /// [`ApiError`](crate::api::ApiError). If it is [in doubt](ApiError::in_doubt_since), the write may have
     /// been carried out; the caller must wait and look.
-    pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
+    pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
         self.deliver(request, None, None).await
     }
 
@@ -53,12 +54,12 @@ impl WriteClient {
     /// build it again.
     ///
     /// # Errors
-    /// [`ApiError`], also if the request is [stale](ApiError::is_stale).
+    /// [`ApiError`](crate::api::ApiError), also if the request is [stale](ApiError::is_stale).
     pub async fn send_fresh(
         &self,
         request: Request<Write>,
         freshness: Freshness,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<Answer> {
         let goes_stale = request.goes_stale()
             && !Bug::KeepStaleValues.is_planted()
             && !Bug::RepeatCreates.is_planted();
@@ -70,7 +71,7 @@ impl WriteClient {
         request: Request<Write>,
         freshness: Option<Freshness>,
         read_at: Option<Duration>,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<Answer> {
         let core = &self.reads.core;
         let (content, unquotable) =
             body(&request, &core.secrets).map_err(|why| core.error(&request, Kind::Body(why)))?;
@@ -94,69 +95,48 @@ impl WriteClient {
 /// The body in the form in which it is sent, and its values that no message may quote.
 fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquotable), String> {
     let mut unquotable = Unquotable::default();
-    for (name, value) in request.body_fields().into_iter().flatten() {
-        match value {
-            Value::Secret(reference) => {
-                for part in reference.texts() {
-                    unquotable.add(secret(part, secrets)?.as_str().unwrap_or_default());
-                }
-            }
-            // A short literal is in Git anyway; only what can be recognised is removed.
-            Value::Plain(Json::String(text))
-                if request.is_sensitive(name) && text.chars().count() >= 8 =>
-            {
-                unquotable.add(text);
-            }
-            Value::Plain(_) | Value::File(_) => {}
-        }
-    }
-    for (_, value) in request.repeated().filter(|(name, _)| request.is_sensitive(name)) {
-        if let Json::String(text) = value {
-            unquotable.add(text);
-        }
-    }
-    Ok((content(request, secrets)?, unquotable))
-}
-
-fn content(request: &Request<Write>, secrets: &Secrets) -> Result<Content, String> {
-    let fields = match &request.body {
-        Body::None => return Ok(Content::Empty),
-        Body::Json(fields) | Body::Multipart(fields) => fields,
-    };
-    if matches!(request.body, Body::Multipart(_))
-        || fields.values().any(|value| matches!(value, Value::File(_)))
-    {
-        return form(fields, secrets).map(Content::Form);
-    }
-    let mut object = Object::new();
-    for (name, value) in fields {
+    let (mut object, mut parts) = (Object::new(), Vec::new());
+    let fields = || request.body_fields().into_iter().flatten();
+    let is_form = matches!(request.body, Body::Multipart(_))
+        || fields().any(|(_, value)| matches!(value, Value::File(_)));
+    for (name, value) in fields() {
         let json = match value {
-            Value::Plain(json) => json.clone(),
-            Value::Secret(reference) => secret(reference, secrets)?,
-            Value::File(_) => continue, // A body with a file is a form.
-        };
-        object.insert(name.clone(), json);
-    }
-    object.extend(request.repeated().map(|(name, value)| (name.to_owned(), value.clone())));
-    Ok(Content::Json(Json::Object(object).to_string().into()))
-}
-
-fn form(fields: &Fields, secrets: &Secrets) -> Result<Vec<Part>, String> {
-    let mut parts = Vec::new();
-    for (name, value) in fields {
-        match value {
-            Value::Plain(json) => flatten(name.clone(), json, &mut parts),
-            Value::Secret(reference) => {
-                flatten(name.clone(), &secret(reference, secrets)?, &mut parts);
-            }
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
                 let file_name = path.rsplit('/').next().map(str::to_owned);
                 parts.push(Part { name: name.clone(), file_name, value: bytes.into() });
+                continue;
             }
+            Value::Secret(reference) => {
+                for part in reference.texts() {
+                    unquotable.add(secret(part, secrets)?.as_str().unwrap_or_default());
+                }
+                secret(reference, secrets)?
+            }
+            Value::Plain(json) => {
+                // A short literal is in Git anyway; only what can be recognised is removed.
+                let text = json.as_str().filter(|text| text.chars().count() >= 8);
+                unquotable.add(text.filter(|_| request.is_sensitive(name)).unwrap_or_default());
+                json.clone()
+            }
+        };
+        match is_form {
+            true => flatten(name.clone(), &json, &mut parts),
+            false => drop(object.insert(name.clone(), json)),
         }
     }
-    Ok(parts)
+    for (name, value) in request.repeated() {
+        if let (Json::String(text), true) = (value, request.is_sensitive(name)) {
+            unquotable.add(text);
+        }
+        object.insert(name.to_owned(), value.clone());
+    }
+    let content = match &request.body {
+        Body::None => Content::Empty,
+        _ if is_form => Content::Form(parts),
+        _ => Content::Json(Json::Object(object).to_string().into()),
+    };
+    Ok((content, unquotable))
 }
 
 /// Nested data as form fields: `name[key]`, and `name[]` for each item of a list.

@@ -5,7 +5,7 @@
 
 use super::plan;
 use crate::{
-    api::ApiError,
+    api::Result,
     desired::Container,
     diff::{Label, Refusal, Step},
     live::Live,
@@ -31,7 +31,7 @@ pub struct BranchPlan {
 /// blocks.
 ///
 /// # Errors
-/// [`ApiError`] if all further requests would fail too.
+/// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
 pub async fn plan_against(
     observer: &Observer,
     container: &Container,
@@ -39,7 +39,7 @@ pub async fn plan_against(
     drift: Drift,
     live: &mut Live,
     settings: &Settings,
-) -> Result<BranchPlan, ApiError> {
+) -> Result<BranchPlan> {
     let mut whole = plan(observer, container, live, settings).await?;
     let mut against = base.label(&mut whole, container, live, settings);
     // As long as it is not known what the branch changed, everything counts.
@@ -96,7 +96,7 @@ async fn written(
     whole: &ContainerPlan,
     live: &mut Live,
     settings: &Settings,
-) -> Result<Option<(ContainerPlan, Box<Container>)>, ApiError> {
+) -> Result<Option<(ContainerPlan, Box<Container>)>> {
     let mut rest = Rest::of(container, whole);
     for _ in 0..ROUNDS {
         let Rest::Some(declared) = rest else { break };

@@ -102,6 +102,14 @@ pub struct Mismatch {
     pub help: Option<String>,
 }
 
+impl Mismatch {
+    /// What could not be read back.
+    pub(super) const fn unread(address: Address, cause: Cause) -> Self {
+        let reason = MismatchReason::Unreadable(cause);
+        Self { address, fields: Vec::new(), reason, help: None }
+    }
+}
+
 /// Why there is a difference after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]

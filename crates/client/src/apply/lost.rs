@@ -45,7 +45,7 @@ pub(super) enum CallState {
 
 /// What the plan `now` shows about the call `at` of `step`, in a container of `scope`.
 pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> CallState {
-    let creates = step.action == Action::Create && step.address.section.is_none();
+    let creates = step.creates_container();
     // The container exists, and its contents are arriving.
     if creates && at == 0 && now.arrival().is_some() {
         return CallState::Applied;

@@ -20,11 +20,7 @@ mod lost;
 mod run;
 mod undone;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
@@ -34,15 +30,16 @@ pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 pub use lost::LOOKS;
 
 use crate::{
-    api::{ApiError, WriteClient},
+    api::{Result, WriteClient},
     desired::{Container, Desired},
     diff::Step,
     live::Live,
+    lock,
     observe::Observer,
     plan::{self, Approved, ContainerPlan, Settings},
 };
 use dependencies::Dependencies;
-use run::{Ended, Place, Run};
+use run::{Ended, Run};
 
 /// How long a run trusts the live state that its plan was made from.
 pub const TRUSTED: Duration = Duration::from_secs(60);
@@ -88,9 +85,10 @@ impl Apply<'_> {
         while next.is_some() || !running.is_empty() {
             tokio::select! {
                 biased;
-                place = Place::take(&places), if next.is_some() => {
+                place = places.acquire(), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        running.push(Run::new(self, plan, container, steps, &teller, &dependencies).run(place));
+                        let run = Run::new(self, plan, container, steps, &teller, &dependencies, &places);
+                        running.push(run.run(place.ok()));
                     }
                     next = waiting.next();
                 }
@@ -120,13 +118,13 @@ impl Apply<'_> {
 /// Plans a container from its live state, and reads the answers to the plan's questions.
 ///
 /// # Errors
-/// [`ApiError`] if all further requests would fail too.
+/// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
 pub async fn plan(
     observer: &Observer,
     container: &Container,
     live: &mut Live,
     settings: &Settings,
-) -> Result<ContainerPlan, ApiError> {
+) -> Result<ContainerPlan> {
     loop {
         let plan = plan::container(container, live, settings);
         if plan.questions.is_empty() {
@@ -142,6 +140,6 @@ struct EventSink<F>(Mutex<F>);
 
 impl<F: FnMut(Event)> EventSink<F> {
     fn tell(&self, event: Event) {
-        (self.0.lock().unwrap_or_else(PoisonError::into_inner))(event);
+        lock(&self.0)(event);
     }
 }

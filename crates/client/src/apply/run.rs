@@ -40,11 +40,11 @@ use super::{
 };
 use crate::{
     address::Address,
-    api::ApiError,
+    api::{ApiError, Result},
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
-    kind::{Capability, Place as HomePlace, Target},
+    kind::{Capability, Place, Target},
     live::{Live, Presence, Times},
     observe::ends_everything,
     plan::{self, Approved, ContainerPlan, Settings},
@@ -52,36 +52,16 @@ use crate::{
     text,
 };
 
-/// A place among the containers that are processed at a time.
-pub(super) struct Place<'p> {
-    places: &'p Semaphore,
-    held: Option<SemaphorePermit<'p>>,
-}
-
-impl<'p> Place<'p> {
-    /// Waits for a place.
-    pub(super) async fn take(places: &'p Semaphore) -> Self {
-        // The semaphore is never closed. Without a permit, only the limit is lost.
-        Self { places, held: places.acquire().await.ok() }
-    }
-
-    /// Gives the place to others while `rest` runs.
-    async fn rest<T>(&mut self, rest: impl Future<Output = T>) -> T {
-        self.held = None;
-        let result = rest.await;
-        self.held = self.places.acquire().await.ok();
-        result
-    }
-}
-
-/// The result of running one container.
+/// How far the run of one container is, and its result.
 #[derive(Default)]
-pub(super) struct Ended {
+pub(super) struct Ended<'p> {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
     progress: Progress,
     /// The error that makes all further requests useless.
     pub(super) error: Option<ApiError>,
+    /// The place among the containers that are processed at a time.
+    place: Option<SemaphorePermit<'p>>,
 }
 
 /// Runs one container.
@@ -94,6 +74,8 @@ pub(super) struct Run<'a, F> {
     teller: &'a EventSink<F>,
     /// The steps that other containers wait for.
     dependencies: &'a Dependencies,
+    /// How many containers are processed at a time.
+    places: &'a Semaphore,
     /// What is known about the container so far.
     known: RefCell<Known>,
     /// Its id, once it was found or created. All requests use it, because another container may get
@@ -125,6 +107,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         steps: &'a [&'a Step],
         teller: &'a EventSink<F>,
         dependencies: &'a Dependencies,
+        places: &'a Semaphore,
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
@@ -133,18 +116,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container.sections.retain(|section| {
             touched.contains(section.of.section)
                 || section.of.comes_with_container()
-                || matches!(section.of.home.place, HomePlace::Object)
+                || matches!(section.of.home.place, Place::Object)
         });
         // Undeclared projects were noted in the plan, and no step changes them.
         container.life.unlisted_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
         let id = OnceCell::new();
-        Self { apply, plan, container, steps, teller, dependencies, known, id }
+        Self { apply, plan, container, steps, teller, dependencies, places, known, id }
     }
 
-    pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
-        let mut ended = Ended { progress: Progress::of(self.steps), ..Ended::default() };
+    pub(super) async fn run(self, place: Option<SemaphorePermit<'a>>) -> Ended<'a> {
+        let mut ended = Ended { progress: Progress::of(self.steps), place, ..Ended::default() };
         if self.is_over() {
             self.end_all(&mut ended, |_| Outcome::NotStarted);
             return ended;
@@ -153,9 +136,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             Ok(look) => look,
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
-                let over = error.is_stopped() || error.is_over_budget();
-                let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
-                let outcome = if over { Outcome::NotStarted } else { failed };
+                let outcome = if error.is_over() { Outcome::NotStarted } else { unread(&error) };
                 self.end_all(&mut ended, |_| outcome.clone());
                 ended.error = ends_everything(&error).then_some(error);
                 return ended;
@@ -173,12 +154,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             });
             return ended;
         }
-        self.walk_planned(look, &mut ended, &mut place).await;
+        self.walk_planned(look, &mut ended).await;
         ended
     }
 
     /// Carries out the steps that are as planned, and verifies them.
-    async fn walk_planned(&self, look: Look, ended: &mut Ended, place: &mut Place<'a>) {
+    async fn walk_planned(&self, look: Look, ended: &mut Ended<'a>) {
         let (times, needed) = (&look.times, look.plan.findings.steps);
         let is_needed = |step: &Step| needed.iter().any(|now| now.address == step.address);
         let done: Vec<_> = self.steps.iter().filter(|step| !is_needed(step)).copied().collect();
@@ -190,8 +171,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(Step::closes);
-        self.walk_all(others, times, ended, place).await;
-        self.walk_possible(possible, ended, place).await;
+        self.walk_all(others, times, ended).await;
+        self.walk_possible(possible, ended).await;
         if ended.progress.sent {
             // Closing the container, and the decision that everything before it is done, need a
             // fresh read of its object.
@@ -199,12 +180,12 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             closing.iter().for_each(|step| known.doubt(step, &self.container));
         }
         self.verify(ended).await;
-        self.close(closing, times, ended, place).await;
+        self.close(closing, times, ended).await;
     }
 
     /// Carries out possible steps that can now be planned, as far as they do no more than the plan
     /// showed.
-    async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended, place: &mut Place<'a>) {
+    async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended<'a>) {
         let mut open = Vec::new();
         for step in possible {
             match self.readiness(&step, ended) {
@@ -219,8 +200,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let look = match self.look(&sections).await {
             Ok(look) => look,
             Err(error) => {
-                let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
-                open.iter().for_each(|step| self.end(ended, step, failed.clone()));
+                open.iter().for_each(|step| self.end(ended, step, unread(&error)));
                 ended.error = ended.error.take().or(ends_everything(&error).then_some(error));
                 return;
             }
@@ -236,7 +216,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let removals = look.plan.steps.iter().filter(|step| step.action == Action::Delete);
             wanted.extend(removals.cloned());
         }
-        self.walk_all(wanted, &look.times, ended, place).await;
+        self.walk_all(wanted, &look.times, ended).await;
     }
 
     /// The step of the new `plan` for the possible `step`, if it is no more than was planned.
@@ -249,8 +229,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let is_over = |now: &Step| now.possible.is_some() && plan.has_compared(now);
         let now = now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
         let Some(now) = now else {
-            let doubt = plan.doubt(step).map(|doubt| Outcome::Failed(doubt.context(UNREAD)));
-            return Err(doubt.unwrap_or(Outcome::Already));
+            return Err(plan.doubt(step).map_or(Outcome::Already, unread));
         };
         // The new live state may be protected by a guard, unless this run itself made it.
         let is_unseen = step.action == Action::Create && !self.creates();
@@ -259,8 +238,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 refusal.address == step.address && !self.plan.acknowledges(refusal)
             });
         if let Some(refusal) = refused {
-            let why = format!("a guard now refuses it: {}", refusal.reason);
-            return Err(Outcome::ChangedMeanwhile(why.into()));
+            return Err(refused_now(refusal));
         }
         if now.is_within(step) && now.possible.is_none() {
             return Ok(now.clone());
@@ -280,13 +258,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Carries out the step that closes the container, but only if everything before it matches.
-    async fn close(
-        &self,
-        closing: Vec<Step>,
-        times: &Times,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    async fn close(&self, closing: Vec<Step>, times: &Times, ended: &mut Ended<'a>) {
         if closing.is_empty() {
             return;
         }
@@ -301,8 +273,17 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             closing.iter().for_each(|step| self.end(ended, step, why.clone()));
             return;
         }
-        self.walk_all(closing, times, ended, place).await;
+        self.walk_all(closing, times, ended).await;
         self.verify(ended).await;
+    }
+
+    /// Gives the place to another container while `rest` runs.
+    async fn rest<T>(&self, ended: &mut Ended<'a>, rest: impl Future<Output = T>) -> T {
+        ended.place = None;
+        let result = rest.await;
+        // The semaphore is never closed. Without a permit, only the limit is lost.
+        ended.place = self.places.acquire().await.ok();
+        result
     }
 
     /// Whether no further request is sent.
@@ -315,7 +296,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Ends every step that has not ended, without sending anything.
-    fn end_all(&self, ended: &mut Ended, outcome: impl Fn(&Step) -> Outcome) {
+    fn end_all(&self, ended: &mut Ended<'_>, outcome: impl Fn(&Step) -> Outcome) {
         for step in self.steps {
             if !ended.results.contains_key(&step.address) {
                 self.end(ended, step, outcome(step));
@@ -323,7 +304,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    fn end(&self, ended: &mut Ended, step: &Step, outcome: Outcome) {
+    fn end(&self, ended: &mut Ended<'_>, step: &Step, outcome: Outcome) {
         let (scope, address, action) = (step.scope, step.address.clone(), step.action);
         let result = StepResult { scope, address, action, outcome };
         if step.address.section.is_none() && result.outcome.is_success() {
@@ -354,7 +335,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// What is left to do, from the live state of the plan if that is recent.
-    async fn first_look(&self) -> Result<Look, ApiError> {
+    async fn first_look(&self) -> Result<Look> {
         let planned = self.plan.live(&self.container.path);
         let is_young =
             |live: &&Live| self.now() < live.times.object.ended.saturating_add(self.apply.trusts);
@@ -373,11 +354,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Reads `sections` again, and plans what is left to do.
-    async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
+    async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look> {
         let live = self.known.borrow_mut().begin(self.now());
         let observer = self.apply.observer;
         let is_in_sight = matches!(live.presence, Presence::Here(..));
-        let live = if self.known.borrow().is_out_of_sight() || !is_in_sight {
+        let live = if self.known.borrow().is_out_of_sight || !is_in_sight {
             observer.container(&self.container, self.id.get().copied()).await?
         } else {
             observer.again(&self.container, live, sections).await?
@@ -388,10 +369,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Reads the sections of `steps` again.
-    async fn look_for_steps<'s>(
-        &self,
-        steps: impl Iterator<Item = &'s Step>,
-    ) -> Result<Look, ApiError> {
+    async fn look_for_steps<'s>(&self, steps: impl Iterator<Item = &'s Step>) -> Result<Look> {
         let mut sections = BTreeSet::new();
         for step in steps {
             match step.address.section {
@@ -403,7 +381,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Plans what is left to do, given `live`.
-    async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
+    async fn look_at(&self, mut live: Live) -> Result<Look> {
         let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
         let sends_again = !settings.resend.is_empty() || settings.groups.give(&self.container.path);
@@ -430,22 +408,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// The first object that is not as planned, or for which that is unknown, with the outcome of
     /// its step.
     fn moved(&self, fresh: &ContainerPlan) -> Option<(Address, Outcome)> {
-        let at = |address: &Address, outcome| Some((self.planned_or_first(address), outcome));
-        if let Some(problem) = fresh.problems.first() {
-            return at(&problem.address, Outcome::ChangedMeanwhile(problem.message.clone().into()));
-        }
-        if let Some(incomplete) = fresh.incomplete.first() {
-            return at(
-                &incomplete.address,
-                Outcome::Failed(incomplete.reason.clone().context(UNREAD)),
-            );
-        }
+        let changed = Outcome::ChangedMeanwhile;
         let is_planned = |now: &&Step| self.steps.iter().any(|step| step.address == now.address);
         let turn = fresh.steps.iter().find(|step| step.address.section.is_none());
-        if let Some(turn) = turn.filter(|turn| !is_planned(turn)) {
-            let why = "it was renamed, moved or marked for deletion";
-            return at(&turn.address, Outcome::ChangedMeanwhile(why.into()));
-        }
         // A change of a group above may already have given a field what the plan takes back.
         let is_as_planned = |now: &&Step| self.steps.iter().any(|step| step.is_as(now));
         let gives = self.apply.settings.groups.give(&self.container.path);
@@ -454,13 +419,19 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let refused = |refusal: &&Refusal| {
             !as_planned.contains(&&refusal.address) && !self.plan.acknowledges(refusal)
         };
-        if let Some(refusal) = fresh.refusals.iter().find(refused) {
-            return at(
-                &refusal.address,
-                Outcome::ChangedMeanwhile(
-                    format!("a guard now refuses it: {}", refusal.reason).into(),
-                ),
-            );
+        let found = if let Some(problem) = fresh.problems.first() {
+            Some((&problem.address, changed(problem.message.clone().into())))
+        } else if let Some(incomplete) = fresh.incomplete.first() {
+            Some((&incomplete.address, unread(incomplete.reason.clone())))
+        } else if let Some(turn) = turn.filter(|turn| !is_planned(turn)) {
+            let why = "it was renamed, moved or marked for deletion";
+            Some((&turn.address, changed(why.into())))
+        } else {
+            let refusal = fresh.refusals.iter().find(refused);
+            refusal.map(|refusal| (&refusal.address, refused_now(refusal)))
+        };
+        if let Some((address, outcome)) = found {
+            return Some((self.planned_or_first(address), outcome));
         }
         self.steps
             .iter()
@@ -481,11 +452,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             };
         }
         if let Some(doubt) = fresh.doubt(step) {
-            let unread = Outcome::Failed(doubt.clone().context(UNREAD));
-            return Some(if fresh.closed().is_some() {
-                Outcome::ChangedMeanwhile(doubt)
-            } else {
-                unread
+            return Some(match fresh.closed() {
+                Some(_) => Outcome::ChangedMeanwhile(doubt),
+                None => unread(doubt),
             });
         }
         // A project that somebody else created may not be the planned one.
@@ -512,3 +481,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
 /// The start of a cause if something could not be read before its writes.
 const UNREAD: &str = "it could not be read again";
+
+/// How a step ends if something could not be read before its writes.
+fn unread(why: impl Into<Cause>) -> Outcome {
+    Outcome::Failed(why.into().context(UNREAD))
+}
+
+/// How a step ends for which a new plan has a refusal.
+fn refused_now(refusal: &Refusal) -> Outcome {
+    Outcome::ChangedMeanwhile(format!("a guard now refuses it: {}", refusal.reason).into())
+}

@@ -63,17 +63,13 @@ impl Apply<'_> {
             let mut live = self.observer.container(&part, None).await?;
             plan(self.observer, &part, &mut live, settings).await
         };
-        let unread = |address: Address, cause: Cause| {
-            let reason = MismatchReason::Unreadable(cause);
-            Mismatch { address, fields: Vec::new(), reason, help: None }
-        };
         let found = match read.await {
             Ok(found) => found,
-            Err(error) => return vec![unread(container.address(), Cause::from(&error))],
+            Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
         };
         let undone = |address: &Address, fields: Vec<String>, help: Option<String>| {
             let step = by.get(address.section?)?;
-            let reason = if is_creation(step) && step.address.path == container.path {
+            let reason = if step.creates_container() && step.address.path == container.path {
                 MismatchReason::NotPlanned
             } else {
                 MismatchReason::Undone(step.address.clone())
@@ -88,7 +84,8 @@ impl Apply<'_> {
         let problems = problems
             .filter_map(|found| undone(&found.address, Vec::new(), Some(found.message.clone())));
         let incomplete = found.incomplete.iter();
-        let incomplete = incomplete.map(|part| unread(part.address.clone(), part.reason.clone()));
+        let incomplete =
+            incomplete.map(|part| Mismatch::unread(part.address.clone(), part.reason.clone()));
         steps.chain(problems).chain(incomplete).collect()
     }
 }
@@ -115,7 +112,7 @@ fn undoing<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
         let of = undoing.entry(step.address.path.to_lowercase()).or_default();
         let section = step.address.section.unwrap_or(settings::SECTION);
         let mut all = vec![];
-        if is_creation(step) {
+        if step.creates_container() {
             all.push(Undone::New);
         } else {
             all.extend(step.changes.iter().map(|c| Undone::Decided(section, &c.field)));
@@ -162,11 +159,6 @@ fn affected_sections<'s>(
         affected.extend(step.map(|step| (of, *step)));
     }
     affected
-}
-
-/// Whether `step` creates a container: the service may put something into it.
-fn is_creation(step: &Step) -> bool {
-    step.address.section.is_none() && step.action == Action::Create
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 use super::Observer;
 use crate::{
     address::{Glob, is_literal},
-    api::ApiError,
+    api::Result,
     field::{Named, Scope},
     kind::Names,
     kinds,
@@ -31,17 +31,18 @@ pub struct Existing {
 
 /// Collects groups and projects from lists.
 struct Scan<'g> {
+    observer: &'g Observer,
     globs: &'g [Glob],
     found: Existing,
-    /// All paths read so far, selected or not.
-    read: BTreeSet<String>,
+    /// The ids of the groups read so far.
+    read: BTreeSet<u64>,
     is_matched: Vec<bool>,
 }
 
 impl Scan<'_> {
     /// Adds a group or project if a glob matches it or a group above it.
     fn take(&mut self, scope: Scope, raw: &Object) {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let Some(path) = raw.get(itself.path).and_then(Json::as_str) else { return };
         let lower = path.to_lowercase();
         let ends = lower.match_indices('/').map(|(at, _)| at).chain([lower.len()]);
@@ -61,110 +62,100 @@ impl Scan<'_> {
             self.found.containers.insert(lower, (scope, path.into()));
         }
     }
+
+    /// Reads the group or user at `root` and everything below; an empty `root` means everywhere.
+    async fn read(&mut self, root: &str) -> Result<()> {
+        let observer = self.observer;
+        if root.is_empty() {
+            for group in observer.top_level(&known_by(Scope::Group)).await? {
+                let path = kinds::lookup(Scope::Group).path_in(&group).to_lowercase();
+                if self.globs.iter().any(|glob| may_be_in(glob, &path)) {
+                    self.group_and_below(&group).await?;
+                }
+            }
+            self.found.personal = self.personal().await?;
+            return Ok(());
+        }
+        if let Some(group) = observer.one_at(Scope::Group, root, &known_by(Scope::Group)).await? {
+            return self.group_and_below(&group).await;
+        }
+        if root.contains('/') {
+            let keys = known_by(Scope::Project);
+            if let Some(project) = observer.one_at(Scope::Project, root, &keys).await? {
+                self.take(Scope::Project, &project);
+            }
+            return Ok(());
+        }
+        // The owner of a personal namespace is only listed by name.
+        if observer.namespace(root).await?.is_some() {
+            let list = operation::USER_PROJECTS.request().arg("user_id", root);
+            self.take_all(Scope::Project, list).await?;
+        }
+        Ok(())
+    }
+
+    /// How many projects in personal namespaces the globs match, of all that are listed for the caller.
+    async fn personal(&self) -> Result<usize> {
+        let itself = kinds::lookup(Scope::Project);
+        let list = operation::PROJECT_LIST.request();
+        // What everybody may see is not meant, unless by somebody who sees all.
+        let list = match self.observer.caller.administrator {
+            true => list,
+            false => list.query("membership", true),
+        };
+        let wanted = KeyFilter::keys(["namespace", itself.path]);
+        let projects = self.observer.listed(Scope::Project, list, &wanted).await?;
+        let is_meant = |project: &&Object| {
+            let path = itself.path_in(project);
+            project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
+                && self.globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
+        };
+        Ok(projects.iter().filter(is_meant).count())
+    }
+
+    async fn group_and_below(&mut self, group: &Object) -> Result<()> {
+        let id = group.get("id").and_then(Json::as_u64).unwrap_or_default();
+        if !self.read.insert(id) {
+            return Ok(());
+        }
+        self.take(Scope::Group, group);
+        for scope in [Scope::Group, Scope::Project] {
+            self.take_all(scope, all_in(scope).arg("id", id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the groups or projects in `list` that a glob matches.
+    async fn take_all(&mut self, scope: Scope, list: Request<Read>) -> Result<()> {
+        let listed = self.observer.listed(scope, list, &known_by(scope)).await?;
+        listed.iter().for_each(|raw| self.take(scope, raw));
+        Ok(())
+    }
 }
 
 impl Observer {
     /// The groups and projects that `globs` match, and everything in them.
     ///
     /// # Errors
-    /// [`ApiError`] if a list could not be read to its end: part of a list is of no use.
-    pub async fn existing(&self, globs: &[Glob]) -> Result<Existing, ApiError> {
-        let mut below = Scan {
-            globs,
-            found: Existing::default(),
-            read: BTreeSet::new(),
-            is_matched: vec![false; globs.len()],
-        };
+    /// [`ApiError`](crate::api::ApiError) if a list could not be read to its end: part of a list is of no use.
+    pub async fn existing(&self, globs: &[Glob]) -> Result<Existing> {
+        let is_matched = vec![false; globs.len()];
+        let (found, read) = (Existing::default(), BTreeSet::new());
+        let mut scan = Scan { observer: self, globs, found, read, is_matched };
         for root in roots(globs) {
-            self.at(&root, &mut below).await?;
+            scan.read(&root).await?;
         }
-        let unmatched = globs.iter().zip(&below.is_matched).filter(|(_, is_matched)| !**is_matched);
-        below.found.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
-        Ok(below.found)
-    }
-
-    /// Reads the group or user at `root` and everything below; an empty `root` means everywhere.
-    async fn at(&self, root: &str, below: &mut Scan<'_>) -> Result<(), ApiError> {
-        if root.is_empty() {
-            let (_, itself) = kinds::container(Scope::Group);
-            for group in self.top_level(&known_by(Scope::Group)).await? {
-                let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                if below.globs.iter().any(|glob| may_be_in(glob, &path.to_lowercase())) {
-                    self.group_and_below(&group, below).await?;
-                }
-            }
-            below.found.personal = self.personal(below.globs).await?;
-            return Ok(());
-        }
-        if let Some(group) = self.one_at(Scope::Group, root, &known_by(Scope::Group)).await? {
-            return self.group_and_below(&group, below).await;
-        }
-        if root.contains('/') {
-            if let Some(project) =
-                self.one_at(Scope::Project, root, &known_by(Scope::Project)).await?
-            {
-                below.take(Scope::Project, &project);
-            }
-            return Ok(());
-        }
-        // The owner of a personal namespace is only listed by name.
-        if self.namespace(root).await?.is_some() {
-            let list = operation::USER_PROJECTS.request().arg("user_id", root);
-            self.take_all(Scope::Project, list, below).await?;
-        }
-        Ok(())
+        let unmatched = globs.iter().zip(&scan.is_matched).filter(|(_, is_matched)| !**is_matched);
+        scan.found.unmatched = unmatched.map(|(glob, _)| glob.written().to_owned()).collect();
+        Ok(scan.found)
     }
 
     /// The top-level groups; entries hold only the `wanted` fields.
-    pub(super) async fn top_level(&self, wanted: &KeyFilter) -> Result<Vec<Object>, ApiError> {
+    pub(super) async fn top_level(&self, wanted: &KeyFilter) -> Result<Vec<Object>> {
         let list = operation::GROUP_LIST.request().query("top_level_only", true);
         // Only an administrator means groups in which the caller is not a member.
         let list = list.query("all_available", self.caller.administrator);
         self.listed(Scope::Group, list, wanted).await
-    }
-
-    /// How many projects in personal namespaces `globs` match, of all that are listed for the caller.
-    async fn personal(&self, globs: &[Glob]) -> Result<usize, ApiError> {
-        let (_, itself) = kinds::container(Scope::Project);
-        let list = operation::PROJECT_LIST.request();
-        // What everybody may see is not meant, unless by somebody who sees all.
-        let list = match self.caller.administrator {
-            true => list,
-            false => list.query("membership", true),
-        };
-        let wanted = KeyFilter::keys(["namespace", itself.path]);
-        let projects = self.listed(Scope::Project, list, &wanted).await?;
-        let is_meant = |project: &&Object| {
-            let path = project.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-            project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
-                && globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
-        };
-        Ok(projects.iter().filter(is_meant).count())
-    }
-
-    async fn group_and_below(&self, group: &Object, below: &mut Scan<'_>) -> Result<(), ApiError> {
-        let id = group.get("id").and_then(Json::as_u64).unwrap_or_default();
-        if !below.read.insert(id.to_string()) {
-            return Ok(());
-        }
-        below.take(Scope::Group, group);
-        for scope in [Scope::Group, Scope::Project] {
-            self.take_all(scope, all_in(scope).arg("id", id), below).await?;
-        }
-        Ok(())
-    }
-
-    /// Adds the groups or projects in `list` that a glob matches.
-    async fn take_all(
-        &self,
-        scope: Scope,
-        list: Request<Read>,
-        below: &mut Scan<'_>,
-    ) -> Result<(), ApiError> {
-        for raw in self.listed(scope, list, &known_by(scope)).await? {
-            below.take(scope, &raw);
-        }
-        Ok(())
     }
 
     /// A complete list of groups or projects; entries hold only the `wanted` fields.
@@ -173,7 +164,7 @@ impl Observer {
         scope: Scope,
         list: Request<Read>,
         wanted: &KeyFilter,
-    ) -> Result<Vec<Object>, ApiError> {
+    ) -> Result<Vec<Object>> {
         let (own, _) = kinds::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
         Ok(self.client.list_known(list, own.home.rows).await?.into_vec())
@@ -186,27 +177,18 @@ impl Observer {
         scope: Scope,
         path: &str,
         wanted: &KeyFilter,
-    ) -> Result<Option<Object>, ApiError> {
-        match self.object(scope, path, Some(wanted.clone())).await {
+    ) -> Result<Option<Object>> {
+        match self.object(scope, path, wanted).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_missing(scope) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The group or project `at` a path or id, with only the `wanted` fields, if they are given.
-    pub(super) async fn object(
-        &self,
-        scope: Scope,
-        at: &str,
-        wanted: Option<KeyFilter>,
-    ) -> Result<Object, ApiError> {
-        let (_, itself) = kinds::container(scope);
-        let request = (itself.get)(at);
-        let request = match wanted {
-            Some(wanted) => request.keeping(wanted),
-            None => request,
-        };
+    /// The group or project `at` a path or id, with these `keys`.
+    pub(super) async fn object(&self, scope: Scope, at: &str, keys: &KeyFilter) -> Result<Object> {
+        let itself = kinds::lookup(scope);
+        let request = (itself.get)(at).keeping(keys.clone());
         let answer = self.client.get_known(request, &["id", itself.path]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
     }
@@ -214,25 +196,21 @@ impl Observer {
     /// The names of the users and groups with `ids`; `None` for one that the caller may not see.
     ///
     /// # Errors
-    /// [`ApiError`] if a name could not be read.
-    pub async fn called(
-        &self,
-        ids: impl IntoIterator<Item = (Named, u64)>,
-    ) -> Result<Names, ApiError> {
+    /// [`ApiError`](crate::api::ApiError) if a name could not be read.
+    pub async fn called(&self, ids: impl IntoIterator<Item = (Named, u64)>) -> Result<Names> {
         let mut names = Names::default();
         for (named, id) in ids {
             let look_up = async || {
+                let container = |scope| {
+                    let itself = kinds::lookup(scope);
+                    ((itself.get)(&id.to_string()), itself.path)
+                };
                 let (request, field) = match named {
                     Named::User => (operation::USER_GET.request().arg("user_id", id), "username"),
-                    Named::Group => {
-                        let group = operation::GROUP_GET.request().arg("id", id);
-                        (group.query("with_projects", false), "full_path")
-                    }
+                    Named::Group => container(Scope::Group),
+                    Named::Project => container(Scope::Project),
                     // Entries have the ids of runners where descriptions mean several, and names of roles.
                     Named::Runner | Named::Role => return Ok(None),
-                    Named::Project => {
-                        (operation::PROJECT_GET.request().arg("id", id), "path_with_namespace")
-                    }
                 };
                 let request = request.keeping(KeyFilter::keys([field]));
                 match self.client.get_known(request, &["id", field]).await {
@@ -251,7 +229,7 @@ impl Observer {
 }
 
 /// The list of all groups or projects in a group, at any depth.
-pub(super) fn all_in(scope: Scope) -> Request<Read> {
+pub(crate) fn all_in(scope: Scope) -> Request<Read> {
     match scope {
         Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
         Scope::Project => operation::GROUP_PROJECTS
@@ -263,7 +241,7 @@ pub(super) fn all_in(scope: Scope) -> Request<Read> {
 
 /// The fields that identify a group or project.
 pub(super) fn known_by(scope: Scope) -> KeyFilter {
-    let (_, itself) = kinds::container(scope);
+    let itself = kinds::lookup(scope);
     KeyFilter::keys(itself.looked_at.iter().copied())
 }
 
@@ -273,7 +251,7 @@ pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<S
 }
 
 /// The paths that are not inside another one; an empty path means everywhere.
-pub(super) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
+pub(crate) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
     let is_inside = |root: &str, other: &str| {
         other.is_empty() || root.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
     };

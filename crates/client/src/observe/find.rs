@@ -6,18 +6,19 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::{Observer, ends_everything, keys};
 use crate::{
     address::group_of,
-    api::ApiError,
+    api::{ApiError, Result},
     desired::Container,
     field::Scope,
-    kind::{Absence, Facts, LiveEntry, Place, Target, Wanted},
+    kind::{Absence, Facts, Place, Target, Wanted},
     kinds,
-    live::Presence,
+    live::{Collection, Presence},
+    lock,
     operation::{self, KeyFilter, Read, Request},
     page::Pager,
     planted::Bug,
@@ -44,10 +45,8 @@ pub(super) struct Parsed {
     pub(super) at: String,
     pub(super) target: Target,
     pub(super) facts: Facts,
-    /// The declared sections that are fields of the object.
-    pub(super) object: BTreeMap<&'static str, LiveEntry>,
-    /// The declared sections that are lists in the object.
-    pub(super) within: BTreeMap<&'static str, Vec<LiveEntry>>,
+    /// The declared sections that are fields of the object, or lists in it.
+    pub(super) sections: BTreeMap<&'static str, Collection>,
     /// Declared fields that this answer lacks but another one may have.
     pub(super) lacking: Vec<String>,
     /// When it was read, on the client's clock.
@@ -71,108 +70,45 @@ enum Listed {
     CutOff(u64),
 }
 
-impl Observer {
-    /// Finds containers in lists, sends each one on, and returns the rest.
-    pub(super) async fn find_in_lists<'c>(
-        &self,
-        containers: &[&'c Container],
-        sender: &Sender<'c>,
-    ) -> Result<Vec<&'c Container>, ApiError> {
-        let containers = self.find_in_roster(containers, sender).await?;
-        let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
-        let in_lists = |container: &&Container| {
-            container.scope == Scope::Project
-                && self.moves.at(&container.path).is_none()
-                && self.moves.left(&container.path).is_none()
-        };
-        let (projects, others): (Vec<&Container>, Vec<_>) =
-            containers.into_iter().partition(in_lists);
-        let wanted = &keys::of_objects(projects.iter().copied());
-        for project in projects {
-            let path = self.live_path(&project.path).await?.to_lowercase();
-            let top = path.split('/').next().unwrap_or_default().to_owned();
-            groups.entry(top).or_default().insert(path, project);
-        }
-        let lists = groups.into_iter().map(|(top, mut sought)| async move {
-            if sought.len() > 1 {
-                self.find_in_group(&top, wanted, &mut sought, sender).await?;
-            }
-            Ok::<_, ApiError>(sought)
-        });
-        let rest: Vec<Pending<'c>> = stream::iter(lists)
-            .buffered(4)
-            .collect::<Vec<_>>()
-            .await
-            .into_iter()
-            .collect::<Result<_, _>>()?;
-        let mut rest: Pending<'c> = rest.into_iter().flatten().collect();
-        if rest.len() > KEYSET_FROM {
-            let everything = operation::PROJECT_LIST.request().keeping(wanted.clone());
-            self.find_in_list(everything, &mut rest, sender).await?;
-        }
-        Ok(others.into_iter().chain(rest.into_values()).collect())
-    }
+/// A search for projects in lists.
+struct Search<'o, 'c> {
+    observer: &'o Observer,
+    /// The fields to keep of the rows.
+    wanted: KeyFilter,
+    sender: &'o Sender<'c>,
+}
 
+impl<'c> Search<'_, 'c> {
     /// Looks for `sought` in the list of the top-level group (or user) `top`. If the service cuts
     /// that list off, goes on in the list of all projects.
-    async fn find_in_group<'c>(
-        &self,
-        top: &str,
-        wanted: &KeyFilter,
-        sought: &mut Pending<'c>,
-        sender: &Sender<'c>,
-    ) -> Result<(), ApiError> {
-        let by_id = |list: Request<Read>| {
-            list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone())
-        };
+    async fn in_group(&self, top: &str, sought: &mut Pending<'c>) -> Result<()> {
+        let by_id = |list: Request<Read>| list.query("order_by", "id").query("sort", "asc");
         let of_group = operation::GROUP_PROJECTS.request().arg("id", top);
         let of_group = by_id(of_group.query("include_subgroups", true));
-        let mut listed = self.find_in_list(of_group, sought, sender).await?;
+        let mut listed = self.in_list(of_group, sought).await?;
         if matches!(listed, Listed::Nowhere) {
             let of_user = by_id(operation::USER_PROJECTS.request().arg("user_id", top));
-            listed = self.find_in_list(of_user, sought, sender).await?;
+            listed = self.in_list(of_user, sought).await?;
         }
         if let Listed::CutOff(last) = listed
             && sought.len() > KEYSET_FROM
         {
             let younger = operation::PROJECT_LIST.request().query("id_after", last);
-            self.find_in_list(younger.keeping(wanted.clone()), sought, sender).await?;
+            self.in_list(younger, sought).await?;
         }
         Ok(())
     }
 
     /// Removes the projects that a list has from `sought`. Stops when going on would cost more
     /// calls than it saves.
-    async fn find_in_list<'c>(
-        &self,
-        list: Request<Read>,
-        sought: &mut Pending<'c>,
-        sender: &Sender<'c>,
-    ) -> Result<Listed, ApiError> {
-        let mut pager = Pager::passing(list);
-        let (mut pages, mut hits) = (0, 0);
-        let mut last = None;
-        let (_, itself) = kinds::container(Scope::Project);
+    async fn in_list(&self, list: Request<Read>, sought: &mut Pending<'c>) -> Result<Listed> {
+        let mut pager = Pager::passing(list.keeping(self.wanted.clone()));
+        let (mut pages, mut hits, mut last) = (0, 0, None);
+        let itself = kinds::lookup(Scope::Project);
         loop {
-            match self.client.page(&mut pager).await {
+            let objects = match self.observer.client.page(&mut pager).await {
+                Ok(Some(objects)) => objects,
                 Ok(None) => return Ok(Listed::Done),
-                Ok(Some(objects)) => {
-                    pages += 1;
-                    last = objects.last().and_then(|raw| raw.get("id")?.as_u64()).or(last);
-                    for raw in objects {
-                        let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                        if raw.get("id").and_then(Json::as_u64).is_none() {
-                            continue;
-                        }
-                        let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
-                        hits += 1;
-                        // A project that is marked for deletion is read by itself.
-                        let seen = Some(self.seen(project, raw));
-                        let seen = seen.filter(|seen| seen.facts.deleting.is_none());
-                        // If nobody receives any more, the run is over.
-                        let _ = sender.send((project, seen)).await;
-                    }
-                }
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
                 // Projects that the list did not contain are read one by one.
@@ -180,6 +116,19 @@ impl Observer {
                     let last = last.filter(|_| error.status() == Some(NO_FURTHER));
                     return Ok(last.map_or(Listed::Done, Listed::CutOff));
                 }
+            };
+            pages += 1;
+            let id = |raw: &Object| raw.get("id").and_then(Json::as_u64);
+            last = objects.last().and_then(id).or(last);
+            for raw in objects.iter().filter(|raw| id(raw).is_some()) {
+                let path = itself.path_in(raw).to_lowercase();
+                let Some(project) = sought.remove(&path) else { continue };
+                hits += 1;
+                // A project that is marked for deletion is read by itself.
+                let seen = Some(self.observer.seen(project, raw));
+                let seen = seen.filter(|seen| seen.facts.deleting.is_none());
+                // If nobody receives any more, the run is over.
+                let _ = self.sender.send((project, seen)).await;
             }
             let pages_left = pager.total_pages().map_or(1, |total| {
                 usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
@@ -189,44 +138,72 @@ impl Observer {
             }
         }
     }
+}
+
+impl Observer {
+    /// Finds containers in lists, sends each one on, and returns the rest.
+    pub(super) async fn find_in_lists<'c>(
+        &self,
+        containers: &[&'c Container],
+        sender: &Sender<'c>,
+    ) -> Result<Vec<&'c Container>> {
+        let containers = self.find_in_roster(containers, sender).await?;
+        let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
+        let in_lists = |container: &&Container| {
+            container.scope == Scope::Project
+                && self.moves.at(&container.path).is_none()
+                && self.moves.left(&container.path).is_none()
+        };
+        let (projects, others): (Vec<&Container>, Vec<_>) =
+            containers.into_iter().partition(in_lists);
+        let wanted = keys::of_objects(projects.iter().copied());
+        let search = Search { observer: self, wanted, sender };
+        for project in projects {
+            let path = self.live_path(&project.path).await?.to_lowercase();
+            let top = path.split('/').next().unwrap_or_default().to_owned();
+            groups.entry(top).or_default().insert(path, project);
+        }
+        let lists = groups.into_iter().map(async |(top, mut sought)| {
+            if sought.len() > 1 {
+                search.in_group(&top, &mut sought).await?;
+            }
+            Ok::<_, ApiError>(sought)
+        });
+        let rest: Vec<Pending<'c>> = stream::iter(lists).buffered(4).try_collect().await?;
+        let mut rest: Pending<'c> = rest.into_iter().flatten().collect();
+        if rest.len() > KEYSET_FROM {
+            search.in_list(operation::PROJECT_LIST.request(), &mut rest).await?;
+        }
+        Ok(others.into_iter().chain(rest.into_values()).collect())
+    }
 
     /// The project's row, or a single read of it if the row lacks a declared field.
-    pub(super) async fn completed(
-        &self,
-        project: &Container,
-        seen: Parsed,
-    ) -> Result<Found, ApiError> {
+    pub(super) async fn completed(&self, project: &Container, seen: Parsed) -> Result<Found> {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
         }
         // Readers in parallel do not wait here: a lock held during a read would serialise all of
         // them.
-        if seen.lacking.iter().all(|name| self.memory.in_no_answer().contains(name)) {
+        if seen.lacking.iter().all(|name| lock(&self.memory.in_no_answer).contains(name)) {
             return Ok(Found::Here(seen));
         }
         let found = self.read_by_path(project).await?;
         if let Found::Here(seen) = &found {
-            self.memory.in_no_answer().extend(seen.lacking.iter().cloned());
+            lock(&self.memory.in_no_answer).extend(seen.lacking.iter().cloned());
         }
         Ok(found)
     }
 
     /// The parts of a container's object that are used later.
     pub(super) fn seen(&self, container: &Container, raw: &Object) -> Parsed {
-        let (_, itself) = kinds::container(container.scope);
+        let itself = kinds::lookup(container.scope);
         let facts = container.facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
-        let at = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
-        let mut seen = Parsed {
-            at,
-            target,
-            facts,
-            object: BTreeMap::new(),
-            within: BTreeMap::new(),
-            lacking: Vec::new(),
-            read_at: self.now(),
-        };
+        let at = itself.path_in(raw).to_owned();
+        let read_at = self.now();
+        let (sections, lacking) = (BTreeMap::new(), Vec::new());
+        let mut seen = Parsed { at, target, facts, sections, lacking, read_at };
         for section in &container.sections {
             let name = section.of.section;
             let names: BTreeSet<&str> = section.names().collect();
@@ -239,11 +216,11 @@ impl Observer {
                     };
                     seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
                     let entry = section.of.read(raw, Wanted::Only(&names));
-                    seen.object.insert(name, entry);
+                    seen.sections.insert(name, Collection::One(Some(entry.into())));
                 }
                 Place::In(field) | Place::Part { field, .. } => {
                     match section.of.read_within(raw, Wanted::Only(&names)) {
-                        Some(rows) => drop(seen.within.insert(name, rows)),
+                        Some(rows) => drop(seen.sections.insert(name, Collection::Within(rows))),
                         None => seen.lacking.push(field.to_owned()),
                     }
                 }
@@ -262,18 +239,14 @@ impl Observer {
     }
 
     /// Reads a container by itself, by `id` if it is known.
-    pub(super) async fn point_read(
-        &self,
-        container: &Container,
-        id: Option<u64>,
-    ) -> Result<Found, ApiError> {
+    pub(super) async fn point_read(&self, container: &Container, id: Option<u64>) -> Result<Found> {
         match id {
             Some(id) => self.read_known(container, id).await,
             None => self.read_by_path(container).await,
         }
     }
 
-    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found, ApiError> {
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found> {
         let found = self.look_by_path(container).await?;
         // Absence is all that is declared, so read twice: one wrong answer would count as success.
         let is_doubtful =
@@ -281,9 +254,9 @@ impl Observer {
         if is_doubtful { self.look_by_path(container).await } else { Ok(found) }
     }
 
-    async fn look_by_path(&self, container: &Container) -> Result<Found, ApiError> {
+    async fn look_by_path(&self, container: &Container) -> Result<Found> {
         let found = if self.moves.concern(&container.path) {
-            self.find_moved(container).await?
+            self.settled(container, async || self.look_around(container).await).await?
         } else {
             self.read_at(container, &container.path).await?
         };
@@ -300,14 +273,8 @@ impl Observer {
 
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
-    async fn read_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
-        let mut found = self.look_at_known(container, id).await;
-        if matches!(found, Ok(Found::Not(_))) && self.is_below_a_move(container) {
-            // A group above may have moved since the last look-up.
-            self.memory.places.clear();
-            found = self.look_at_known(container, id).await;
-        }
-        match found {
+    async fn read_known(&self, container: &Container, id: u64) -> Result<Found> {
+        match self.settled(container, async || self.known(container, id).await).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
@@ -322,44 +289,61 @@ impl Observer {
         }
     }
 
-    async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
-        let raw = self.object_of(container, &id.to_string()).await?;
-        self.known(container, raw).await
+    /// What `look` finds. A group above may be moving, first by a rename and then by a transfer: each
+    /// may fall between the requests of one look, and the paths of groups may be older still.
+    pub(super) async fn settled(
+        &self,
+        container: &Container,
+        look: impl AsyncFn() -> Result<Found>,
+    ) -> Result<Found> {
+        let mut found = look().await?;
+        for is_first in [true, false] {
+            let is_elsewhere = matches!(found, Found::Not(Presence::Moved { .. }));
+            let is_doubtful = is_elsewhere || (is_first && matches!(found, Found::Not(_)));
+            if !is_doubtful || !self.is_below_a_move(container) {
+                break;
+            }
+            self.memory.places.clear();
+            found = look().await?;
+        }
+        Ok(found)
     }
 
     /// The object of the container `at` a path or id.
-    async fn object_of(&self, container: &Container, at: &str) -> Result<Object, ApiError> {
-        self.object(container.scope, at, Some(keys::of_objects([container]))).await
+    pub(super) async fn object_of(&self, container: &Container, at: &str) -> Result<Object> {
+        self.object(container.scope, at, &keys::of_objects([container])).await
     }
 
     /// Reads the object at `at` as `container`.
-    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found, ApiError> {
-        let (_, itself) = kinds::container(container.scope);
-        match self.object_of(container, at).await {
-            Ok(raw) => {
-                let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                let is_renamed = path.to_lowercase() != at.to_lowercase();
-                let is_marked = (itself.facts)(&raw).deleting.is_some();
-                if is_renamed && !is_marked && !Bug::IgnoreRename.is_planted() {
-                    return Ok(Found::Not(Presence::Moved { to: Some(path.to_owned()) }));
-                }
-                let seen = self.seen(container, &raw);
-                self.with_level(container, seen).await.map(Found::Here)
+    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found> {
+        let itself = kinds::lookup(container.scope);
+        let raw = match self.object_of(container, at).await {
+            Err(error) if error.is_moved() => {
+                let Some(id) = error.moved_to() else {
+                    return Ok(Found::Not(Presence::Moved { to: None }));
+                };
+                self.object_of(container, &id.to_string()).await?
             }
-            Err(error) if error.is_moved() => self.moved(container, error.moved_to()).await,
             Err(error) if error.is_missing(container.scope) => {
-                self.missing_at(container, at).await.map(Found::Not)
+                return self.missing_at(container, at).await.map(Found::Not);
             }
-            Err(error) => Err(error),
+            raw => raw?,
+        };
+        // Some releases rename a container that is marked for deletion, and restore the path with it
+        // (since 15.8: 9).
+        let is_marked = (itself.facts)(&raw).deleting.is_some();
+        let is_renamed = !same(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
+        if is_renamed && !is_marked {
+            let to = Some(itself.path_in(&raw).to_owned());
+            return Ok(Found::Not(Presence::Moved { to }));
         }
+        self.whole(container, &raw).await.map(Found::Here)
     }
 
-    /// Reads the caller's access level if the object lacks it and a list depends on it.
-    pub(super) async fn with_level(
-        &self,
-        container: &Container,
-        mut seen: Parsed,
-    ) -> Result<Parsed, ApiError> {
+    /// The parts of a container's object, and the caller's access level if the object lacks it and a
+    /// list depends on it.
+    pub(super) async fn whole(&self, container: &Container, raw: &Object) -> Result<Parsed> {
+        let mut seen = self.seen(container, raw);
         let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = seen.facts.id.filter(|_| is_needed) {
             seen.facts.level = self.level(container.scope, id).await?;
@@ -371,8 +355,8 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if it could not be read.
-    pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>, ApiError> {
-        let (_, itself) = kinds::container(scope);
+    pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
+        let itself = kinds::lookup(scope);
         let Some(request) = itself.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
             Ok(answer) => {
@@ -384,28 +368,14 @@ impl Observer {
         }
     }
 
-    /// Where the container with `id` is now. Some releases rename a container that is marked for
-    /// deletion, and restore the path with it (since 15.8: 9).
-    async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
-        let (_, itself) = kinds::container(container.scope);
-        let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
-        let raw = self.object_of(container, &id.to_string()).await?;
-        if (itself.facts)(&raw).deleting.is_some() {
-            let seen = self.seen(container, &raw);
-            return self.with_level(container, seen).await.map(Found::Here);
-        }
-        let to = raw.get(itself.path).and_then(Json::as_str).map(str::to_owned);
-        Ok(Found::Not(Presence::Moved { to }))
-    }
-
     /// Why a container is not at its declared path.
-    pub(super) async fn missing(&self, container: &Container) -> Result<Presence, ApiError> {
+    pub(super) async fn missing(&self, container: &Container) -> Result<Presence> {
         let home = self.live_path(&container.path).await?;
         self.missing_at(container, &home).await
     }
 
     /// A container that was not found at `at` is missing only if the caller sees the namespace.
-    async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence, ApiError> {
+    async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence> {
         let target = Target::new(container.scope, container.path.clone());
         let Some(parent) = group_of(at) else {
             return Ok(Presence::Missing(target));
@@ -421,4 +391,78 @@ impl Observer {
 /// Whether two paths are equal for the service.
 pub(super) fn same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures_util::future::BoxFuture;
+    use http::{HeaderName, HeaderValue};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        api::{ReadClient, SendError, Service, Settings, Transport, WireRequest, WireResponse},
+        desired::{Moves, Unlisted, testing},
+    };
+
+    /// The paths of a group before its rename, between its rename and its move, and after both.
+    const WAY: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
+
+    /// A service in which the group goes one step on after each answer that shows what is at `/PART/`.
+    #[derive(Debug)]
+    struct MovingGroup {
+        part: &'static str,
+        steps: AtomicUsize,
+    }
+
+    impl Transport for MovingGroup {
+        fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+            let here = WAY[self.steps.load(Ordering::Relaxed).min(2)];
+            let (shop, path) = (format!("{here}/shop"), request.target.replace("%2F", "/"));
+            let path = path.split('?').next().unwrap_or_default();
+            let (status, body) = match path.split_once("s/").unwrap_or((path, "")) {
+                ("/user", _) => (200, json!({"id": 1, "username": "root", "is_admin": true})),
+                ("/project", at) if at == shop || at == "7" => {
+                    (200, json!({"id": 7, "path_with_namespace": shop}))
+                }
+                ("/project", _) => (301, json!({})),
+                ("/group", at) if at == here => (200, json!({"id": 5, "full_path": here})),
+                _ => (404, json!({"message": "404 Group Not Found"})),
+            };
+            if status == 200 && path.starts_with(self.part) {
+                self.steps.fetch_add(1, Ordering::Relaxed);
+            }
+            let headers =
+                [("content-type", "application/json"), ("location", "/api/v4/projects/7")];
+            let headers = headers.map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            let (headers, body) = (headers.into_iter().collect(), Ok(body.to_string().into()));
+            Box::pin(std::future::ready(Ok(WireResponse { status, headers, body })))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_project_is_found_while_the_group_above_is_renamed_and_moved() {
+        let [former, _, home] = WAY;
+        let declared =
+            |scope, path: &str| testing::container(scope, path, &json!({}), Unlisted::Report);
+        let mut group = declared(Scope::Group, home);
+        group.life.previously = vec![testing::former(former)];
+        let project = declared(Scope::Project, &format!("{home}/shop"));
+        for (id, part) in [(Some(7), "/projects/"), (None, "/groups/")] {
+            let service = Arc::new(MovingGroup { part, steps: AtomicUsize::new(0) });
+            let address = Service::parse("https://example.org", false).unwrap();
+            let client = ReadClient::new(address, service, Arc::default(), Settings::default());
+            let moves = Arc::new(Moves::of(&[group.clone(), project.clone()]));
+            let observer = Observer::connect(client).await.unwrap().following(moves);
+            let live = observer.container(&project, id).await.unwrap();
+            assert!(matches!(live.presence, Presence::Here(..)), "{id:?}: {:?}", live.presence);
+        }
+    }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     address::group_of,
-    api::ApiError,
+    api::Result,
     cause::Cause,
     desired::{Container, DeclaredSection, Move, State, renamed},
     field::{Named, Scope},
@@ -27,13 +27,14 @@ use crate::{
     kinds,
     level::MAINTAINER,
     live::{Collection, Presence, Project},
+    operation::KeyFilter,
     value::{Json, Object},
 };
 
 impl Observer {
     /// The live path for the declared `path`, if it is in its group and has no former path of its
     /// own.
-    pub(super) async fn live_path(&self, path: &str) -> Result<String, ApiError> {
+    pub(super) async fn live_path(&self, path: &str) -> Result<String> {
         let Some(group) = self.moves.above(path) else { return Ok(path.to_owned()) };
         // A group may itself be below a group that moves.
         let look = async || self.place(group).boxed_local().await;
@@ -42,7 +43,7 @@ impl Observer {
     }
 
     /// The live path of the group that is declared at `path`, with or without former paths.
-    pub(super) async fn live_group_path(&self, path: &str) -> Result<String, ApiError> {
+    pub(super) async fn live_group_path(&self, path: &str) -> Result<String> {
         // Any path in the group starts with it.
         let within = self.live_path(&format!("{path}/-")).await?;
         Ok(within.strip_suffix("/-").unwrap_or(path).to_owned())
@@ -50,7 +51,7 @@ impl Observer {
 
     /// The live path of the project that is declared at `path`, with or without former paths. The
     /// project that has this path now may be about to move away.
-    pub(super) async fn live_project_path(&self, path: &str) -> Result<String, ApiError> {
+    pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
         match self.moves.at(path) {
             Some(own) => {
                 let look = async || self.place(own).await;
@@ -61,23 +62,17 @@ impl Observer {
     }
 
     /// The live path of a group or project with former paths.
-    async fn place(&self, group: &Move) -> Result<String, ApiError> {
+    async fn place(&self, group: &Move) -> Result<String> {
         let home = self.live_path(&group.path).await?;
         if self.leaver(&group.path).await?.is_none() && self.is_there(group.scope, &home).await? {
             return Ok(home);
         }
-        for former in &group.former {
-            let former = self.live_path(former).await?;
-            if self.is_there(group.scope, &former).await? {
-                return Ok(former);
-            }
-        }
-        for former in group.former.iter().filter_map(|former| renamed(former, &group.path)) {
-            if self.moves.passing(&former).is_some() {
-                let former = self.live_path(&former).await?;
-                if self.is_there(group.scope, &former).await? {
-                    return Ok(former);
-                }
+        let passing = group.former.iter().filter_map(|former| renamed(former, &group.path));
+        let passing = passing.filter(|path| self.moves.passing(path).is_some());
+        for path in group.former.iter().map(ToString::to_string).chain(passing) {
+            let path = self.live_path(&path).await?;
+            if self.is_there(group.scope, &path).await? {
+                return Ok(path);
             }
         }
         for former in group.former.iter().filter(|_| group.scope == Scope::Project) {
@@ -93,36 +88,34 @@ impl Observer {
     }
 
     /// Where the project that left `former` is now.
-    async fn left_for(&self, former: &str) -> Result<Option<String>, ApiError> {
+    async fn left_for(&self, former: &str) -> Result<Option<String>> {
         let live = self.live_path(former).await?;
         let of_that_time = self.of_that_time(Scope::Project, former, &live);
         for path in std::iter::once(live).chain(of_that_time) {
-            let found = match self.path_of(Scope::Project, &path).await {
-                Err(error) if error.is_moved() => match error.moved_to() {
-                    Some(id) => self.path_of(Scope::Project, &id.to_string()).await,
-                    None => Ok(None),
-                },
-                found => found,
-            };
+            let mut found = self.path_of(Scope::Project, &path).await;
+            if let Err(error) = &found
+                && error.is_moved()
+            {
+                let Some(id) = error.moved_to() else { continue };
+                found = self.path_of(Scope::Project, &id.to_string()).await;
+            }
             match found {
-                Ok(None) => {}
                 Err(error) if error.is_missing(Scope::Project) => {}
-                found => return found,
+                found => return found.map(Some),
             }
         }
         Ok(None)
     }
 
     /// The path in the object at `at`, which may also be an id.
-    async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>, ApiError> {
-        let (_, itself) = kinds::container(scope);
-        let found = self.object(scope, at, None).await?;
-        Ok(found.get(itself.path).and_then(Json::as_str).map(str::to_owned))
+    async fn path_of(&self, scope: Scope, at: &str) -> Result<String> {
+        let found = self.object(scope, at, &KeyFilter::All).await?;
+        Ok(kinds::lookup(scope).path_in(&found).to_owned())
     }
 
     /// The declared path of the container that must leave `path` first. It has left once it, and
     /// every container that it in turn waits for, is at its declared path.
-    async fn leaver(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
+    async fn leaver(&self, path: &str) -> Result<Option<Arc<str>>> {
         let first = self.moves.left(path);
         let mut next = first;
         while let Some(other) = next {
@@ -136,7 +129,7 @@ impl Observer {
     }
 
     /// The nearest group above `path` that must move by itself, not only with a group above it.
-    async fn to_be_moved(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
+    async fn to_be_moved(&self, path: &str) -> Result<Option<Arc<str>>> {
         let mut next = self.moves.above(path);
         while let Some(group) = next {
             if self.live_group_path(&group.path).await? != self.live_path(&group.path).await? {
@@ -148,36 +141,30 @@ impl Observer {
     }
 
     /// Whether a group or project has exactly this path.
-    async fn is_there(&self, scope: Scope, path: &str) -> Result<bool, ApiError> {
+    async fn is_there(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.path_of(scope, path).await {
-            Ok(live) => Ok(live.is_some_and(|live| same(&live, path))),
+            Ok(live) => Ok(same(&live, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Finds a container at its declared path or at a former one.
-    pub(super) async fn find_moved(&self, container: &Container) -> Result<Found, ApiError> {
-        let found = self.look_around(container).await?;
-        if matches!(found, Found::Here(_)) || !self.is_below_a_move(container) {
-            return Ok(found);
-        }
-        // A group above may have moved since the last look-up.
-        self.memory.places.clear();
-        self.look_around(container).await
+    /// The former paths of a container.
+    fn former(&self, container: &Container) -> &[Arc<str>] {
+        self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default()
     }
 
     /// Whether a group above the container, now or formerly, has declared former paths.
     pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
-        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
-        let mut paths = std::iter::once(&container.path).chain(former);
+        let mut paths = std::iter::once(&container.path).chain(self.former(container));
         paths.any(|path| {
             let was_above = group_of(path).is_some_and(|group| self.moves.now(group).is_some());
             was_above || self.moves.above(path).is_some()
         })
     }
 
-    async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {
+    /// Finds a container at its declared path or at a former one.
+    pub(super) async fn look_around(&self, container: &Container) -> Result<Found> {
         let home = self.live_path(&container.path).await?;
         let leaver = self.leaver(&container.path).await?;
         let at_home = match leaver {
@@ -186,17 +173,18 @@ impl Observer {
         };
         let follows: Vec<_> =
             leaver.into_iter().chain(self.to_be_moved(&container.path).await?).collect();
-        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
+        let former = self.former(container);
         let at_home = match at_home {
-            Found::Here(seen) => return self.unless_twice(seen, former.iter()).await,
+            Found::Here(seen) => return self.unless_twice(seen, former).await,
             Found::Not(presence) => presence,
         };
         for (number, path) in former.iter().enumerate() {
             let (at, found) = self.read_former(container, path).await?;
             match found {
-                Found::Here(seen) => {
-                    let seen = self.moving(container, seen, &at, follows).await?;
-                    return self.unless_twice(seen, former.iter().skip(number + 1)).await;
+                Found::Here(mut seen) => {
+                    seen.target.follows = follows;
+                    let seen = self.moving(container, seen, &at).await?;
+                    return self.unless_twice(seen, &former[number + 1..]).await;
                 }
                 Found::Not(Presence::Missing(_)) => {}
                 // It had this path before one of the next ones.
@@ -214,19 +202,14 @@ impl Observer {
         }))
     }
 
-    /// Judges the container with the object `raw`: at its declared path, between two moves, or
-    /// elsewhere.
-    pub(super) async fn known(
-        &self,
-        container: &Container,
-        raw: Object,
-    ) -> Result<Found, ApiError> {
-        let mut seen = self.with_level(container, self.seen(container, &raw)).await?;
+    /// Judges the container with this `id`: at its declared path, between two moves, or elsewhere.
+    pub(super) async fn known(&self, container: &Container, id: u64) -> Result<Found> {
+        let raw = self.object_of(container, &id.to_string()).await?;
+        let seen = self.whole(container, &raw).await?;
         if seen.facts.deleting.is_some() {
             return Ok(Found::Here(seen));
         }
-        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
-        let on_its_way = former.iter().flat_map(|former| {
+        let on_its_way = self.former(container).iter().flat_map(|former| {
             std::iter::once(former.to_string()).chain(halfway(former, &container.path))
         });
         if same(&seen.at, &self.live_path(&container.path).await?) {
@@ -234,8 +217,7 @@ impl Observer {
         }
         for path in on_its_way {
             if same(&seen.at, &self.live_path(&path).await?) {
-                seen = self.moving(container, seen, &path, Vec::new()).await?;
-                return Ok(Found::Here(seen));
+                return self.moving(container, seen, &path).await.map(Found::Here);
             }
         }
         Ok(Found::Not(Presence::Moved { to: Some(seen.at) }))
@@ -244,11 +226,7 @@ impl Observer {
     /// Reads a former path, or a path halfway from there to the declared one: name and namespace
     /// change one after the other. The returned path is relative to the declared paths of the
     /// groups above, which may move at the same time.
-    async fn read_former(
-        &self,
-        container: &Container,
-        former: &str,
-    ) -> Result<(String, Found), ApiError> {
+    async fn read_former(&self, container: &Container, former: &str) -> Result<(String, Found)> {
         let live = self.live_path(former).await?;
         let mut found = self.read_at(container, &live).await?;
         for path in self.of_that_time(container.scope, former, &live) {
@@ -262,9 +240,7 @@ impl Observer {
         for path in halfway(former, &container.path) {
             let at = self.live_path(&path).await?;
             match &found {
-                Found::Not(Presence::Moved { to: Some(to) })
-                    if to.to_lowercase() == at.to_lowercase() =>
-                {
+                Found::Not(Presence::Moved { to: Some(to) }) if same(to, &at) => {
                     return Ok((path, self.read_at(container, &at).await?));
                 }
                 // Nothing shows whether a group was at the former path.
@@ -296,7 +272,7 @@ impl Observer {
     }
 
     /// Whether a container has one of these paths now.
-    async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool, ApiError> {
+    async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
             if same(&self.live_path(path).await?, at) {
                 return Ok(true);
@@ -307,12 +283,8 @@ impl Observer {
 
     /// Returns `seen`, unless a container exists at one of its `other` former paths. One that is
     /// declared there itself is no conflict.
-    async fn unless_twice(
-        &self,
-        seen: Parsed,
-        other: impl Iterator<Item = &Arc<str>>,
-    ) -> Result<Found, ApiError> {
-        for former in other.filter(|former| !self.moves.is_declared(former)) {
+    async fn unless_twice(&self, seen: Parsed, other: &[Arc<str>]) -> Result<Found> {
+        for former in other.iter().filter(|former| !self.moves.is_declared(former)) {
             let other = self.live_path(former).await?;
             for scope in Scope::ALL {
                 if self.is_there(scope, &other).await? {
@@ -330,22 +302,19 @@ impl Observer {
         target: &Target,
         path: &str,
         level: Option<u8>,
-    ) -> Result<Result<Vec<Project>, Cause>, ApiError> {
+    ) -> Result<Result<Vec<Project>, Cause>> {
         if !self.caller.administrator && level < Some(MAINTAINER) {
             let why = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(why)));
         }
-        let (_, itself) = kinds::container(Scope::Project);
+        let itself = kinds::lookup(Scope::Project);
         let list = target.addressed(exist::all_in(Scope::Project));
         let all = self.listed(Scope::Project, list, &exist::known_by(Scope::Project)).await;
         let project = |raw: &Object| {
-            let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-            let facts = (itself.facts)(raw);
+            let (path, facts) = (itself.path_in(raw), (itself.facts)(raw));
             // A project is declared, if at all, at the path without the deletion mark.
-            let path = match (&facts.deleting, facts.id) {
-                (Some(_), Some(id)) => unmarked_path(path, id),
-                _ => path,
-            };
+            let marked = facts.id.filter(|_| facts.deleting.is_some());
+            let path = marked.map_or(path, |id| unmarked_path(path, id));
             Project { path: path.into(), facts }
         };
         let below = format!("{}/", path.to_lowercase());
@@ -356,13 +325,7 @@ impl Observer {
 
     /// Adds the changes that bring the container to its declared path. `at` is its present path,
     /// relative to the declared paths of the groups above.
-    async fn moving(
-        &self,
-        container: &Container,
-        mut seen: Parsed,
-        at: &str,
-        follows: Vec<Arc<str>>,
-    ) -> Result<Parsed, ApiError> {
+    async fn moving(&self, container: &Container, mut seen: Parsed, at: &str) -> Result<Parsed> {
         let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
         let transfers = group_of(&at) != group_of(&home);
         seen.target.former = Some(Former {
@@ -371,7 +334,6 @@ impl Observer {
             transfers,
             name: None,
         });
-        seen.target.follows = follows;
         if transfers && let Some(namespace) = group_of(&container.path) {
             seen.target.namespace = self.namespace(namespace).await?;
         }

@@ -22,7 +22,7 @@ pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>
 pub(super) fn of_roster(ask: &Ask<'_>) -> KeyFilter {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         keys.extend(itself.looked_at);
     }
     for (section, names) in &ask.fields {
@@ -31,7 +31,8 @@ pub(super) fn of_roster(ask: &Ask<'_>) -> KeyFilter {
     owned(keys)
 }
 
-fn owned(keys: BTreeSet<&str>) -> KeyFilter {
+/// A filter for `keys`.
+pub(crate) fn owned(keys: BTreeSet<&str>) -> KeyFilter {
     KeyFilter::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
 }
 
@@ -39,7 +40,7 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
     let mut keys = BTreeSet::new();
     let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
-        let (_, itself) = kinds::container(container.scope);
+        let itself = kinds::lookup(container.scope);
         keys.extend(itself.looked_at);
         for section in &container.sections {
             let of = (container.scope, section.of.section);
@@ -54,7 +55,11 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
 }
 
 /// Adds the fields that `section` needs to read the `declared` ones.
-fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&'c str>) {
+pub(crate) fn add<'c>(
+    section: Section,
+    declared: &BTreeSet<&'c str>,
+    keys: &mut BTreeSet<&'c str>,
+) {
     match section.home.place {
         Place::In(field) => drop(keys.insert(field)),
         Place::Part { field, sign } => keys.extend([field, sign]),
@@ -113,7 +118,7 @@ mod tests {
                 if section.home.scope == Scope::Project {
                     raw.insert("empty_repo".into(), empty.into());
                 }
-                let (_, itself) = kinds::container(section.home.scope);
+                let itself = kinds::lookup(section.home.scope);
                 let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
                 add(section, &BTreeSet::from([name]), &mut keys);
                 let mut kept = raw.clone();

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Observer, find, memory};
 use crate::{
-    api::ApiError,
+    api::Result,
     desired::{DeclaredSection, State},
     field::{Named, Scope},
     kind::{Id, LiveEntry, Names, Namespace, NamespaceOwner, Section, forms},
     kinds,
     live::Collection,
-    operation,
+    operation::{self, KeyFilter},
     page::Rows,
     value::{Json, Object},
 };
@@ -37,7 +37,7 @@ impl Observer {
         path: &str,
         section: &DeclaredSection,
         live: &Collection,
-    ) -> Result<Names, ApiError> {
+    ) -> Result<Names> {
         let mut names = Names::default();
         // Nothing is planned in a section that was not read, so nothing is looked up for it.
         let Ok(live) = live.entries() else { return Ok(names) };
@@ -47,30 +47,28 @@ impl Observer {
             for (field, named, name) in forms::named_by(section.of, &entry.values()) {
                 if named == Named::Runner {
                     names.insert_all(named, &name, called(&runners, &name));
-                    continue;
-                }
-                if named == Named::Role {
+                } else if named == Named::Role {
                     let has_it = |live: &LiveEntry| {
                         section.of.name(live.fields.raw()) == entry.key
                             && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
                     };
-                    if !live.iter().any(has_it) {
-                        let roles = self.roles(path).await?;
-                        let of_name = roles.iter().find(|role| role.name == name);
-                        names.insert(named, &name, of_name.map(|role| role.id));
-                        if let Some((role, level)) = of_name.and_then(|own| Some((own, own.level?)))
-                        {
-                            names.insert_level(role.id, level);
-                        }
+                    if live.iter().any(has_it) {
+                        continue;
                     }
-                    continue;
-                }
-                let is_identity = section.of.identity.contains(&&*field);
-                let known = known.get_or_insert_with(|| {
-                    live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
-                });
-                if !(is_identity && known.contains(&entry.key)) {
-                    names.insert(named, &name, self.id(named, &name).await?);
+                    let roles = self.roles(path).await?;
+                    let role = roles.iter().find(|role| role.name == name);
+                    names.insert(named, &name, role.map(|role| role.id));
+                    if let Some(Role { id, level: Some(level), .. }) = role {
+                        names.insert_level(*id, *level);
+                    }
+                } else {
+                    let is_identity = section.of.identity.contains(&&*field);
+                    let known = known.get_or_insert_with(|| {
+                        live.iter().map(|entry| section.of.name(entry.fields.raw())).collect()
+                    });
+                    if !(is_identity && known.contains(&entry.key)) {
+                        names.insert(named, &name, self.id(named, &name).await?);
+                    }
                 }
             }
         }
@@ -80,12 +78,12 @@ impl Observer {
     /// The id for `name`, looked up once.
     ///
     /// # Errors
-    /// [`ApiError`] if it could not be looked up.
-    pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
+    /// [`ApiError`](crate::api::ApiError) if it could not be looked up.
+    pub async fn id(&self, named: Named, name: &str) -> Result<Option<u64>> {
         match named {
             Named::User => self.user(name).await,
-            Named::Group => self.group(name).await,
-            Named::Project => self.project(name).await,
+            Named::Group => self.container_id(Scope::Group, name).await,
+            Named::Project => self.container_id(Scope::Project, name).await,
             Named::Runner => Ok(match called(&self.runners().await?, name)[..] {
                 [id] => Some(id),
                 _ => None,
@@ -97,7 +95,7 @@ impl Observer {
 
     /// The custom roles for members of the container at `path`, read once: those of the
     /// installation, which administrators see, or those of the top-level group.
-    async fn roles(&self, path: &str) -> Result<Roles, ApiError> {
+    async fn roles(&self, path: &str) -> Result<Roles> {
         let top = path.split('/').next().unwrap_or(path);
         let of = if self.caller.administrator { "" } else { top };
         let look_up = async || {
@@ -124,7 +122,7 @@ impl Observer {
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
-    pub(super) async fn runners_for(&self, of: Section) -> Result<Runners, ApiError> {
+    pub(super) async fn runners_for(&self, of: Section) -> Result<Runners> {
         match of.identity.iter().any(|name| of.field(name).names == Some(Named::Runner)) {
             true => self.runners().await,
             false => Ok(Runners::default()),
@@ -132,7 +130,7 @@ impl Observer {
     }
 
     /// The runners of projects that the token sees, read once.
-    async fn runners(&self) -> Result<Runners, ApiError> {
+    async fn runners(&self) -> Result<Runners> {
         let look_up = async || {
             let all = match self.caller.administrator {
                 true => operation::RUNNER_LIST_ALL,
@@ -149,7 +147,7 @@ impl Observer {
     }
 
     /// The id of the user with this name.
-    pub(super) async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
+    pub(super) async fn user(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
         let look_up = async || {
             let answer =
@@ -163,28 +161,18 @@ impl Observer {
         self.memory.ids.of(&format!("user {key}"), look_up).await
     }
 
-    /// The id of the group that is declared at this path.
-    pub(super) async fn group(&self, path: &str) -> Result<Option<u64>, ApiError> {
-        self.container_id(Scope::Group, path).await
-    }
-
-    /// The id of the project that is declared at this path.
-    pub(super) async fn project(&self, path: &str) -> Result<Option<u64>, ApiError> {
-        self.container_id(Scope::Project, path).await
-    }
-
-    async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>, ApiError> {
+    /// The id of the group or project that is declared at this path.
+    async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
-        let (_, itself) = kinds::container(scope);
+        let itself = kinds::lookup(scope);
         let look_up = async || {
             let live = match scope {
                 Scope::Group => self.live_group_path(path).await?,
                 Scope::Project => self.live_project_path(path).await?,
             };
-            match self.object(scope, &live, None).await {
+            match self.object(scope, &live, &KeyFilter::All).await {
                 Ok(found) => {
-                    let path = found.get(itself.path).and_then(Json::as_str);
-                    let is_named = path.is_some_and(|path| find::same(path, &live));
+                    let is_named = find::same(itself.path_in(&found), &live);
                     Ok(found.get("id").and_then(Json::as_u64).filter(|_| is_named))
                 }
                 Err(error) if error.is_moved() => Ok(None),
@@ -196,38 +184,36 @@ impl Observer {
     }
 
     /// The namespace that is declared at `path`.
-    pub(super) async fn namespace(&self, path: &str) -> Result<Option<Namespace>, ApiError> {
+    pub(super) async fn namespace(&self, path: &str) -> Result<Option<Namespace>> {
         let live = self.live_group_path(path).await?;
         self.namespace_at_live(&live).await
     }
 
     /// The namespace at `path`.
-    pub(super) async fn namespace_at_live(
-        &self,
-        path: &str,
-    ) -> Result<Option<Namespace>, ApiError> {
+    pub(super) async fn namespace_at_live(&self, path: &str) -> Result<Option<Namespace>> {
         let look_up = async || {
             let found = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
                 // The service would read a path of digits as an id.
                 None => self.namespace_among(path).await?,
             };
-            Ok(match (found["id"].as_u64(), &found["kind"]) {
-                (Some(id), kind) if kind == "user" => {
-                    Some(Namespace { id: Id::Known(id), owner: self.namespace_owner(path).await? })
+            let Some(id) = found["id"].as_u64().map(Id::Known) else { return Ok(None) };
+            let owner = match found["kind"] == "user" {
+                false => NamespaceOwner::Group,
+                true if path.eq_ignore_ascii_case(&self.caller.username) => NamespaceOwner::Caller,
+                true => {
+                    let user = self.user(path).await?;
+                    user.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
                 }
-                (Some(id), _) => {
-                    Some(Namespace { id: Id::Known(id), owner: NamespaceOwner::Group })
-                }
-                (None, _) => None,
-            })
+            };
+            Ok(Some(Namespace { id, owner }))
         };
         self.memory.namespaces.of(&path.to_lowercase(), look_up).await
     }
 
     /// The namespace with the service's name `path`, `null` if there is none; `None` if the service
     /// took `path` for something else.
-    async fn namespace_at(&self, path: &str) -> Result<Option<Json>, ApiError> {
+    async fn namespace_at(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_known(request, &["id", "full_path"]).await {
             Ok(answer) => Ok(Some(answer.body).filter(|namespace| is_at(namespace, path))),
@@ -237,22 +223,11 @@ impl Observer {
     }
 
     /// The namespace at `path` from a search; `null` if it is not found.
-    async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
+    async fn namespace_among(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let found =
-            self.client.list_known(request, Rows::with_id(&["full_path"])).await?.into_vec();
-        Ok(found
-            .into_iter()
-            .map(Json::Object)
-            .find(|namespace| is_at(namespace, path))
-            .unwrap_or_default())
-    }
-
-    async fn namespace_owner(&self, username: &str) -> Result<NamespaceOwner, ApiError> {
-        if username.eq_ignore_ascii_case(&self.caller.username) {
-            return Ok(NamespaceOwner::Caller);
-        }
-        Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
+        let found = self.client.list_known(request, Rows::with_id(&["full_path"])).await?;
+        let mut found = found.into_vec().into_iter().map(Json::Object);
+        Ok(found.find(|namespace| is_at(namespace, path)).unwrap_or_default())
     }
 }
 
@@ -264,7 +239,5 @@ pub(super) fn called(runners: &[(u64, String)], description: &str) -> Vec<u64> {
 
 /// Whether a namespace is the one at `path`, ignoring case.
 fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"]
-        .as_str()
-        .is_some_and(|full_path| full_path.to_lowercase() == path.to_lowercase())
+    namespace["full_path"].as_str().is_some_and(|full_path| find::same(full_path, path))
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use tokio::sync::OnceCell;
@@ -12,10 +12,11 @@ use super::{
     roster,
 };
 use crate::{
-    api::ApiError,
+    api::Result,
     field::Scope,
     kind::{Id, Namespace, NamespaceOwner},
     live::Inherited,
+    lock,
     release::Known,
     value::Object,
 };
@@ -42,20 +43,12 @@ pub(super) struct Memory {
     /// The names of users and groups, by id.
     pub(super) called: LookUps<Option<String>>,
     /// Declared fields that single answers lack as well as list rows; reading again is useless.
-    in_no_answer: Mutex<BTreeSet<String>>,
+    pub(super) in_no_answer: Mutex<BTreeSet<String>>,
     /// The rows of the roster, until they are used.
-    rows: Mutex<roster::Rows>,
+    pub(super) rows: Mutex<roster::Rows>,
 }
 
 impl Memory {
-    pub(super) fn in_no_answer(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        lock(&self.in_no_answer)
-    }
-
-    pub(super) fn rows(&self) -> MutexGuard<'_, roster::Rows> {
-        lock(&self.rows)
-    }
-
     /// Forgets the look-ups for `path`.
     pub(super) fn forget(&self, path: &str) {
         self.places.clear();
@@ -86,23 +79,19 @@ pub(super) fn key(scope: Scope, path: &str) -> String {
     format!("{} {path}", scope.noun())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Answers by name. The first caller reads; the others wait and share its answer, also a failure:
 /// one by one they would fail for as long as the service does.
 pub(super) struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 
 /// One look-up, in progress or finished.
-type LookUp<T> = Arc<OnceCell<Result<T, ApiError>>>;
+type LookUp<T> = Arc<OnceCell<Result<T>>>;
 
 impl<T: Clone> LookUps<T> {
     pub(super) async fn of(
         &self,
         name: &str,
-        look_up: impl AsyncFnOnce() -> Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
+        look_up: impl AsyncFnOnce() -> Result<T>,
+    ) -> Result<T> {
         let known = lock(&self.0).entry(name.to_owned()).or_default().clone();
         known.get_or_init(|| async { look_up().await }).await.clone()
     }

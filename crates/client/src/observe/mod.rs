@@ -10,7 +10,7 @@
 mod exist;
 mod find;
 mod former;
-mod keys;
+pub(crate) mod keys;
 mod lookups;
 mod memory;
 mod questions;
@@ -23,11 +23,12 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::Existing;
+pub(crate) use exist::{all_in, outermost};
 use find::{Found, Parsed};
 use memory::Memory;
 
 use crate::{
-    api::{ApiError, ReadClient},
+    api::{ApiError, ReadClient, Result},
     cause::Cause,
     desired::{Container, Creation, DeclaredSection, Moves},
     field::Scope,
@@ -59,7 +60,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
-    pub async fn connect(client: ReadClient) -> Result<Self, ApiError> {
+    pub async fn connect(client: ReadClient) -> Result<Self> {
         let answer =
             client.get_known(operation::CURRENT_USER.request(), &["id", "username"]).await?;
         let field = |name| answer.body.get(name).cloned().unwrap_or_default();
@@ -87,7 +88,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn token(&self) -> Result<Option<Token>, ApiError> {
+    pub async fn token(&self) -> Result<Option<Token>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(Token::read)),
             // A refusal here says nothing about the token's rights.
@@ -127,8 +128,8 @@ impl Observer {
         &self,
         containers: &[&'c Container],
         ahead: usize,
-        each: impl AsyncFn(&'c Container, Live) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
+        each: impl AsyncFn(&'c Container, Live) -> Result<()>,
+    ) -> Result<()> {
         let (sender, receiver) = mpsc::channel(QUEUED);
         let listing = async {
             let rest = self.find_in_lists(containers, &sender).await?;
@@ -155,11 +156,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn container(
-        &self,
-        container: &Container,
-        id: Option<u64>,
-    ) -> Result<Live, ApiError> {
+    pub async fn container(&self, container: &Container, id: Option<u64>) -> Result<Live> {
         let found = self.point_read(container, id).await;
         self.read(container, found).await
     }
@@ -174,46 +171,68 @@ impl Observer {
         container: &Container,
         mut live: Live,
         stale: &BTreeSet<&'static str>,
-    ) -> Result<Live, ApiError> {
-        let sections = stale.iter().filter_map(|name| container.section(name));
-        let (objects, mut lists): (Vec<_>, Vec<_>) =
-            sections.partition(|section| section.of.is_in_object());
-        // What is below entries of another section comes after those.
-        lists.sort_by_key(|section| section.of.home.parent.is_some());
+    ) -> Result<Live> {
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container, None).await;
         };
-        let (mut target, mut facts) = (target.clone(), facts.clone());
-        if !objects.is_empty() || facts.arrival.is_some() || target.scope == Scope::Group {
+        let sections = stale.iter().filter_map(|name| container.section(name));
+        let is_of_object = |section: &DeclaredSection| section.of.is_in_object();
+        if sections.clone().any(is_of_object)
+            || facts.arrival.is_some()
+            || target.scope == Scope::Group
+        {
             match or_cause(self.point_read(container, target.id).await)? {
-                Ok(Found::Here(seen)) => {
-                    (target, facts) = (seen.target.clone(), seen.facts.clone());
-                    take_in(&mut live, seen);
-                }
+                Ok(Found::Here(seen)) => take_in(&mut live, seen),
                 Ok(Found::Not(presence)) => return self.absent(container, presence).await,
                 Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
             }
         }
         // Contents that have not arrived yet are not read.
-        let is_read =
-            !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
-        for section in lists.into_iter().filter(|_| is_read) {
-            let (began, name) = (self.now(), section.of.section);
-            let collection = match section.of.home.parent {
-                Some(parent) => self.nested(container, section, parent, &mut live).await?,
-                None => self.section(section, &target, &facts, &[]).await?,
-            };
-            live.times.sections.insert(name, ReadTime { began, ended: self.now() });
-            live.sections.insert(name, collection);
-        }
-        // A name whose entry has disappeared may need a look-up now.
-        for section in stale.iter().filter_map(|name| container.section(name)) {
-            let name = section.of.section;
-            let Some(collection) = live.sections.remove(name) else { continue };
-            self.add(&container.path, section, collection, &mut live).await?;
-        }
-        self.entries_in_rows(container, &mut live).await?;
+        let has_arrived =
+            matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_none());
+        self.read_sections(container, &mut live, sections, (has_arrived, 1)).await?;
         Ok(live)
+    }
+
+    /// Reads `sections` of a container, up to `at_once` of them at a time, and then those with
+    /// parents; with the ids of what their entries name, because a name whose entry has disappeared
+    /// may need a look-up now. Unless it `reads_lists`, only sections of the container's own object,
+    /// which `live` has.
+    async fn read_sections<'c>(
+        &self,
+        container: &Container,
+        live: &mut Live,
+        sections: impl Iterator<Item = &'c DeclaredSection>,
+        (reads_lists, at_once): (bool, usize),
+    ) -> Result<()> {
+        let Presence::Here(target, facts) = &live.presence.clone() else { return Ok(()) };
+        let (nested, flat): (Vec<_>, Vec<_>) =
+            sections.partition(|section| section.of.home.parent.is_some());
+        let flat = flat.into_iter().filter_map(|section| {
+            let part = live.sections.remove(section.of.section);
+            let part = part.filter(|_| section.of.is_in_object() || !reads_lists);
+            (part.is_some() || reads_lists).then_some((section, part))
+        });
+        let reads: Vec<_> = flat.collect();
+        let reads = reads.into_iter().map(|(section, part)| async move {
+            if let Some(part) = part {
+                return Ok((section, part, None));
+            }
+            let began = self.now();
+            let collection = self.section(section, (target, facts), &[]).await?;
+            Ok::<_, ApiError>((section, collection, Some(ReadTime { began, ended: self.now() })))
+        });
+        let read: Vec<_> = stream::iter(reads).buffered(at_once).try_collect().await?;
+        for (section, collection, time) in read {
+            live.times.sections.extend(time.map(|time| (section.of.section, time)));
+            self.add(&container.path, section, collection, live).await?;
+        }
+        for section in nested.into_iter().filter(|_| reads_lists) {
+            let Some(parent) = section.of.home.parent else { continue };
+            let collection = self.nested(container, section, parent, live).await?;
+            self.add(&container.path, section, collection, live).await?;
+        }
+        self.entries_in_rows(container, live).await
     }
 
     /// Adds what a section was found to hold, with the ids of what its entries name.
@@ -223,7 +242,7 @@ impl Observer {
         section: &DeclaredSection,
         found: Collection,
         live: &mut Live,
-    ) -> Result<(), ApiError> {
+    ) -> Result<()> {
         let found = match or_cause(self.names_in(path, section, &found).await)? {
             Ok(names) => {
                 live.names.extend(names);
@@ -237,7 +256,7 @@ impl Observer {
         Ok(())
     }
 
-    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live, ApiError> {
+    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live> {
         let found = match seen {
             Some(seen) => self.completed(container, seen).await,
             None => self.read_by_path(container).await,
@@ -246,11 +265,7 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that was `found`.
-    async fn read(
-        &self,
-        container: &Container,
-        found: Result<Found, ApiError>,
-    ) -> Result<Live, ApiError> {
+    async fn read(&self, container: &Container, found: Result<Found>) -> Result<Live> {
         match or_cause(found)? {
             Ok(Found::Here(seen)) => {
                 let live = self.here(container, seen).await?;
@@ -263,7 +278,7 @@ impl Observer {
 
     /// Returns `live`, or only the presence if a rule included the container and it is gone since,
     /// which is no failure.
-    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live, ApiError> {
+    async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live> {
         let is_not_found = |collection: &Collection| matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404));
         if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
             return Ok(live);
@@ -276,7 +291,7 @@ impl Observer {
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if it is about to be created.
-    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
+    async fn absent(&self, container: &Container, presence: Presence) -> Result<Live> {
         let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
@@ -319,51 +334,24 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that exists.
-    async fn here(&self, container: &Container, mut seen: Parsed) -> Result<Live, ApiError> {
-        let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
-        let mut live = Live::of(presence, seen.read_at);
-        let is_read = (!seen.facts.archived || container.unarchives(&seen.object))
+    async fn here(&self, container: &Container, seen: Parsed) -> Result<Live> {
+        let (path, level) = (seen.at.clone(), seen.facts.level);
+        let mut live =
+            Live::of(Presence::Here(seen.target.clone(), seen.facts.clone()), seen.read_at);
+        let settings = |name: &str| match seen.sections.get(name) {
+            Some(Collection::One(entry)) => entry.as_deref(),
+            _ => None,
+        };
+        let is_read = (!seen.facts.archived || container.unarchives(settings))
             && seen.facts.arrival.is_none();
-        let (target, facts) = (&seen.target, &seen.facts);
-        let mut reads = Vec::new();
-        let mut nested = Vec::new();
-        for section in kinds::sections(container.scope)
-            .filter_map(|section| container.section(section.section))
+        take_in(&mut live, seen);
+        let sections = kinds::sections(container.scope);
+        let sections = sections.filter_map(|section| container.section(section.section));
+        self.read_sections(container, &mut live, sections, (is_read, usize::MAX)).await?;
+        if let Presence::Here(target, _) = &live.presence
+            && container.life.unlisted_projects.is_some()
         {
-            let name = section.of.section;
-            if let Some(parent) = section.of.home.parent {
-                nested.extend(is_read.then_some((section, parent)));
-                continue;
-            }
-            let object = seen.object.remove(name).map(|part| Collection::One(Some(part.into())));
-            let part = object.or_else(|| seen.within.remove(name).map(Collection::Within));
-            if part.is_none() && !is_read {
-                continue;
-            }
-            reads.push(async move {
-                let began = self.now();
-                let (collection, read) = match part {
-                    Some(part) => (part, None),
-                    None => {
-                        let collection = self.section(section, target, facts, &[]).await?;
-                        (collection, Some(ReadTime { began, ended: self.now() }))
-                    }
-                };
-                Ok::<_, ApiError>((section, collection, read))
-            });
-        }
-        for (section, collection, read) in future::try_join_all(reads).await? {
-            live.times.sections.extend(read.map(|read| (section.of.section, read)));
-            self.add(&container.path, section, collection, &mut live).await?;
-        }
-        for (section, parent) in nested {
-            let collection = self.nested(container, section, parent, &mut live).await?;
-            self.add(&container.path, section, collection, &mut live).await?;
-        }
-        self.entries_in_rows(container, &mut live).await?;
-        if container.life.unlisted_projects.is_some() {
-            let projects = self.projects_below(target, &seen.at, facts.level).await?;
-            live.projects = Some(projects);
+            live.projects = Some(self.projects_below(target, &path, level).await?);
         }
         Ok(live)
     }
@@ -373,14 +361,11 @@ impl Observer {
 fn take_in(live: &mut Live, seen: Parsed) {
     live.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
     live.presence = Presence::Here(seen.target, seen.facts);
-    let object = seen.object.into_iter();
-    live.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part.into())))));
-    let within = seen.within.into_iter();
-    live.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
+    live.sections.extend(seen.sections);
 }
 
 /// What was read, or why it was not. An error that every further read would share ends the run.
-fn or_cause<T>(read: Result<T, ApiError>) -> Result<Result<T, Cause>, ApiError> {
+fn or_cause<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     match read {
         Err(error) if ends_everything(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),
@@ -389,9 +374,5 @@ fn or_cause<T>(read: Result<T, ApiError>) -> Result<Result<T, Cause>, ApiError> 
 
 /// Whether every further request would fail in the same way.
 pub(crate) fn ends_everything(error: &ApiError) -> bool {
-    error.is_unauthorized()
-        || error.is_stopped()
-        || error.is_tls()
-        || error.is_over_budget()
-        || error.is_not_sent()
+    error.is_unauthorized() || error.is_over() || error.is_tls() || error.is_not_sent()
 }

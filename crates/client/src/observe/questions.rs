@@ -8,7 +8,7 @@ use std::{
 use super::{Observer, or_cause};
 use crate::{
     address::{group_of, groups_above},
-    api::ApiError,
+    api::Result,
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
@@ -16,7 +16,7 @@ use crate::{
     kinds::{self, constraints, share},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
-    operation::{self, Read, Request},
+    operation::{self, KeyFilter, Read, Request},
     page::Rows,
     release::Known,
     value::{Json, Object},
@@ -32,7 +32,7 @@ impl Observer {
         container: &Container,
         live: &mut Live,
         questions: &[Question],
-    ) -> Result<(), ApiError> {
+    ) -> Result<()> {
         for question in questions {
             match question {
                 Question::Inherited => {
@@ -71,7 +71,7 @@ impl Observer {
 
     /// The release of the service, read once. Some installations show it to nobody, others only to
     /// users.
-    pub async fn release(&self) -> Result<Known, ApiError> {
+    pub async fn release(&self) -> Result<Known> {
         let look_up = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
@@ -87,12 +87,12 @@ impl Observer {
         container: &Container,
         (target, facts): (&Target, &Facts),
         live: &Live,
-    ) -> Result<Collection, ApiError> {
+    ) -> Result<Collection> {
         if let Some(known) = live.sections.get(of.section) {
             return Ok(known.clone());
         }
         let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
-        self.section(&nothing, target, facts, &[]).await
+        self.section(&nothing, (target, facts), &[]).await
     }
 
     /// Adds the ids of entries of other sections that rows name, declared or live.
@@ -100,7 +100,7 @@ impl Observer {
         &self,
         container: &Container,
         live: &mut Live,
-    ) -> Result<(), ApiError> {
+    ) -> Result<()> {
         let mut named = BTreeSet::new();
         for section in &container.sections {
             let mut parts = section.of.table().specs().iter().flat_map(|spec| spec.parts);
@@ -123,8 +123,8 @@ impl Observer {
     }
 
     /// The groups that the project at `path` is shared with.
-    async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>, ApiError> {
-        let object = self.object(Scope::Project, path, None).await?;
+    async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
+        let object = self.object(Scope::Project, path, &KeyFilter::All).await?;
         let of = kinds::section(Scope::Project, share::SECTION);
         let found = of.and_then(|of| of.read_within(&object, Wanted::All));
         Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
@@ -135,7 +135,7 @@ impl Observer {
         container: &Container,
         live: &Live,
         name: &str,
-    ) -> Result<Result<Entries, Cause>, ApiError> {
+    ) -> Result<Result<Entries, Cause>> {
         let Some(of) = kinds::section(container.scope, name) else {
             return Ok(Ok(Entries::new()));
         };
@@ -149,7 +149,7 @@ impl Observer {
     }
 
     /// The access levels in the group above the container at `path`.
-    async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
+    async fn above(&self, path: &str) -> Result<Inherited> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
@@ -160,7 +160,7 @@ impl Observer {
         &self,
         project: &Container,
         presence: &Presence,
-    ) -> Result<Result<BTreeSet<u64>, Cause>, ApiError> {
+    ) -> Result<Result<BTreeSet<u64>, Cause>> {
         let path = self.live_project_path(&project.path).await?;
         let all = operation::MEMBER_LIST_ALL.request().arg("id", &path);
         let levels = match presence {
@@ -192,7 +192,7 @@ impl Observer {
 
     /// The access levels that a new project at `path` inherits, also if its group does not exist
     /// yet. Who creates a top-level group owns it.
-    async fn above_new(&self, path: &str) -> Result<BTreeMap<u64, u8>, ApiError> {
+    async fn above_new(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         for group in groups_above(path) {
             match self.levels(group).await {
                 Err(error) if error.is_not_found() => {}
@@ -204,10 +204,10 @@ impl Observer {
 
     /// The object of the group above the container at `path`, read once for each group. If it
     /// cannot be read it is empty: its fields count as unknown.
-    async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
+    async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let look_up = async || {
-            let mut object = self.object(Scope::Group, group, None).await?;
+            let mut object = self.object(Scope::Group, group, &KeyFilter::All).await?;
             // Some settings count in each group above: the object names all groups that have one.
             let outer = Box::pin(self.group_above(group)).await?;
             let is_unread = outer.is_empty() && group_of(group).is_some();
@@ -237,7 +237,7 @@ impl Observer {
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.
-    async fn levels(&self, group: &str) -> Result<Inherited, ApiError> {
+    async fn levels(&self, group: &str) -> Result<Inherited> {
         let look_up = async || {
             let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
             Ok(Arc::new(self.levels_in(all).await?))
@@ -245,7 +245,7 @@ impl Observer {
         self.memory.inherited.of(&group.to_lowercase(), look_up).await
     }
 
-    async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>, ApiError> {
+    async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
         let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
@@ -262,13 +262,13 @@ impl Observer {
     }
 
     /// How the caller gets access to a container.
-    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess, ApiError> {
-        let own = |found: Result<BTreeMap<u64, u8>, ApiError>| match found {
+    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess> {
+        let own = |found: Result<BTreeMap<u64, u8>>| match found {
             // A member would see the group, so this means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
             found => or_cause(found.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
         };
-        let all = |found: Result<Inherited, ApiError>| own(found.map(|levels| (*levels).clone()));
+        let all = |found: Result<Inherited>| own(found.map(|levels| (*levels).clone()));
         let path = self.live_path(&container.path).await?;
         // The object of a project shows memberships only; that of a group includes shares.
         let direct = match &live.presence {

@@ -13,12 +13,13 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{Observer, exist, find::Sender, keys, or_cause};
 use crate::{
-    api::ApiError,
+    api::Result,
+    cause::Cause,
     desired::{Ask, Container, Exception, Member, Roster, Treatment},
     field::Scope,
-    kinds,
+    kinds, lock,
     operation::{self, KeyFilter},
-    value::{Json, Object},
+    value::Object,
 };
 
 /// How many lists, and how many access levels, are read at once.
@@ -33,49 +34,57 @@ pub(super) struct Rows {
     read_at: Duration,
 }
 
-/// A list below a group.
-struct Listed {
-    scope: Scope,
-    /// The path of the group, or the user name.
-    root: String,
-    rows: Vec<Object>,
-    /// Whether it lists the projects of a user.
-    is_personal: bool,
+/// A question about what exists.
+struct Query<'a> {
+    observer: &'a Observer,
+    ask: &'a Ask<'a>,
+    /// The fields to keep of the rows.
+    wanted: KeyFilter,
 }
+
+/// The rows of a list, and whether it has the projects of a user.
+type Listed = (Vec<Object>, bool);
 
 impl Observer {
     /// The existing containers that `ask` requests.
     ///
     /// # Errors
-    /// [`ApiError`] if all further requests would fail too. Any other failure leaves out the
+    /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. Any other failure leaves out the
     /// containers of that list.
-    pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster, ApiError> {
-        let (mut roster, read_at) = (Roster::default(), self.now());
-        let wanted = &keys::of_roster(ask);
+    pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster> {
+        let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
+        let query = Query { observer: self, ask, wanted: keys::of_roster(ask) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
-            for root in self.roots(ask, scope).await? {
+            for root in query.roots(scope).await? {
                 if root.is_empty() {
-                    self.top_level_groups(ask, scope, wanted, &mut roots, &mut roster).await?;
+                    match or_cause(query.top_level_groups(scope).await)? {
+                        Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
+                        Err(cause) => roster.incomplete.push(("**".into(), cause)),
+                    }
                 } else {
                     roots.push((scope, root));
                 }
             }
         }
         let lists = roots.into_iter().map(async |(scope, root)| {
-            let list = self.all_below(ask, scope, &root, wanted).await;
-            (root, list)
+            let list = query.all_below(scope, &root).await;
+            (scope, root, list)
         });
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
-        let mut rows = BTreeMap::new();
-        while let Some((root, list)) = lists.next().await {
-            match or_cause(list)? {
-                Ok(Some(below)) => self.take(ask, below, &mut rows, &mut roster).await?,
-                Ok(None) => roster.nowhere.push(root),
-                Err(cause) => roster.incomplete.push((format!("{root}/**").into(), cause)),
-            }
+        while let Some((scope, root, list)) = lists.next().await {
+            let failed = match or_cause(list)? {
+                Ok(Some(listed)) => query.take(scope, listed, &mut rows, &mut roster).await?,
+                Ok(None) => {
+                    roster.nowhere.push(root);
+                    continue;
+                }
+                Err(cause) => Some(cause),
+            };
+            let all = format!("{root}/**").into();
+            roster.incomplete.extend(failed.map(|cause| (all, cause)));
         }
-        *self.memory.rows() = Rows { by_path: rows, read_at };
+        *lock(&self.memory.rows) = Rows { by_path: rows, read_at };
         Ok(roster)
     }
 
@@ -84,8 +93,8 @@ impl Observer {
         &self,
         containers: &[&'c Container],
         sender: &Sender<'c>,
-    ) -> Result<Vec<&'c Container>, ApiError> {
-        let Rows { mut by_path, read_at } = std::mem::take(&mut *self.memory.rows());
+    ) -> Result<Vec<&'c Container>> {
+        let Rows { mut by_path, read_at } = std::mem::take(&mut *lock(&self.memory.rows));
         if by_path.is_empty() {
             return Ok(containers.to_vec());
         }
@@ -107,112 +116,80 @@ impl Observer {
         }
         Ok(others)
     }
+}
 
-    /// The groups whose lists `ask` needs, by their live paths, none inside another; an empty path
+impl Query<'_> {
+    /// The groups whose lists are needed, by their live paths, none inside another; an empty path
     /// means everywhere.
-    async fn roots(&self, ask: &Ask<'_>, scope: Scope) -> Result<BTreeSet<String>, ApiError> {
-        let globs = ask.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
-        let mut roots = BTreeSet::new();
+    async fn roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
+        let globs = self.ask.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
+        let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::roots(globs) {
-            roots.insert(self.live_group_path(&root).await?);
+            roots.insert(observer.live_group_path(&root).await?);
             // What is in a group that moves there is elsewhere until then.
-            for group in self.moves.groups_below(&root) {
-                roots.insert(self.live_group_path(group).await?.to_lowercase());
+            for group in observer.moves.groups_below(&root) {
+                roots.insert(observer.live_group_path(group).await?.to_lowercase());
             }
         }
         Ok(exist::outermost(&roots))
     }
 
-    /// Adds the top-level groups that `ask` requests, or that may contain requested containers.
-    async fn top_level_groups(
-        &self,
-        ask: &Ask<'_>,
-        scope: Scope,
-        wanted: &KeyFilter,
-        roots: &mut Vec<(Scope, String)>,
-        roster: &mut Roster,
-    ) -> Result<(), ApiError> {
-        match or_cause(self.top_level(wanted).await)? {
-            Ok(groups) => {
-                let (_, itself) = kinds::container(Scope::Group);
-                let paths = groups.iter().filter_map(|group| group.get(itself.path)?.as_str());
-                let is_meant = |path: &&str| {
-                    let home = self.moves.home(path).to_lowercase();
-                    let mut globs = ask.globs.iter().filter(|(of, _)| *of == scope);
-                    globs.any(|(_, glob)| exist::may_be_in(glob, &home))
-                };
-                roots.extend(paths.filter(is_meant).map(|path| (scope, path.to_owned())));
-            }
-            Err(cause) => roster.incomplete.push(("**".into(), cause)),
-        }
-        Ok(())
-    }
-
-    /// Everything of `scope` at and below `root`, if there is such a group or user.
-    async fn all_below(
-        &self,
-        ask: &Ask<'_>,
-        scope: Scope,
-        root: &str,
-        wanted: &KeyFilter,
-    ) -> Result<Option<Listed>, ApiError> {
-        let below = |rows| Listed { scope, root: root.to_owned(), rows, is_personal: false };
-        let mut rows = match self.listed(scope, exist::all_in(scope).arg("id", root), wanted).await
-        {
-            Ok(rows) => rows,
-            Err(error) if error.is_not_found() => {
-                return self.elsewhere(scope, root, wanted).await;
-            }
-            Err(error) => return Err(error),
+    /// The paths of the top-level groups that are requested, or that may contain requested
+    /// containers.
+    async fn top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
+        let groups = self.observer.top_level(&self.wanted).await?;
+        let is_meant = |path: &&str| {
+            let home = self.observer.moves.home(path).to_lowercase();
+            let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
+            globs.any(|(_, glob)| exist::may_be_in(glob, &home))
         };
-        if scope == Scope::Group && (ask.standing)(scope, root) != Treatment::Other {
-            rows.extend(self.one_at(scope, root, wanted).await?);
-        }
-        Ok(Some(below(rows)))
+        let paths = groups.iter().map(|group| kinds::lookup(Scope::Group).path_in(group));
+        Ok(paths.filter(is_meant).map(str::to_owned).collect())
     }
 
-    /// Reads a `root` that is not a group: a project, or the projects of a user.
-    async fn elsewhere(
-        &self,
-        scope: Scope,
-        root: &str,
-        wanted: &KeyFilter,
-    ) -> Result<Option<Listed>, ApiError> {
-        let is_personal = !root.contains('/');
-        let rows = match scope {
-            Scope::Group => None,
-            Scope::Project if is_personal => {
+    /// Everything of `scope` at and below `root`: a group, a user or a project; `None` if there is
+    /// none.
+    async fn all_below(&self, scope: Scope, root: &str) -> Result<Option<Listed>> {
+        let (observer, wanted) = (self.observer, &self.wanted);
+        let of_group = observer.listed(scope, exist::all_in(scope).arg("id", root), wanted).await;
+        if let Some(mut rows) = unless_absent(of_group)? {
+            if scope == Scope::Group && (self.ask.standing)(scope, root) != Treatment::Other {
+                rows.extend(observer.one_at(scope, root, wanted).await?);
+            }
+            return Ok(Some((rows, false)));
+        }
+        match scope {
+            Scope::Group => Ok(None),
+            Scope::Project if !root.contains('/') => {
                 let list = operation::USER_PROJECTS.request().arg("user_id", root);
-                match self.listed(scope, list, wanted).await {
-                    Ok(rows) => Some(rows),
-                    Err(error) if error.is_not_found() => None,
-                    Err(error) => return Err(error),
-                }
+                let of_user = observer.listed(scope, list, wanted).await;
+                Ok(unless_absent(of_user)?.map(|rows| (rows, true)))
             }
-            Scope::Project => self.one_at(scope, root, wanted).await?.map(|project| vec![project]),
-        };
-        Ok(rows.map(|rows| Listed { scope, root: root.to_owned(), rows, is_personal }))
+            Scope::Project => {
+                let project = observer.one_at(scope, root, wanted).await?;
+                Ok(project.map(|project| (vec![project], false)))
+            }
+        }
     }
 
-    /// Adds the rows of a complete list.
+    /// Adds the rows of a complete list; returns why not, if they are of no use.
     async fn take(
         &self,
-        ask: &Ask<'_>,
-        below: Listed,
+        scope: Scope,
+        (listed, is_personal): Listed,
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
-    ) -> Result<(), ApiError> {
-        let (_, itself) = kinds::container(below.scope);
-        let (scope, mut unknown) = (below.scope, Vec::new());
-        let start = roster.members.len();
-        for row in below.rows {
-            let path = row.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
-            let standing = (ask.standing)(scope, &path);
+    ) -> Result<Option<Cause>> {
+        let itself = kinds::lookup(scope);
+        let (start, mut unknown) = (roster.members.len(), Vec::new());
+        for row in listed {
+            let path = itself.path_in(&row).to_owned();
+            let standing = (self.ask.standing)(scope, &path);
             if standing == Treatment::Included {
                 let facts = (itself.facts)(&row);
-                let personal = below.is_personal.then_some(Exception::Personal);
+                let personal = is_personal.then_some(Exception::Personal);
                 let mut exception = Exception::by_itself(&facts).or(personal);
-                if exception.is_none() && !self.caller.administrator {
+                if exception.is_none() && !self.observer.caller.administrator {
                     exception = Exception::by_role(facts.level);
                     if facts.level.is_none() {
                         unknown.push((roster.members.len(), path.clone(), facts.id));
@@ -235,28 +212,28 @@ impl Observer {
                 // Without the level it is unknown which of them are excluded.
                 Err(cause) => {
                     roster.members.truncate(start);
-                    roster.incomplete.push((format!("{}/**", below.root).into(), cause));
-                    return Ok(());
+                    return Ok(Some(cause));
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The caller's access level to the container at `path`, where a list lacks it.
-    async fn level_of(
-        &self,
-        scope: Scope,
-        path: &str,
-        id: Option<u64>,
-    ) -> Result<Option<u8>, ApiError> {
-        let (_, itself) = kinds::container(scope);
-        match (itself.level, id) {
-            (Some(_), Some(id)) => self.level(scope, id).await,
-            _ => {
-                let one = self.one_at(scope, path, &exist::known_by(scope)).await?;
-                Ok(one.and_then(|raw| (itself.facts)(&raw).level))
-            }
+    async fn level_of(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
+        let itself = kinds::lookup(scope);
+        if let (Some(_), Some(id)) = (itself.level, id) {
+            return self.observer.level(scope, id).await;
         }
+        let one = self.observer.one_at(scope, path, &exist::known_by(scope)).await?;
+        Ok(one.and_then(|raw| (itself.facts)(&raw).level))
+    }
+}
+
+/// What was read; `None` after a 404.
+fn unless_absent<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.is_not_found() => Ok(None),
+        read => read.map(Some),
     }
 }

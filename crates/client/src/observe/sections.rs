@@ -6,7 +6,7 @@ use futures_util::future;
 
 use super::{Observer, ends_everything, or_cause};
 use crate::{
-    api::ApiError,
+    api::{ApiError, Result},
     cause::{Cause, Withheld},
     desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
@@ -35,7 +35,7 @@ impl Observer {
         section: &DeclaredSection,
         parent: &Parent,
         live: &mut Live,
-    ) -> Result<Collection, ApiError> {
+    ) -> Result<Collection> {
         let Presence::Here(target, facts) = live.presence.clone() else {
             return Ok(Collection::Fresh);
         };
@@ -72,42 +72,23 @@ impl Observer {
         let above = above.into_iter().filter(|(_, ids)| ids.len() == 1);
         let above: Vec<_> = above.map(|(name, ids)| (name, ids[0])).collect();
         let (began, name) = (self.now(), section.of.section);
-        let found = self.section(section, &target, &facts, &above).await?;
+        let found = self.section(section, (&target, &facts), &above).await?;
         live.times.sections.insert(name, ReadTime { began, ended: self.now() });
         Ok(found)
     }
 
+    /// Reads a section of the container `target`; below the parents `above` if it has some.
     pub(super) async fn section(
         &self,
         section: &DeclaredSection,
-        target: &Target,
-        facts: &Facts,
+        (target, facts): (&Target, &Facts),
         above: &[ParentId],
-    ) -> Result<Collection, ApiError> {
+    ) -> Result<Collection> {
+        let names = section.names().collect();
         let home = section.of.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from());
-        let result = match home.place {
-            Place::Part { .. } => {
-                let why = "it names something that the token cannot see";
-                Ok(Collection::Partial(Cause::new(why)))
-            }
-            Place::Container | Place::Object | Place::In(_) => {
-                let noun = target.scope.noun();
-                Ok(Collection::Partial(format!("it was not part of the {noun} object").into()))
-            }
-            Place::List(_) if !sees_all => {
-                let role = role(home.seen_from());
-                Ok(Collection::Partial(
-                    format!("the token's role is below {role}, so the list may be incomplete")
-                        .into(),
-                ))
-            }
-            Place::List(op) => match home.parent {
-                Some(parent) => self.lists(section, target, (parent, op), above).await,
-                None => self.list(section, target, op).await,
-            },
-            Place::Optional(op) => self.optional(section, target, op, facts, sees_all).await,
-        };
+        let reading = Reading { observer: self, of: section.of, section, names, target, sees_all };
+        let result = reading.read(facts, above).await;
         let off = home.closing(facts).map(|off| switched_off(section.of, off));
         match (result, off) {
             (Err(error), _) if ends_everything(&error) => Err(error),
@@ -125,52 +106,86 @@ impl Observer {
             (Ok(found), _) => Ok(found),
         }
     }
+}
+
+/// A section that is being read.
+struct Reading<'a> {
+    observer: &'a Observer,
+    of: Section,
+    section: &'a DeclaredSection,
+    /// The declared fields.
+    names: BTreeSet<&'a str>,
+    target: &'a Target,
+    /// Whether the caller would see everything that exists.
+    sees_all: bool,
+}
+
+impl Reading<'_> {
+    async fn read(&self, facts: &Facts, above: &[ParentId]) -> Result<Collection> {
+        let home = self.of.home;
+        let partial = |why: String| Ok(Collection::Partial(why.into()));
+        match home.place {
+            Place::Part { .. } => {
+                partial("it names something that the token cannot see".to_owned())
+            }
+            Place::Container | Place::Object | Place::In(_) => {
+                partial(format!("it was not part of the {} object", self.target.scope.noun()))
+            }
+            Place::List(_) if !self.sees_all => {
+                let role = role(home.seen_from());
+                partial(format!("the token's role is below {role}, so the list may be incomplete"))
+            }
+            Place::List(op) => match home.parent {
+                Some(parent) => self.lists(parent, op, above).await,
+                None => self.list(op).await,
+            },
+            Place::Optional(op) => self.optional(op, facts).await,
+        }
+    }
+
+    fn request(&self, op: Op<Read>) -> Request<Read> {
+        self.target.addressed(op.request())
+    }
+
+    /// Why `rows` cannot be used, if a value in them has the wrong type.
+    fn mistyped<'r>(&self, rows: impl IntoIterator<Item = &'r Object>) -> Option<Collection> {
+        let key = rows.into_iter().find_map(|raw| self.of.mistyped(raw))?;
+        let noun = self.of.noun;
+        let cause =
+            Cause::new(format!("the service shows a {noun} whose `{key}` has the wrong type"));
+        Some(Collection::Unreadable(cause.help(PROXY)))
+    }
 
     /// Reads the list of each parent in `above`.
-    async fn lists(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        (parent, op): (&Parent, Op<Read>),
-        above: &[ParentId],
-    ) -> Result<Collection, ApiError> {
-        let names: BTreeSet<&str> = section.names().collect();
-        let reader = section.of.reader(Wanted::Only(&names));
-        let lists = above.iter().map(|(_, id)| {
-            let request = target.addressed(op.request()).arg(parent.argument, id);
-            self.rows_below(section.of, request)
-        });
+    async fn lists(&self, parent: &Parent, op: Op<Read>, above: &[ParentId]) -> Result<Collection> {
+        let reader = self.of.reader(Wanted::Only(&self.names));
+        let lists = above
+            .iter()
+            .map(|(_, id)| self.rows_below(self.of, self.request(op).arg(parent.argument, id)));
         let mut entries = Vec::new();
         for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(above) {
             let Some(rows) = rows else {
-                let noun = text::plural(section.of.noun);
-                let why =
-                    format!("the service does not show the {noun} of `{}`", text::escape(name));
+                let (noun, name) = (text::plural(self.of.noun), text::escape(name));
+                let why = format!("the service does not show the {noun} of `{name}`");
                 return Ok(Collection::Partial(why.into()));
             };
-            if let Some(key) = rows.iter().find_map(|raw| section.of.mistyped(raw)) {
-                return Ok(Collection::Unreadable(mistyped(section.of, key)));
+            if let Some(mistyped) = self.mistyped(&rows) {
+                return Ok(mistyped);
             }
-            let own = rows.into_iter().filter(|raw| !section.of.home.is_inherited(raw));
-            let own = own.map(|raw| parent.complete(raw, name, *id));
-            entries.extend(own.map(|raw| reader.read(&raw)));
+            let own = rows.into_iter().filter(|raw| !self.of.home.is_inherited(raw));
+            entries.extend(own.map(|raw| reader.read(&parent.complete(raw, name, *id))));
         }
         Ok(Collection::Within(entries))
     }
 
     /// The complete list that `request` returns, or that is in the object that it returns; `None` if
     /// the object does not contain it.
-    async fn rows_below(
-        &self,
-        of: Section,
-        request: Request<Read>,
-    ) -> Result<Option<Vec<Object>>, ApiError> {
-        let home = of.home;
+    async fn rows_below(&self, of: Section, request: Request<Read>) -> Result<Option<Vec<Object>>> {
+        let (home, client) = (of.home, &self.observer.client);
         let Some(field) = home.within else {
-            let request = home.listing(request);
-            return Ok(Some(self.client.list_known(request, home.rows).await?.into_vec()));
+            return Ok(Some(client.list_known(home.listing(request), home.rows).await?.into_vec()));
         };
-        let answer = self.client.get_known(request, &["id"]).await?;
+        let answer = client.get_known(request, &["id"]).await?;
         let is_whole = |row: &&Object| {
             home.rows.keys.iter().chain(home.rows.also).all(|key| row.contains_key(*key))
         };
@@ -179,36 +194,30 @@ impl Observer {
     }
 
     /// Reads a list to its end.
-    async fn list(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        op: Op<Read>,
-    ) -> Result<Collection, ApiError> {
-        let home = section.of.home;
-        let names: BTreeSet<&str> = section.names().collect();
-        let reader = section.of.reader(Wanted::Only(&names));
-        let request = home.listing(target.addressed(op.request()));
-        let all = self.client.list_known(request, home.rows).await?;
-        if let Some(key) = all.iter().find_map(|raw| section.of.mistyped(raw)) {
-            return Ok(Collection::Unreadable(mistyped(section.of, key)));
+    async fn list(&self, op: Op<Read>) -> Result<Collection> {
+        let (of, section, home) = (self.of, self.section, self.of.home);
+        let reader = of.reader(Wanted::Only(&self.names));
+        let request = home.listing(self.request(op));
+        let all = self.observer.client.list_known(request, home.rows).await?;
+        if let Some(mistyped) = self.mistyped(all.iter()) {
+            return Ok(mistyped);
         }
-        let lists_itself = section.of.traits.contains(&Trait::ListsItself);
-        let is_itself =
-            |raw: &Object| lists_itself && raw.get("id") == target.id.map(Json::from).as_ref();
-        let mut details = match section.of.detail.zip(home.operations.get) {
-            Some((detail, get)) => self.details(section, target, detail, get, &all).await?,
+        let lists_itself = of.traits.contains(&Trait::ListsItself);
+        let own_id = self.target.id.map(Json::from);
+        let is_itself = |raw: &Object| lists_itself && raw.get("id") == own_id.as_ref();
+        let mut details = match of.detail.zip(home.operations.get) {
+            Some((detail, get)) => self.details(detail, get, &all).await?,
             None => BTreeMap::new(),
         };
-        let mut parts = self.parts(section, target, &all).await?;
+        let mut parts = self.parts(&all).await?;
         let mut places = 0..;
         let all = all.filter_map(|raw| {
             let at = places.next().unwrap_or_default();
             let mut raw = details.remove(&at).unwrap_or(raw);
             raw.extend(parts.remove(&at).unwrap_or_default());
             // To remove an inherited entry here is a problem of the plan, and so may be another one.
-            let is_shown = section.of.detail.is_some() && home.is_inherited(&raw) && {
-                let (of, name) = (section.of, shown_name(section.of, &raw));
+            let is_shown = of.detail.is_some() && home.is_inherited(&raw) && {
+                let name = shown_name(of, &raw);
                 let only = of.only_one(&name);
                 let mut others = section.entries.iter().filter(|other| other.key != name);
                 section.is_removed(&name)
@@ -217,41 +226,34 @@ impl Observer {
             };
             ((is_shown || !home.is_inherited(&raw)) && !is_itself(&raw)).then(|| reader.read(&raw))
         });
-        self.with_beside(section, target, all).await.map(Collection::Complete)
+        self.with_beside(all).await.map(Collection::Complete)
     }
 
     /// The entries of other sections that belong to those of `listed` with one declared name, by their
     /// places in the list: with other parts they are no copies. Parts that cannot be read equal no
     /// others.
-    async fn parts(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        listed: &[Object],
-    ) -> Result<BTreeMap<usize, Object>, ApiError> {
-        let of = section.of;
+    async fn parts(&self, listed: &[Object]) -> Result<BTreeMap<usize, Object>> {
         let mut parts: BTreeMap<usize, Object> = BTreeMap::new();
-        let below: Vec<_> = copies::parts(of).collect();
-        if below.is_empty() || !of.may_come_twice() {
+        let below: Vec<_> = copies::parts(self.of).collect();
+        if below.is_empty() || !self.of.may_come_twice() {
             return Ok(parts);
         }
-        let declared: BTreeSet<&str> = section.entries.iter().map(|entry| &*entry.key).collect();
+        let declared = self.section.entries.iter().map(|entry| &*entry.key);
+        let declared: BTreeSet<&str> = declared.collect();
         let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, raw) in listed.iter().enumerate() {
-            places.entry(shown_name(of, raw)).or_default().push(at);
+            places.entry(shown_name(self.of, raw)).or_default().push(at);
         }
         places.retain(|name, places| places.len() > 1 && declared.contains(&**name));
         for at in places.into_values().flatten() {
             let Some(id) = listed[at].get("id").and_then(Json::as_u64) else { continue };
             for (part, parent) in &below {
                 let Place::List(op) = part.home.place else { continue };
-                let request = target.addressed(op.request()).arg(parent.argument, id);
-                let rows = match self.rows_below(*part, request).await {
-                    Err(error) if ends_everything(&error) => return Err(error),
-                    rows => rows.ok().flatten(),
+                let request = self.request(op).arg(parent.argument, id);
+                let rows = match or_cause(self.rows_below(*part, request).await)? {
+                    Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
+                    _ => id.into(),
                 };
-                let rows =
-                    rows.map_or(id.into(), |rows| rows.into_iter().map(Json::from).collect());
                 parts.entry(at).or_default().insert(part.section.to_owned(), rows);
             }
         }
@@ -263,61 +265,45 @@ impl Observer {
     /// which declares none, reads all.
     async fn details(
         &self,
-        section: &DeclaredSection,
-        target: &Target,
         detail: Detail,
         get: Op<Read>,
         listed: &[Object],
-    ) -> Result<BTreeMap<usize, Object>, ApiError> {
-        let home = section.of.home;
+    ) -> Result<BTreeMap<usize, Object>> {
+        let (section, home) = (self.section, self.of.home);
         let present = section.entries.iter().filter(|entry| entry.state == State::Present);
         let keys: BTreeSet<_> = present.map(|entry| &*entry.key).collect();
-        let reads_all = section.names().any(|name| detail.fields.contains(&name));
+        let reads_all = self.names.iter().any(|name| detail.fields.contains(name));
         if !reads_all && !detail.fields.is_empty() {
             return Ok(BTreeMap::new());
         }
         let reads = listed.iter().enumerate().filter_map(|(at, raw)| {
             let is_wanted = reads_all || keys.contains("") || {
-                let name = shown_name(section.of, raw);
+                let name = shown_name(self.of, raw);
                 let goes = section.is_removed(&name) || section.unlisted.value == Unlisted::Delete;
-                let protects = |name| section.of.has(raw, name);
-                keys.contains(&*name) || (goes && stakes::protecting(section.of).any(protects))
+                let protects = |name| self.of.has(raw, name);
+                keys.contains(&*name) || (goes && stakes::protecting(self.of).any(protects))
             };
-            let request = target.addressed(get.request());
-            let request = home.one(request, raw).filter(|_| is_wanted)?;
+            let request = home.one(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
-                let answer = self.client.get_known(request, home.rows.keys).await?;
+                let answer = self.observer.client.get_known(request, home.rows.keys).await?;
                 Ok::<_, ApiError>((at, answer.object().cloned().unwrap_or_default()))
             })
         });
         Ok(future::try_join_all(reads).await?.into_iter().collect())
     }
 
-    /// Reads a single object. `sees_all`: whether the caller would see it if it existed.
-    async fn optional(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        op: Op<Read>,
-        facts: &Facts,
-        sees_all: bool,
-    ) -> Result<Collection, ApiError> {
-        let of = section.of;
-        let (request, keys) = (target.addressed(op.request()), of.home.rows.keys);
+    /// Reads a single object.
+    async fn optional(&self, op: Op<Read>, facts: &Facts) -> Result<Collection> {
+        let (of, client) = (self.of, &self.observer.client);
+        let (request, keys) = (self.request(op), of.home.rows.keys);
         let found = match of.home.absent_as {
-            Absence::Null => self.client.get_optional_known(request, keys).await,
-            Absence::Never | Absence::NotFound => {
-                self.client.get_known(request, keys).await.map(Some)
-            }
+            Absence::Null => client.get_optional(request, keys).await,
+            Absence::Never | Absence::NotFound => client.get_known(request, keys).await.map(Some),
         };
+        let shows_absence =
+            of.home.absent_as == Absence::NotFound && self.sees_all && facts.tier >= of.tier();
         let answer = match found {
-            Err(error)
-                if of.home.absent_as == Absence::NotFound
-                    && (sees_all && facts.tier >= of.tier())
-                    && error.is_entry_missing() =>
-            {
-                None
-            }
+            Err(error) if shows_absence && error.is_entry_missing() => None,
             found => found?,
         };
         let Some(answer) = answer else { return Ok(Collection::One(None)) };
@@ -325,27 +311,18 @@ impl Observer {
             let why = format!("the service shows a {} without any of its fields", of.noun);
             return Ok(Collection::Unreadable(Cause::new(why).help(PROXY)));
         };
-        if let Some(key) = of.mistyped(raw) {
-            return Ok(Collection::Unreadable(mistyped(of, key)));
-        }
-        let names: BTreeSet<&str> = section.names().collect();
-        Ok(Collection::One(Some(of.read(raw, Wanted::Only(&names)).into())))
+        let read = || Collection::One(Some(of.read(raw, Wanted::Only(&self.names)).into()));
+        Ok(self.mistyped([raw]).unwrap_or_else(read))
     }
 
     /// Adds a field from another list, if it is declared and that list can be read.
-    async fn with_beside(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        entries: Complete<LiveEntry>,
-    ) -> Result<Complete<LiveEntry>, ApiError> {
-        let beside = kinds::side_list(section.of);
-        let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field))
-        else {
+    async fn with_beside(&self, entries: Complete<LiveEntry>) -> Result<Complete<LiveEntry>> {
+        let beside = kinds::side_list(self.of);
+        let Some(beside) = beside.filter(|beside| self.names.contains(beside.field)) else {
             return Ok(entries);
         };
-        let request = target.addressed(beside.list.request());
-        Ok(match or_cause(self.client.list_known(request, beside.rows).await)? {
+        let list = self.observer.client.list_known(self.request(beside.list), beside.rows);
+        Ok(match or_cause(list.await)? {
             Ok(others) => entries.map(|mut entry| {
                 let value = (beside.value)(&entry, &others);
                 entry.fields.raw_mut().insert(beside.field.to_owned(), value);
@@ -364,12 +341,6 @@ fn shown_name(of: Section, raw: &Object) -> String {
 
 /// What to do about an answer that the service does not give.
 const PROXY: &str = "check for a proxy that changes answers";
-
-/// Why a section is unreadable if the value of `key` has the wrong type.
-fn mistyped(of: Section, key: &str) -> Cause {
-    let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
-    Cause::new(message).help(PROXY)
-}
 
 /// Why a section is unreadable while the settings in `off` are disabled.
 fn switched_off(of: Section, off: &[&str]) -> Cause {

@@ -13,7 +13,7 @@ use crate::{
     address::groups_above,
     digest,
     field::Scope,
-    operation,
+    kinds, operation,
     value::{Json, Object},
 };
 
@@ -90,22 +90,38 @@ pub(super) enum Recorded {
     One(Option<Packed>),
 }
 
-/// The object of a group or project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
-    /// Its path as the service spells it.
-    pub path: String,
-    /// Whether it was read by itself; otherwise it is a row of a list, which may have fewer fields.
+/// A group or project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ObjectRow {
+    /// Whether the object was read by itself; otherwise it is a row of a list.
     pub by_itself: bool,
-    /// Its fields.
+    /// Its id.
+    pub id: u64,
+    /// The fields that plans use.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub object: Packed,
+    /// Its full path.
+    pub path: String,
+    /// Whether it is a group or a project.
+    pub scope: Scope,
+}
+
+impl ObjectRow {
+    /// The row of the object `raw`, if it has an id and a path.
+    pub(super) fn of(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
+        let id = raw.get("id")?.as_u64()?;
+        let path = raw.get(kinds::lookup(scope).path)?.as_str()?.to_owned();
+        let object = Packed::new(&Json::Object(raw.clone()));
+        Some(Self { by_itself, id, object, path, scope })
+    }
 }
 
 /// The contents of a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The objects, by scope and id.
-    pub(super) objects: BTreeMap<(Scope, u64), Stored>,
+    pub(super) objects: BTreeMap<(Scope, u64), ObjectRow>,
     /// The ids by scope and path in lower case: present paths, and paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
@@ -123,30 +139,22 @@ pub struct Contents {
     pub(super) all_users: bool,
 }
 
-/// What the snapshot knows about a question.
-pub(super) enum Lookup {
-    /// The answer.
-    Json(Json),
-    /// The failure of the read.
-    Failed(Failed),
-    /// Nothing.
-    Unknown,
-}
+/// What the snapshot knows about a question: the answer, or why it could not be read; `None` if it
+/// knows nothing.
+pub(super) type Lookup = Option<Result<Json, Failed>>;
 
 impl Contents {
     /// Answers a question.
     pub(super) fn answer(&self, asked: &Parsed) -> Lookup {
-        if asked.is(operation::PROJECT_GET) {
-            self.object(Scope::Project, asked.of())
-        } else if asked.is(operation::GROUP_GET) {
-            self.object(Scope::Group, asked.of())
+        if let Some(scope) = container_of(asked) {
+            self.object(scope, asked.of())
         } else if let Some((scope, root)) = roster_of(asked) {
             self.roster(scope, &root)
         } else if asked.is(operation::PROJECT_LIST) {
             // This list is only searched; projects that it lacks are read one by one.
-            Lookup::Json(Json::Array(Vec::new()))
+            Some(Ok(Json::Array(Vec::new())))
         } else if asked.is(operation::GROUP_PROJECTS) {
-            self.rows_below(asked.of())
+            Some(Ok(self.rows_below(asked.of())))
         } else if let Some(name) = username(asked) {
             self.user(name)
         } else {
@@ -155,7 +163,8 @@ impl Contents {
     }
 
     /// Adds the object of a group or project that was requested `at` a path or id.
-    pub(super) fn add(&mut self, scope: Scope, id: u64, thing: Stored, at: Option<&str>) {
+    pub(super) fn add(&mut self, thing: ObjectRow, at: Option<&str>) {
+        let (scope, id) = (thing.scope, thing.id);
         self.paths.insert((scope, thing.path.to_lowercase()), id);
         if let Some(at) = at.filter(|at| number(at).is_none()) {
             self.paths.insert((scope, at.to_lowercase()), id);
@@ -179,20 +188,19 @@ impl Contents {
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
+    /// The path of the container that a question concerns, if known, or what it calls it.
+    pub(super) fn path_of(&self, asked: &Parsed) -> String {
+        let path = asked.scope.and_then(|scope| self.path(scope, asked.of()));
+        path.unwrap_or_else(|| asked.of().to_owned())
+    }
+
     fn object(&self, scope: Scope, at: &str) -> Lookup {
-        let thing = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id)));
-        if let Some(thing) = thing {
+        if let Some(thing) = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id))) {
             let says_all = self.whole_rows.get(&scope).copied().unwrap_or_default();
-            return match thing.by_itself || says_all {
-                true => Lookup::Json(thing.object.json()),
-                false => Lookup::Unknown,
-            };
+            return (thing.by_itself || says_all).then(|| Ok(thing.object.json()));
         }
-        match self.missing.get(&(scope, at.to_lowercase())) {
-            Some(failed) => Lookup::Failed(failed.clone()),
-            None if self.is_absent(scope, at) => Lookup::Failed(no_such(scope)),
-            None => Lookup::Unknown,
-        }
+        let failed = self.missing.get(&(scope, at.to_lowercase())).cloned();
+        failed.or_else(|| self.is_absent(scope, at).then(|| no_such(scope))).map(Err)
     }
 
     /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
@@ -224,21 +232,18 @@ impl Contents {
     /// Everything of `scope` below `root`, from the list of that group or of one above.
     fn roster(&self, scope: Scope, root: &str) -> Lookup {
         let root = self.root(root);
-        match self.rosters.get(&(scope, root.clone())) {
-            Some(Ok(ids)) => return Lookup::Json(self.rows(scope, ids)),
-            Some(Err(failed)) => return Lookup::Failed(failed.clone()),
-            None => {}
+        if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
+            let rows = roster.as_ref().map(|ids| self.rows(scope, ids));
+            return Some(rows.map_err(Failed::clone));
         }
         if self.is_absent(Scope::Group, &root) {
-            return Lookup::Failed(no_such(Scope::Group));
+            return Some(Err(no_such(Scope::Group)));
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
         let mut above = groups_above(&root)
             .filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
-        match above.find(|_| is_there) {
-            Some(ids) => Lookup::Json(self.rows(scope, &self.ids_below(scope, ids, &root))),
-            None => Lookup::Unknown,
-        }
+        let ids = above.find(|_| is_there)?;
+        Some(Ok(self.rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
     /// Those of `ids` that are below the group at `root`.
@@ -253,11 +258,11 @@ impl Contents {
     }
 
     /// The known projects below the group at `root`, for a search.
-    fn rows_below(&self, root: &str) -> Lookup {
+    fn rows_below(&self, root: &str) -> Json {
         let root = self.root(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
         let ids = ids.map(|(_, id)| *id).collect();
-        Lookup::Json(self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root)))
+        self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root))
     }
 
     fn rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
@@ -266,13 +271,12 @@ impl Contents {
     }
 
     fn user(&self, name: &str) -> Lookup {
-        match self.users.get(&name.to_lowercase()) {
-            Some(Some((id, username))) => {
-                Lookup::Json(serde_json::json!([{"id": id, "username": username}]))
-            }
-            None if !self.all_users => Lookup::Unknown,
-            Some(None) | None => Lookup::Json(Json::Array(Vec::new())),
-        }
+        let user = match self.users.get(&name.to_lowercase()) {
+            None if !self.all_users => return None,
+            user => user.into_iter().flatten(),
+        };
+        let user = user.map(|(id, name)| serde_json::json!({"id": id, "username": name}));
+        Some(Ok(user.collect()))
     }
 
     /// The question as stored: with the id, if known.
@@ -285,41 +289,36 @@ impl Contents {
     fn other(&self, asked: &Parsed) -> Lookup {
         // The question may have been stored with a path, before the id was known.
         let kept = self.answers.get(&self.key(asked));
-        match kept.or_else(|| self.answers.get(&asked.question)) {
-            Some(Recorded::Entries(entries)) => {
-                Lookup::Json(entries.iter().map(Packed::json).collect())
-            }
-            Some(Recorded::One(one)) => {
-                Lookup::Json(one.as_ref().map(Packed::json).unwrap_or_default())
-            }
-            Some(Recorded::Failed(failed)) => Lookup::Failed(failed.clone()),
-            None if asked.is(operation::GROUP_MEMBER_GET_ALL) => self.level(asked),
-            None if asked.is(operation::NAMESPACE_GET)
-                && self.is_absent(Scope::Group, asked.argument("id"))
-                && asked.argument("id").contains('/') =>
-            {
-                Lookup::Failed(absent("Namespace Not Found"))
-            }
-            None if asked.scope.is_some_and(|scope| self.is_absent(scope, asked.of())) => {
-                Lookup::Failed(no_such(asked.scope.unwrap_or(Scope::Project)))
-            }
-            None => Lookup::Unknown,
+        if let Some(kept) = kept.or_else(|| self.answers.get(&asked.question)) {
+            return Some(match kept {
+                Recorded::Entries(entries) => Ok(entries.iter().map(Packed::json).collect()),
+                Recorded::One(one) => Ok(one.as_ref().map(Packed::json).unwrap_or_default()),
+                Recorded::Failed(failed) => Err(failed.clone()),
+            });
         }
+        if asked.is(operation::GROUP_MEMBER_GET_ALL) {
+            return self.level(asked);
+        }
+        let group = asked.argument("id");
+        if asked.is(operation::NAMESPACE_GET)
+            && group.contains('/')
+            && self.is_absent(Scope::Group, group)
+        {
+            return Some(Err(absent("Namespace Not Found")));
+        }
+        let scope = asked.scope.filter(|scope| self.is_absent(*scope, asked.of()))?;
+        Some(Err(no_such(scope)))
     }
 
     /// A user's access level in a group, from the list of its members.
     fn level(&self, asked: &Parsed) -> Lookup {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", asked.of());
-        let Some(list) = Parsed::read(&list.target()) else { return Lookup::Unknown };
-        let Some(Recorded::Entries(members)) = self.answers.get(&self.key(&list)) else {
-            return Lookup::Unknown;
-        };
+        let list = self.answers.get(&self.key(&Parsed::read(&list.target())?))?;
+        let Recorded::Entries(members) = list else { return None };
         let user = number(asked.argument("user_id"));
         let mut members = members.iter().map(Packed::json);
-        match members.find(|member| member["id"].as_u64() == user) {
-            Some(member) => Lookup::Json(member),
-            None => Lookup::Failed(absent("Not found")),
-        }
+        let member = members.find(|member| member["id"].as_u64() == user);
+        Some(member.ok_or_else(|| absent("Not found")))
     }
 
     /// How many groups and projects it contains.
@@ -361,6 +360,12 @@ impl Contents {
     }
 }
 
+/// The scope of the requested object, if the question is for a single one.
+pub(super) fn container_of(asked: &Parsed) -> Option<Scope> {
+    let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
+    gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
+}
+
 /// The scope and root (path or id) of a requested list of what exists; an empty root means the top
 /// level.
 pub(super) fn roster_of(asked: &Parsed) -> Option<(Scope, String)> {
@@ -394,11 +399,4 @@ fn absent(message: &str) -> Failed {
 /// `text` as an id, if it is one.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// The object `raw` with its path, as stored, and its id.
-pub(super) fn thing(raw: &Object, path: &str, by_itself: bool) -> Option<(u64, Stored)> {
-    let id = raw.get("id")?.as_u64()?;
-    let path = raw.get(path)?.as_str()?.to_owned();
-    Some((id, Stored { path, by_itself, object: Packed::new(&Json::Object(raw.clone())) }))
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Head, Snapshot,
-    contents::{Contents, Failed, Packed, Recorded, Stored},
+    contents::{Contents, Failed, ObjectRow, Recorded},
     question::Question,
 };
 use crate::field::Scope;
@@ -59,7 +59,7 @@ pub struct File<'a> {
     /// Groups and projects that were requested and not found.
     missing: Vec<MissingRow<'a>>,
     /// Groups and projects.
-    objects: Vec<ObjectRow<'a>>,
+    objects: Vec<Cow<'a, ObjectRow>>,
     /// Former paths that lead to them.
     paths: Vec<PathRow<'a>>,
     /// What exists below a group.
@@ -87,23 +87,6 @@ pub struct File<'a> {
 enum Sort {
     /// A snapshot.
     Snapshot,
-}
-
-/// A group or project.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ObjectRow<'a> {
-    /// Whether the object was read by itself; otherwise it is a row of a list.
-    by_itself: bool,
-    /// Its id.
-    id: u64,
-    /// The fields that plans use.
-    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-    object: Cow<'a, Packed>,
-    /// Its full path.
-    path: Cow<'a, str>,
-    /// Whether it is a group or a project.
-    scope: Scope,
 }
 
 /// A path that redirects.
@@ -205,13 +188,7 @@ impl Snapshot {
                 failed: Cow::Borrowed(failed),
                 scope: *scope,
             }),
-            objects: rows(&contents.objects, |(scope, id), thing| ObjectRow {
-                by_itself: thing.by_itself,
-                id: *id,
-                object: Cow::Borrowed(&thing.object),
-                path: (&thing.path).into(),
-                scope: *scope,
-            }),
+            objects: contents.objects.values().map(Cow::Borrowed).collect(),
             paths: contents
                 .paths
                 .iter()
@@ -276,15 +253,14 @@ impl File<'_> {
             ..Contents::default()
         };
         for row in self.objects {
-            let (path, object) = (row.path.into_owned(), row.object.into_owned());
+            let row = row.into_owned();
             let what = format!("{} {}", row.scope.noun(), row.id);
-            if object.json()["id"].as_u64() != Some(row.id) {
+            if row.object.json()["id"].as_u64() != Some(row.id) {
                 return Err(LoadError::Wrong(format!("the object of {what} has another id")));
             }
-            let at = (row.scope, path.to_lowercase());
+            let at = (row.scope, row.path.to_lowercase());
             put(&mut contents.paths, at, row.id, |_| what.clone())?;
-            let thing = Stored { path, by_itself: row.by_itself, object };
-            put(&mut contents.objects, (row.scope, row.id), thing, |_| what)?;
+            put(&mut contents.objects, (row.scope, row.id), row, |_| what)?;
         }
         for row in self.paths {
             let at = (row.scope, row.path.into_owned());

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     question::Parsed,
-    seal::{sealed, withheld},
+    seal::{SealedField, withheld},
 };
 use crate::{
     desired::Desired,
@@ -23,6 +23,7 @@ use crate::{
     field::{Compare, Scope, Secrecy},
     kind::{self, Parent, Place, Section, Spec, Wanted, forms},
     kinds::{self, copies::COMPUTED},
+    observe::keys,
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
     text,
@@ -106,25 +107,13 @@ pub(super) struct Keep {
 impl Keep {
     /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
-        let (_, itself) = kinds::container(scope);
-        let mut keys: BTreeSet<String> = itself.looked_at.iter().map(|key| (*key).into()).collect();
+        let mut keys: BTreeSet<&str> = kinds::lookup(scope).looked_at.iter().copied().collect();
         for section in kinds::sections(scope) {
-            match section.home.place {
-                Place::Object => {
-                    let fields = section.table().specs().iter().flat_map(|spec| {
-                        let live = spec.field.live_name();
-                        live.into_iter().chain(spec.field.replaced_by())
-                    });
-                    keys.extend(fields.map(str::to_owned));
-                    let extra = self.literals.extra.get(&(scope, section.section));
-                    keys.extend(extra.into_iter().flatten().cloned());
-                }
-                Place::In(field) => drop(keys.insert(field.into())),
-                Place::Part { field, sign } => keys.extend([field.into(), sign.into()]),
-                Place::Container | Place::List(_) | Place::Optional(_) => {}
-            }
+            let extra = self.literals.extra.get(&(scope, section.section)).into_iter().flatten();
+            let names = section.table().specs().iter().map(|spec| spec.name);
+            keys::add(section, &names.chain(extra.map(String::as_str)).collect(), &mut keys);
         }
-        KeyFilter::keys(keys)
+        keys::owned(keys)
     }
 
     /// The kept part of the object `raw` of a group or project.
@@ -132,8 +121,8 @@ impl Keep {
     /// # Errors
     /// Why nothing is kept.
     pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
-        let (_, itself) = kinds::container(scope);
-        let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
+        let itself = kinds::lookup(scope);
+        let path = itself.path_in(raw).to_lowercase();
         let mut kept = Object::new();
         for name in itself.looked_at {
             if let Some(value) = raw.get(*name) {
@@ -266,15 +255,16 @@ impl Keep {
             kept.extend(modern.map(|(name, value)| (name.to_owned(), value.clone())));
             let Some(live) = spec.field.live_name() else { continue };
             let Some(value) = raw.get(live) else { continue };
-            if !self.is_sensitive(section, spec, path, value, raw) {
-                kept.insert(live.to_owned(), open(spec, value));
-            } else if let Some(sealed) = self.sealed(section, path, spec, raw, value) {
-                kept.insert(live.to_owned(), sealed);
-            } else if section.identity.contains(&spec.name) {
-                return Err(withheld(section, live).message);
-            } else {
-                kept.insert(live.to_owned(), kind::withheld_field());
-            }
+            let field = SealedField { section, path, spec, raw };
+            let value = match self.is_sensitive(&field, value) {
+                false => open(spec, value),
+                true => match self.sealed(&field, value) {
+                    Some(sealed) => sealed,
+                    None if field.is_identity() => return Err(withheld(section, live).message),
+                    None => kind::withheld_field(),
+                },
+            };
+            kept.insert(live.to_owned(), value);
         }
         let sensitive = |name: &str| {
             let mut specs = section.table().specs().iter();
@@ -293,18 +283,10 @@ impl Keep {
     }
 
     /// What is kept of the sensitive `value` of a field.
-    fn sealed(
-        &self,
-        section: Section,
-        path: &str,
-        spec: &Spec,
-        raw: &Object,
-        value: &Json,
-    ) -> Option<Json> {
-        let is_alone = !section.is_in_object() && spec.field.secrecy() != Secrecy::Open;
-        let key = self.key.as_ref();
-        let shows_url = !self.holds_secret(value);
-        is_alone.then(|| sealed(key, section, path, spec, raw, value, shows_url)).flatten()
+    fn sealed(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
+        let is_alone = !field.section.is_in_object() && field.spec.field.secrecy() != Secrecy::Open;
+        let sealed = || field.sealed(self.key.as_ref(), value, !self.holds_secret(value));
+        is_alone.then(sealed).flatten()
     }
 
     /// Whether a text of unknown meaning may be secret.
@@ -318,14 +300,8 @@ impl Keep {
     }
 
     /// Whether the live `value` of a field is secret, or may be.
-    fn is_sensitive(
-        &self,
-        section: Section,
-        spec: &Spec,
-        path: &str,
-        value: &Json,
-        raw: &Object,
-    ) -> bool {
+    fn is_sensitive(&self, field: &SealedField<'_>, value: &Json) -> bool {
+        let SealedField { section, path, spec, raw } = *field;
         let (secrecy, compare) = (spec.field.secrecy(), spec.field.compare);
         if self.holds_secret(value) {
             return true;
@@ -335,7 +311,7 @@ impl Keep {
             Secrecy::Sensitive | Secrecy::Reference => !value.is_null(),
         };
         let key = (section.home.scope, path.to_owned(), section.section);
-        let is_identity = section.identity.contains(&spec.name);
+        let is_identity = field.is_identity();
         let is_declared = || {
             let name = section.name(section.read(raw, Wanted::All).fields.raw());
             let mut plain = self.literals.plain.get(&key).into_iter().flatten();

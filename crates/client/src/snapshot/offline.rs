@@ -44,44 +44,42 @@ impl Offline {
 
     fn found(&self, asked: &Parsed) -> Lookup {
         let contents = &self.snapshot.contents;
-        let Lookup::Json(mut json) = contents.answer(asked) else { return contents.answer(asked) };
-        let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
-        let path = path.unwrap_or_else(|| asked.of().to_owned());
+        let mut json = match contents.answer(asked)? {
+            Ok(json) => json,
+            failed => return Some(failed),
+        };
+        let path = contents.path_of(asked);
         let within = keep::nested(asked.op).filter_map(|(of, _)| Some((of, of.home.within?)));
         for (section, field) in within {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealing.unseal(section, &path, rows.take()) {
                     Ok(known) => *rows = known,
-                    Err(failed) => return Lookup::Failed(failed),
+                    failed => return Some(failed),
                 }
             }
         }
-        match keep::section_of(asked.op) {
-            Some(section) => self
-                .unsealing
-                .unseal(section, &path, json)
-                .map_or_else(Lookup::Failed, Lookup::Json),
-            None => Lookup::Json(json),
-        }
+        Some(match keep::section_of(asked.op) {
+            Some(section) => self.unsealing.unseal(section, &path, json),
+            None => Ok(json),
+        })
     }
 
     fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
-        let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
         let head = &self.snapshot.head;
-        let taken_at = shown(head.taken_at);
-        match asked.as_ref().map(|asked| (asked, self.found(asked))) {
-            Some((asked, Lookup::Json(json))) => Ok(response(asked, &json, head)),
-            Some((_, Lookup::Failed(failed))) => match failed.status {
-                Some(status) => Ok(refusal(status, &failed, head)),
-                None => Err(unknown(&format!(
-                    "it could not be read for the snapshot of {taken_at}: {}",
-                    failed.message
-                ))),
-            },
-            Some((_, Lookup::Unknown)) | None => Err(unknown(&format!(
-                "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
-            ))),
-        }
+        let why = |why: Option<&str>| {
+            let taken_at = shown(head.taken_at);
+            match why {
+                Some(why) => {
+                    format!("it could not be read for the snapshot of {taken_at}: {why}")
+                }
+                None => format!(
+                    "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
+                ),
+            }
+        };
+        let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
+        let Some(asked) = asked else { return Err(unknown(&why(None))) };
+        reply(&asked, self.found(&asked), head, why)
     }
 }
 
@@ -96,8 +94,25 @@ pub(super) fn unknown(why: &str) -> SendError {
     SendError::new(Phase::MaybeSent, Failure::Offline, why)
 }
 
+/// The answer to a question. `why` words why there is none: what happened, if the read failed.
+pub(super) fn reply(
+    asked: &Parsed,
+    found: Lookup,
+    head: &Head,
+    why: impl Fn(Option<&str>) -> String,
+) -> Result<WireResponse, SendError> {
+    match found {
+        Some(Ok(json)) => Ok(response(asked, &json, head)),
+        Some(Err(failed)) => match failed.status {
+            Some(status) => Ok(refusal(status, &failed, head)),
+            None => Err(unknown(&why(Some(&failed.message)))),
+        },
+        None => Err(unknown(&why(None))),
+    }
+}
+
 /// A successful answer. A list is one page.
-pub(super) fn response(asked: &Parsed, json: &Json, head: &Head) -> WireResponse {
+fn response(asked: &Parsed, json: &Json, head: &Head) -> WireResponse {
     let mut headers = headers(head);
     if let (Answer::List, Json::Array(entries)) = (asked.op.row().answer, json) {
         let total = entries.len();

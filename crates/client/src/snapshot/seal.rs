@@ -9,7 +9,7 @@
 use std::{
     collections::BTreeMap,
     ops::Range,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use super::contents::Failed;
@@ -18,6 +18,7 @@ use crate::{
     digest::Key,
     field::{Compare, Scope, Secrecy},
     kind::{self, Section, Spec},
+    lock,
     secret::{
         Secrets,
         judge::{self, mask_url},
@@ -50,32 +51,55 @@ impl Declared {
     }
 }
 
-/// The object that replaces the sensitive `value` of a field in the entry `raw` below `path`; `None`
-/// if there is nothing to keep. Equal values of two objects have different digests. A URL that
-/// contains a known secret is not shown, not even in part.
-pub(super) fn sealed(
-    key: Option<&Key>,
-    section: Section,
-    path: &str,
-    spec: &Spec,
-    raw: &Object,
-    value: &Json,
-    shows_url: bool,
-) -> Option<Json> {
-    let digest = key.map(|key| key.of(&subject(section, path, spec, raw, value)));
-    let url = value.as_str().filter(|_| shows_url && is_url_of_identity(section, spec));
-    let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
-    let parts = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
-    let sealed: Object = parts.collect();
-    (!sealed.is_empty()).then_some(Json::Object(sealed))
+/// A field of an entry below the container at `path`.
+pub(super) struct SealedField<'a> {
+    pub(super) section: Section,
+    pub(super) path: &'a str,
+    pub(super) spec: &'a Spec,
+    /// The entry.
+    pub(super) raw: &'a Object,
+}
+
+impl SealedField<'_> {
+    /// The object that replaces the sensitive `value` of the field; `None` if there is nothing to
+    /// keep. Equal values of two objects have different digests. A URL that contains a known secret
+    /// is not shown, not even in part.
+    pub(super) fn sealed(&self, key: Option<&Key>, value: &Json, shows_url: bool) -> Option<Json> {
+        let digest = key.map(|key| key.of(&self.subject(value)));
+        let url = value.as_str().filter(|_| shows_url && self.is_url_of_identity());
+        let parts = [(DIGEST, digest), (MASKED, url.and_then(masked))];
+        let parts =
+            parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
+        let sealed: Object = parts.collect();
+        (!sealed.is_empty()).then_some(Json::Object(sealed))
+    }
+
+    pub(super) fn is_identity(&self) -> bool {
+        self.section.identity.contains(&self.spec.name)
+    }
+
+    fn is_url_of_identity(&self) -> bool {
+        self.spec.field.secrecy() == Secrecy::Address && self.is_identity()
+    }
+
+    /// What a digest of `value` is taken of.
+    fn subject(&self, value: &Json) -> Json {
+        let Self { section, path, spec, raw } = self;
+        let value = match (spec.field.compare, value) {
+            (Compare::Url, Json::String(url)) => text::normal_url(url).into(),
+            (Compare::Location, Json::String(url)) => text::location(url).into(),
+            _ => value.clone(),
+        };
+        let scope = section.home.scope.noun();
+        let above = section.home.parent.iter().map(|parent| &parent.argument);
+        let keys = section.home.rows.keys.iter().chain(above);
+        let own: Vec<_> = keys.map(|key| raw.get(*key)).collect();
+        serde_json::json!([scope, path, section.section, own, spec.name, value])
+    }
 }
 
 fn url_secrets(url: &str) -> Vec<Range<usize>> {
     judge::secrets(url, Secrecy::Address)
-}
-
-fn is_url_of_identity(section: Section, spec: &Spec) -> bool {
-    spec.field.secrecy() == Secrecy::Address && section.identity.contains(&spec.name)
 }
 
 /// `url` as addresses of entries show it; `None` if what they show may still be a secret.
@@ -108,18 +132,6 @@ fn unmasked(masked: &str, nonce: &str) -> Option<String> {
     }
     url.push_str(&masked[from..]);
     (from > 0 && mask_url(&url) == masked).then_some(url)
-}
-
-fn subject(section: Section, path: &str, spec: &Spec, raw: &Object, value: &Json) -> Json {
-    let value = match (spec.field.compare, value) {
-        (Compare::Url, Json::String(url)) => text::normal_url(url).into(),
-        (Compare::Location, Json::String(url)) => text::location(url).into(),
-        _ => value.clone(),
-    };
-    let scope = section.home.scope.noun();
-    let above = section.home.parent.iter().map(|parent| &parent.argument);
-    let own: Vec<_> = section.home.rows.keys.iter().chain(above).map(|key| raw.get(*key)).collect();
-    serde_json::json!([scope, path, section.section, own, spec.name, value])
 }
 
 /// Replaces digests by their values.
@@ -165,7 +177,7 @@ impl Unsealing {
                 }
             }
         }
-        *self.declared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(declared);
+        *lock(&self.declared) = Arc::new(declared);
     }
 
     /// The entries of `section` below `path`, or the single object, with all values that are known.
@@ -185,28 +197,15 @@ impl Unsealing {
                     if digest.is_none() && masked.is_none() {
                         continue;
                     }
-                    let is_other = |masked: &&String| self.is_other(section, path, masked);
-                    let value = match (&self.key, &digest) {
-                        (Some(key), Some(digest)) => {
-                            let known = self.value(key, section, path, spec, &raw, digest);
-                            Some(known.unwrap_or_else(|| {
-                                self.stand_in(section, spec, &raw, masked.as_deref())
-                            }))
-                        }
-                        (_, _) if masked.as_deref().is_some_and(|url| says_all(spec, url)) => {
-                            masked.map(Json::from)
-                        }
-                        _ => masked.as_ref().filter(is_other).map(|masked| {
-                            self.stand_in(section, spec, &raw, Some(masked.as_str()))
-                        }),
-                    };
-                    match value {
-                        Some(value) => drop(raw.insert(live.to_owned(), value)),
-                        None if section.identity.contains(&spec.name) => {
+                    let field = SealedField { section, path, spec, raw: &raw };
+                    let value = match self.unsealed(&field, digest.as_deref(), masked.as_deref()) {
+                        Some(value) => value,
+                        None if field.is_identity() => {
                             return Err(undecided(section, live, digest.is_some()));
                         }
-                        None => drop(raw.insert(live.to_owned(), kind::withheld_field())),
-                    }
+                        None => kind::withheld_field(),
+                    };
+                    raw.insert(live.to_owned(), value);
                 }
                 Ok(Json::Object(raw))
             }
@@ -214,48 +213,57 @@ impl Unsealing {
         }
     }
 
+    /// The value of a field, or one that equals no declared value; `None` if it may be one of these.
+    fn unsealed(
+        &self,
+        field: &SealedField<'_>,
+        digest: Option<&str>,
+        masked: Option<&str>,
+    ) -> Option<Json> {
+        let known = match (&self.key, digest, masked) {
+            (Some(key), Some(digest), _) => self.value(key, field, digest),
+            (_, _, Some(url)) if says_all(field.spec, url) => Some(url.into()),
+            (_, _, Some(url)) if self.is_other(field, url) => None,
+            _ => return None,
+        };
+        Some(known.unwrap_or_else(|| self.stand_in(field, masked)))
+    }
+
     /// The present declarations.
     fn declared(&self) -> Arc<Declared> {
-        Arc::clone(&self.declared.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.declared))
     }
 
     /// The declared value with this digest.
-    fn value(
-        &self,
-        key: &Key,
-        section: Section,
-        path: &str,
-        spec: &Spec,
-        raw: &Object,
-        digest: &str,
-    ) -> Option<Json> {
+    fn value(&self, key: &Key, field: &SealedField<'_>, digest: &str) -> Option<Json> {
         let declared = self.declared();
         // Former URLs identify an entry too.
-        let former = is_url_of_identity(section, spec);
-        let values = declared.of(section, path).iter().flat_map(|(name, value)| match value {
+        let former = field.is_url_of_identity();
+        let values = declared.of(field.section, field.path).iter();
+        let values = values.flat_map(|(name, value)| match value {
             Json::Array(urls) if former => urls.as_slice(),
-            value if *name == spec.name => std::slice::from_ref(value),
+            value if *name == field.spec.name => std::slice::from_ref(value),
             _ => &[],
         });
-        let mut values =
-            values.filter(|value| key.of(&subject(section, path, spec, raw, value)) == digest);
+        let mut values = values.filter(|value| key.of(&field.subject(value)) == digest);
         values.next().cloned()
     }
 
     /// A value that equals nothing. An identity is shown, and must be the same in each run.
-    fn stand_in(&self, section: Section, spec: &Spec, raw: &Object, masked: Option<&str>) -> Json {
-        if !section.identity.contains(&spec.name) {
+    fn stand_in(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
+        if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
-        let own = section.home.rows.keys.iter().filter_map(|key| raw.get(*key));
-        let own = own.map(Json::to_string).collect::<Vec<_>>().join("-");
+        let keys = field.section.home.rows.keys.iter();
+        let own = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
+        let own = own.collect::<Vec<_>>().join("-");
         let url = masked.and_then(|masked| unmasked(masked, &format!("{}-{own}", self.nonce)));
         url.unwrap_or_else(|| format!("sealed:{own}")).into()
     }
 
-    /// Whether the URL with this masked form is certainly none that `section` declares below `path`:
-    /// none of them has its host and path, apart from a final `/`.
-    fn is_other(&self, section: Section, path: &str, masked: &str) -> bool {
+    /// Whether the URL with this masked form is certainly none that its section declares below its
+    /// path: none of them has its host and path, apart from a final `/`.
+    fn is_other(&self, field: &SealedField<'_>, masked: &str) -> bool {
         let place = |url: &str| {
             let url = text::location(url);
             let place = mask_url(&url);
@@ -263,7 +271,8 @@ impl Unsealing {
             place.trim_end_matches('/').to_owned()
         };
         let (own, declared) = (place(masked), self.declared());
-        let values = declared.of(section, path).iter().flat_map(|(_, value)| match value {
+        let values = declared.of(field.section, field.path).iter();
+        let values = values.flat_map(|(_, value)| match value {
             Json::Array(urls) => urls.as_slice(),
             value => std::slice::from_ref(value),
         });

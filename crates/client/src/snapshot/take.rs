@@ -6,27 +6,30 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
-    contents::{self, Contents, Failed, Lookup, Packed, Recorded, Stored},
-    keep::{Keep, Literals, Withheld, placed},
-    offline::{refusal, response, unknown},
+    contents::{self, Contents, Failed, ObjectRow, Packed, Recorded},
+    keep::{Keep, Literals, placed},
+    offline::{refusal, reply, unknown},
     question::Parsed,
 };
 use crate::{
-    address::{group_of, groups_above},
-    api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
+    address::group_of,
+    api::{
+        ApiError, Failure, Phase, ReadClient, Result, SendError, Transport, WireRequest,
+        WireResponse,
+    },
     desired::Desired,
     digest::Key,
     field::Scope,
     kind::{Place, Section},
-    kinds,
-    observe::ends_everything,
+    kinds, lock,
+    observe::{all_in, ends_everything, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -64,7 +67,7 @@ impl Recorder {
 
     /// Uses the present declarations.
     pub fn declare(&self, desired: &Desired) {
-        let mut keep = self.keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keep = lock(&self.keep);
         let (secrets, key) = (Arc::clone(&keep.secrets), keep.key.clone());
         *keep = Arc::new(Keep { literals: Literals::of(desired), secrets, key });
     }
@@ -80,57 +83,46 @@ impl Recorder {
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.contents)
     }
 
     fn keep(&self) -> Arc<Keep> {
-        Arc::clone(&self.keep.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.keep))
     }
 
     async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
         let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
-        match self.look(&asked).await {
-            Ok(()) => {}
-            // The run is over: the calling client must know, and stop.
-            Err(error) if error.is_unauthorized() => {
-                let failed = Failed::because(error.message().unwrap_or_default().to_owned());
-                return Ok(refusal(401, &failed, &self.head));
-            }
-            Err(error) => {
+        if let Err(error) = self.look(&asked).await {
+            if !error.is_unauthorized() {
                 return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
             }
+            // The run is over: the calling client must know, and stop.
+            let failed = Failed::because(error.message().unwrap_or_default().to_owned());
+            return Ok(refusal(401, &failed, &self.head));
         }
         let found = self.contents().answer(&asked);
-        match found {
-            Lookup::Json(json) => Ok(response(&asked, &json, &self.head)),
-            Lookup::Failed(failed) => match failed.status {
-                Some(status) => Ok(refusal(status, &failed, &self.head)),
-                None => Err(unknown(&failed.message)),
-            },
-            Lookup::Unknown => Err(unknown("the service did not tell")),
-        }
+        reply(&asked, found, &self.head, |why| why.unwrap_or("the service did not tell").to_owned())
     }
 
     /// Asks the service, unless the answer is known.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
-    async fn look(&self, asked: &Parsed) -> Result<(), ApiError> {
-        let found = self.contents().answer(asked);
-        let is_known = match (found, container_of(asked)) {
-            (Lookup::Unknown, _) => false,
-            // A list lacks what was renamed; only the service redirects the old path.
-            (Lookup::Failed(_), Some(scope)) => {
-                let key = (scope, asked.of().to_lowercase());
-                self.contents().missing.contains_key(&key)
+    async fn look(&self, asked: &Parsed) -> Result<()> {
+        let scope = contents::container_of(asked);
+        let is_known = {
+            let contents = self.contents();
+            match (contents.answer(asked), scope) {
+                // A list lacks what was renamed; only the service redirects the old path.
+                (Some(Err(_)), Some(scope)) => {
+                    contents.missing.contains_key(&(scope, asked.of().to_lowercase()))
+                }
+                (found, _) => found.is_some(),
             }
-            _ => true,
         };
-        if is_known {
-            return Ok(());
-        }
-        match container_of(asked) {
+        match scope {
+            _ if is_known => Ok(()),
             Some(scope) => self.object(scope, asked).await,
             None => match (contents::roster_of(asked), contents::username(asked)) {
                 (Some((scope, root)), _) => self.roster(scope, &root, asked).await,
@@ -140,52 +132,46 @@ impl Recorder {
         }
     }
 
-    async fn look_for(&self, request: Request<Read>) -> Result<(), ApiError> {
+    async fn look_for(&self, request: Request<Read>) -> Result<()> {
         match Parsed::read(&request.target()) {
             Some(asked) => self.look(&asked).await,
             None => Ok(()),
         }
     }
 
-    async fn object(&self, scope: Scope, asked: &Parsed) -> Result<(), ApiError> {
-        let (_, itself) = kinds::container(scope);
+    async fn object(&self, scope: Scope, asked: &Parsed) -> Result<()> {
+        let itself = kinds::lookup(scope);
         let request = asked.request().keeping(self.keep().wanted(scope));
         let at = asked.of();
-        let failed = match self.client.get_known(request, &["id", itself.path]).await {
-            Ok(answer) => {
-                let raw = answer.object().cloned().unwrap_or_default();
-                self.add(scope, &raw, true, Some(at)).map(Failed::because)
+        match self.client.get_known(request, &["id", itself.path]).await {
+            Ok(answer) => self.add(scope, &answer.object().cloned().unwrap_or_default(), Some(at)),
+            Err(error) => {
+                let failed = failed(error)?;
+                self.contents().missing.insert((scope, at.to_lowercase()), failed);
             }
-            Err(error) => Some(failed(error)?),
-        };
-        if let Some(failed) = failed {
-            self.contents().missing.insert((scope, at.to_lowercase()), failed);
         }
         Ok(())
     }
 
-    /// Adds the object `raw` that was requested `at` a path or id; returns why not, if it is not
-    /// kept.
-    fn add(
-        &self,
-        scope: Scope,
-        raw: &Object,
-        by_itself: bool,
-        at: Option<&str>,
-    ) -> Option<Withheld> {
-        let (_, itself) = kinds::container(scope);
-        let kept = match self.keep().object(scope, raw) {
-            Ok(kept) => kept,
-            Err(why) => return Some(why),
-        };
-        if let Some((id, thing)) = contents::thing(&kept, itself.path, by_itself) {
-            self.contents().add(scope, id, thing, at);
+    /// Adds the object `raw` that was requested `at` a path or id, or is a row of a list; records
+    /// why not, if it is not kept.
+    fn add(&self, scope: Scope, raw: &Object, at: Option<&str>) {
+        let kept = self.keep().object(scope, raw);
+        let mut contents = self.contents();
+        match kept {
+            Ok(kept) => {
+                let row = ObjectRow::of(scope, &kept, at.is_some());
+                row.into_iter().for_each(|row| contents.add(row, at));
+            }
+            Err(why) => {
+                let at = at.unwrap_or_else(|| kinds::lookup(scope).path_in(raw)).to_lowercase();
+                contents.missing.insert((scope, at), Failed::because(why));
+            }
         }
-        None
     }
 
-    async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<(), ApiError> {
-        let (own, itself) = kinds::container(scope);
+    async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<()> {
+        let (own, _) = kinds::container(scope);
         let request = asked.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
             Scope::Project => request.query("include_subgroups", true),
@@ -194,16 +180,8 @@ impl Recorder {
         let request = request.keeping(self.keep().wanted(scope));
         let roster = match self.client.list_known(request, own.home.rows).await {
             Ok(rows) => {
-                let mut ids = BTreeSet::new();
-                for row in rows.iter() {
-                    ids.extend(row.get("id").and_then(Json::as_u64));
-                    if let Some(why) = self.add(scope, row, false, None) {
-                        let at = row.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                        let key = (scope, at.to_lowercase());
-                        self.contents().missing.insert(key, Failed::because(why));
-                    }
-                }
-                Ok(ids)
+                rows.iter().for_each(|row| self.add(scope, row, None));
+                Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
             }
             Err(error) => Err(failed(error)?),
         };
@@ -213,7 +191,7 @@ impl Recorder {
         Ok(())
     }
 
-    async fn user(&self, name: &str, asked: &Parsed) -> Result<(), ApiError> {
+    async fn user(&self, name: &str, asked: &Parsed) -> Result<()> {
         match self.client.get(asked.request()).await {
             Ok(answer) => {
                 let key = name.to_lowercase();
@@ -229,13 +207,8 @@ impl Recorder {
         Ok(())
     }
 
-    async fn other(&self, asked: &Parsed) -> Result<(), ApiError> {
-        let path = {
-            let contents = self.contents();
-            let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
-            path.unwrap_or_else(|| asked.of().to_owned())
-        };
-        let keep = self.keep();
+    async fn other(&self, asked: &Parsed) -> Result<()> {
+        let (path, keep) = (self.contents().path_of(asked), self.keep());
         let kept = match asked.op.row().answer {
             Answer::List => match self.client.list(asked.request()).await {
                 Ok(rows) => keep
@@ -243,7 +216,7 @@ impl Recorder {
                     .map(|rows| Recorded::Entries(rows.iter().map(Packed::new).collect())),
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
-            _ => match self.client.get_optional(asked.request()).await {
+            _ => match self.client.get_optional(asked.request(), &[]).await {
                 Ok(answer) => {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(asked, raw.clone()));
@@ -257,9 +230,7 @@ impl Recorder {
         let mut contents = self.contents();
         if let Recorded::Entries(entries) = &kept {
             // Every member is a user.
-            let users = entries.iter().filter_map(|entry| user(&entry.json()));
-            let users: Vec<_> = users.collect();
-            for (id, username) in users {
+            for (id, username) in entries.iter().filter_map(|entry| user(&entry.json())) {
                 contents.users.entry(username.to_lowercase()).or_insert(Some((id, username)));
             }
         }
@@ -273,7 +244,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn widen(&self, desired: &Desired) -> Result<(), ApiError> {
+    pub async fn widen(&self, desired: &Desired) -> Result<()> {
         self.look_for(operation::CURRENT_USER.request()).await?;
         self.look_for(operation::VERSION_GET.request()).await?;
         let groups = managed(desired);
@@ -310,11 +281,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn also(
-        &self,
-        requests: Vec<Request<Read>>,
-        each: impl Fn(),
-    ) -> Result<(), ApiError> {
+    pub async fn also(&self, requests: Vec<Request<Read>>, each: impl Fn()) -> Result<()> {
         let looks = requests.into_iter().map(|request| self.look_for(request));
         let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
         while let Some(looked) = looks.next().await {
@@ -330,23 +297,21 @@ impl Recorder {
         self.contents().incomplete().map(told).collect()
     }
 
-    async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<(), ApiError> {
+    async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<()> {
         self.also(requests, || {}).await
     }
 
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
     /// of the object; if not, groups are read one by one.
-    async fn everything_below(&self, root: &str) -> Result<(), ApiError> {
-        let alone = |scope: Scope, at: &str| (kinds::container(scope).1.get)(at);
+    async fn everything_below(&self, root: &str) -> Result<()> {
+        let alone = |scope: Scope, at: &str| (kinds::lookup(scope).get)(at);
         self.look_for(alone(Scope::Group, root)).await?;
         if self.contents().id(Scope::Group, root).is_none() {
             return Ok(());
         }
-        let groups = operation::GROUP_DESCENDANTS.request().arg("id", root);
-        self.look_for(groups.query("all_available", true)).await?;
-        let projects = operation::GROUP_PROJECTS.request().arg("id", root);
-        self.look_for(projects.query("include_subgroups", true).query("with_shared", false))
-            .await?;
+        for scope in Scope::ALL {
+            self.look_for(all_in(scope).arg("id", root)).await?;
+        }
         for scope in Scope::ALL {
             let rows: Vec<_> = {
                 let contents = self.contents();
@@ -355,16 +320,17 @@ impl Recorder {
                 rows.map(|((_, id), thing)| (*id, thing.clone())).collect()
             };
             let Some((id, row)) = rows.first() else { continue };
-            let asked = Parsed::read(&alone(scope, &id.to_string()).target());
-            if let Some(asked) = asked {
+            if let Some(asked) = Parsed::read(&alone(scope, &id.to_string()).target()) {
                 self.object(scope, &asked).await?;
             }
-            let says_all = self.contents().objects.get(&(scope, *id)).is_some_and(|by_itself| {
-                by_itself.by_itself && keys(by_itself).is_subset(&keys(row))
-            });
-            let is_new = !self.contents().whole_rows.contains_key(&scope);
-            let says_all = says_all && (is_new || self.contents().whole_rows[&scope]);
-            self.contents().whole_rows.insert(scope, says_all);
+            let says_all = {
+                let mut contents = self.contents();
+                let whole = contents.objects.get(&(scope, *id)).filter(|whole| whole.by_itself);
+                let is_whole = whole.is_some_and(|whole| keys(whole).is_subset(&keys(row)));
+                let says_all = contents.whole_rows.entry(scope).or_insert(true);
+                *says_all &= is_whole;
+                *says_all
+            };
             if scope == Scope::Group && !says_all {
                 let each = rows.iter().skip(1).map(|(id, _)| alone(scope, &id.to_string()));
                 self.look_for_all(each.collect()).await?;
@@ -375,7 +341,7 @@ impl Recorder {
 
     /// Reads all namespaces, if there are not too many. One that is not in the list may still
     /// exist.
-    async fn namespaces(&self) -> Result<(), ApiError> {
+    async fn namespaces(&self) -> Result<()> {
         let Some(all) = self.few(operation::NAMESPACE_FIND, &["full_path"]).await? else {
             return Ok(());
         };
@@ -394,7 +360,7 @@ impl Recorder {
     }
 
     /// Reads all users, if there are not too many.
-    async fn everybody(&self) -> Result<(), ApiError> {
+    async fn everybody(&self) -> Result<()> {
         let Some(all) = self.few(operation::USER_FIND, &["username"]).await? else {
             return Ok(());
         };
@@ -412,7 +378,7 @@ impl Recorder {
         &self,
         op: Op<Read>,
         also: &'static [&'static str],
-    ) -> Result<Option<Complete<Object>>, ApiError> {
+    ) -> Result<Option<Complete<Object>>> {
         let Ok(mut pager) = Pager::new(op.request(), Rows::with_id(also)) else { return Ok(None) };
         loop {
             match self.client.page(&mut pager).await {
@@ -445,45 +411,36 @@ impl Recorder {
             let entries = |section: Section| -> Vec<Json> {
                 let all = all_of(section).and_then(|all| Parsed::read(&all.target()));
                 match all.map(|all| contents.answer(&all)) {
-                    Some(Lookup::Json(Json::Array(rows))) => rows,
+                    Some(Some(Ok(Json::Array(rows)))) => rows,
                     _ => Vec::new(),
                 }
             };
             for section in kinds::sections(container.scope) {
-                let Some(request) = all_of(section) else { continue };
-                let home = section.home;
-                if home.parent.is_some() != are_nested {
-                    if let Some(get) =
-                        section.detail.and(home.operations.get).filter(|_| are_nested)
-                    {
+                let (home, Some(request)) = (section.home, all_of(section)) else { continue };
+                match (home.parent, section.detail.and(home.operations.get)) {
+                    (None, _) if !are_nested => requests.push(request),
+                    (None, Some(get)) => {
                         let one = get.request().arg("id", id);
                         let rows = entries(section).into_iter();
-                        requests
-                            .extend(rows.filter_map(|row| home.one(one.clone(), row.as_object()?)));
+                        let one = rows.filter_map(|row| home.one(one.clone(), row.as_object()?));
+                        requests.extend(one);
                     }
-                    continue;
+                    (Some(parent), _) if are_nested => {
+                        let of = kinds::section(container.scope, parent.section);
+                        let ids = of.into_iter().flat_map(entries);
+                        let ids = ids.filter_map(|row| row["id"].as_u64());
+                        requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));
+                    }
+                    _ => {}
                 }
-                let Some(parent) = home.parent else {
-                    requests.push(request);
-                    continue;
-                };
-                let Some(of) = kinds::section(container.scope, parent.section) else { continue };
-                let ids = entries(of).into_iter().filter_map(|row| row["id"].as_u64());
-                requests.extend(ids.map(|entry| request.clone().arg(parent.argument, entry)));
             }
         }
         requests.retain(|request| {
             let asked = Parsed::read(&request.target());
-            asked.is_some_and(|asked| matches!(contents.answer(&asked), Lookup::Unknown))
+            asked.is_some_and(|asked| contents.answer(&asked).is_none())
         });
         requests
     }
-}
-
-/// The scope of the requested object, if the question is for a single one.
-fn container_of(asked: &Parsed) -> Option<Scope> {
-    let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
-    gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
 }
 
 /// The paths of declared groups, and of groups of declared projects, in lower case.
@@ -495,13 +452,7 @@ fn managed(desired: &Desired) -> BTreeSet<String> {
     groups.collect()
 }
 
-/// Those of `paths` that are not below another one.
-fn outermost(paths: &BTreeSet<String>) -> Vec<String> {
-    let is_inside = |path: &str| groups_above(path).any(|above| paths.contains(above));
-    paths.iter().filter(|path| !is_inside(path)).cloned().collect()
-}
-
-fn keys(thing: &Stored) -> BTreeSet<String> {
+fn keys(thing: &ObjectRow) -> BTreeSet<String> {
     match thing.object.json() {
         Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
         _ => BTreeSet::new(),
@@ -517,7 +468,7 @@ fn user(raw: &Json) -> Option<(u64, String)> {
 ///
 /// # Errors
 /// The failure itself, if all further requests would fail too.
-fn failed(error: ApiError) -> Result<Failed, ApiError> {
+fn failed(error: ApiError) -> Result<Failed> {
     if ends_everything(&error) {
         return Err(error);
     }

@@ -14,10 +14,7 @@ mod slots;
 #[cfg(debug_assertions)]
 pub mod testing;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     address::{Address, Glob, GlobIndex, Selector},
@@ -305,10 +302,11 @@ impl Container {
         Facts { arrival, ..facts }
     }
 
-    /// Whether it is declared to be unarchived and its live object is archived.
-    pub fn unarchives(&self, object: &BTreeMap<&'static str, LiveEntry>) -> bool {
+    /// Whether it is declared to be unarchived and its live object, with these sections, is
+    /// archived.
+    pub fn unarchives<'l>(&self, object: impl Fn(&str) -> Option<&'l LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
-            let effects = object.get(section.of.section).map(|live| section.effects_on(live));
+            let effects = object(section.of.section).map(|live| section.effects_on(live));
             effects.unwrap_or_default().contains(&Effect::provides(Capability::Writable))
         })
     }

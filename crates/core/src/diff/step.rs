@@ -144,6 +144,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether it creates the container.
+    pub fn creates_container(&self) -> bool {
+        self.action == Action::Create && self.address.section.is_none()
+    }
+
     /// Whether the container accepts no changes after it.
     pub fn closes(&self) -> bool {
         self.takes(Capability::Writable)

@@ -223,6 +223,13 @@ pub struct Lookup {
     pub level: Option<fn(u64, u64) -> Request<Read>>,
 }
 
+impl Lookup {
+    /// The path in the object of a container; empty if it is not there.
+    pub fn path_in<'o>(&self, object: &'o Object) -> &'o str {
+        object.get(self.path).and_then(Json::as_str).unwrap_or_default()
+    }
+}
+
 /// A field that addresses a live entry in requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {

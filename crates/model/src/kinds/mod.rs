@@ -158,7 +158,12 @@ pub fn section(scope: Scope, name: &str) -> Option<Section> {
 pub fn container(scope: Scope) -> (Section, &'static Lookup) {
     let itself = sections(scope).find(|section| section.shape == Shape::Container);
     let itself = itself.expect("every scope has a kind for its containers, as a test holds");
-    (itself, scope.of(&group::LOOKUP, &project::LOOKUP))
+    (itself, lookup(scope))
+}
+
+/// How the containers of `scope` are found and read.
+pub fn lookup(scope: Scope) -> &'static Lookup {
+    scope.of(&group::LOOKUP, &project::LOOKUP)
 }
 
 /// Every kind in each of its scopes.

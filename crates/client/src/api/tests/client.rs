@@ -153,7 +153,8 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         let client = reads(&Script::new([reply.clone()]), settings());
         let list = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
         let client = reads(&Script::new([reply.clone()]), settings());
-        let rule = client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1)).await.unwrap_err();
+        let rule =
+            client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1), &[]).await.unwrap_err();
         assert!(!list.is_container_missing() && !rule.is_container_missing(), "{reply:?}");
     }
     for body in ["{}", "[1]", "null", "7"] {
@@ -163,7 +164,7 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
         let client = reads(&Script::new([json(200, body)]), settings());
         assert!(
-            client.get(get()).await.is_err() && client.get_optional(get()).await.is_err(),
+            client.get(get()).await.is_err() && client.get_optional(get(), &[]).await.is_err(),
             "{body}"
         );
     }
@@ -184,7 +185,7 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
     for (reply, is_absent) in [(json(200, "null"), true), (empty(204), false)] {
         let client = reads(&Script::new([reply.clone()]), settings());
-        let found = client.get_optional(rule()).await;
+        let found = client.get_optional(rule(), &[]).await;
         assert_eq!(found.is_ok_and(|found| found.is_none()), is_absent);
         let client = reads(&Script::new([reply]), settings());
         assert!(client.get(rule()).await.is_err());
@@ -820,9 +821,8 @@ async fn an_optional_object_has_its_keys_or_is_absent() {
     for (body, known) in
         [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
     {
-        let found = reads(&Script::new([json(200, body)]), settings())
-            .get_optional_known(rule(), &["id"])
-            .await;
+        let found =
+            reads(&Script::new([json(200, body)]), settings()).get_optional(rule(), &["id"]).await;
         assert_eq!(found.ok().map(|found| found.is_some()), known, "{body}");
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 pub(super) struct Known {
     pub(super) live: Live,
     /// The sections that must be read again.
-    stale: BTreeSet<&'static str>,
+    pub(super) stale: BTreeSet<&'static str>,
     /// The entries that were shown by the answers to their own steps.
     shown: BTreeSet<Address>,
     /// The ids of entries that this run created, from the responses.
@@ -36,10 +36,11 @@ pub(super) struct Known {
     written: BTreeSet<&'static str>,
     /// When the last reading began.
     began: Duration,
-    /// When this run created the container.
-    created: Option<Duration>,
+    /// When this run created the container. Since then only this run and the service itself put
+    /// anything into it.
+    pub(super) created: Option<Duration>,
     /// Whether the place or the properties of the container are uncertain after a write.
-    is_out_of_sight: bool,
+    pub(super) is_out_of_sight: bool,
     /// Whether something in a group was written, by id, since its path was last read.
     is_unplaced: bool,
 }
@@ -99,20 +100,10 @@ impl Known {
         self.stale.extend(self.written.iter().copied().filter(is_doubtful));
     }
 
-    /// The sections that must be read again.
-    pub(super) const fn stale(&self) -> &BTreeSet<&'static str> {
-        &self.stale
-    }
-
     /// Whether the state of the object at `address` is the latest answer of the service.
     pub(super) fn is_certain(&self, address: &Address) -> bool {
         let is_stale = address.section.is_some_and(|section| self.stale.contains(section));
         !self.is_out_of_sight && (!is_stale || self.shown.contains(address))
-    }
-
-    /// Whether the container itself must be read again.
-    pub(super) const fn is_out_of_sight(&self) -> bool {
-        self.is_out_of_sight
     }
 
     /// Whether nothing must be read again. A group is read once more after the last write that did
@@ -120,12 +111,6 @@ impl Known {
     /// service has the lowest limit for those reads.
     pub(super) fn is_all(&self) -> bool {
         self.stale.is_empty() && !self.is_out_of_sight && !self.is_unplaced
-    }
-
-    /// When this run created the container. Since then only this run and the service itself put
-    /// anything into it.
-    pub(super) const fn created(&self) -> Option<Duration> {
-        self.created
     }
 
     /// Marks the section of `step` as uncertain.
@@ -221,11 +206,10 @@ impl Known {
         own: Option<u64>,
         created: Option<Duration>,
     ) {
-        let (_, itself) = kinds::container(container.scope);
+        let itself = kinds::lookup(container.scope);
         let is_it = |body: &&Object| {
-            let path = body.get(itself.path).and_then(Json::as_str).unwrap_or_default();
             let id = body.get("id").and_then(Json::as_u64);
-            path.to_lowercase() == container.path.to_lowercase()
+            itself.path_in(body).to_lowercase() == container.path.to_lowercase()
                 && id.is_some_and(|id| own.is_none_or(|own| own == id))
         };
         let Some(body) = body.filter(is_it) else {
@@ -351,18 +335,18 @@ mod tests {
         // A reading of labels alone says nothing about branches.
         known.renew(read(), &BTreeSet::from(["labels"]));
         assert_eq!(known.live.sections["protected_branches"].entries().unwrap().len(), 1);
-        assert!(known.stale().is_empty());
+        assert!(known.stale.is_empty());
         known.begin(Duration::ZERO);
         known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_branches", "labels"]));
         let kept = known.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept.len(), 1);
-        assert_eq!(known.stale(), &BTreeSet::from(["protected_branches"]));
+        assert_eq!(known.stale, BTreeSet::from(["protected_branches"]));
         // The next reading begins after it.
         known.begin(Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_branches"]));
         assert!(known.live.sections["protected_branches"].entries().unwrap().is_empty());
-        assert!(known.stale().is_empty());
+        assert!(known.stale.is_empty());
     }
 
     /// A reading without the container's own object does not make an edit of that uncertain.
@@ -385,7 +369,7 @@ mod tests {
                 (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
             known.hear(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
             known.renew(read(object_read_at), &BTreeSet::from(["labels"]));
-            assert_eq!(known.stale().iter().copied().collect::<Vec<_>>(), stale);
+            assert_eq!(known.stale.iter().copied().collect::<Vec<_>>(), stale);
             assert!(known.live.sections["settings"].entries().is_ok());
             let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
             assert_eq!(facts.name.is_some(), object_read_at == 0, "the latest answer");
@@ -441,7 +425,7 @@ mod tests {
                 let variables = Collection::Written(Vec::new());
                 Live { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
-            let (_, itself) = kinds::container(scope);
+            let itself = kinds::lookup(scope);
             let (variable, edit) = match scope {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
@@ -453,7 +437,7 @@ mod tests {
                 known.hear(&container, &step, &request, answer, Some(1), Duration::ZERO);
             };
             hear(&mut known, "variables", variable, &new());
-            assert!(known.stale().is_empty(), "the answer shows it");
+            assert!(known.stale.is_empty(), "the answer shows it");
             assert_eq!(known.is_all(), scope == Scope::Project);
             // A reading that began before that answer proves nothing.
             known.renew(read(), &BTreeSet::from(["variables"]));
@@ -465,7 +449,7 @@ mod tests {
             hear(&mut known, "variables", variable, &new());
             let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
             hear(&mut known, "settings", edit, &answer);
-            assert!(known.is_all(), "{scope:?} {:?}", known.stale());
+            assert!(known.is_all(), "{scope:?} {:?}", known.stale);
         }
     }
 
@@ -488,7 +472,7 @@ mod tests {
             let step = Step { action, ..step(&container, "pipeline_schedules") };
             let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
             known.hear(&container, &step, &request, &Json::Null, Some(1), Duration::ZERO);
-            assert_eq!(known.stale().iter().copied().collect::<Vec<_>>(), stale, "{action:?}");
+            assert_eq!(known.stale.iter().copied().collect::<Vec<_>>(), stale, "{action:?}");
         }
     }
 
@@ -550,7 +534,7 @@ mod tests {
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
         let shares = step(&container, "shares");
         known.hear(&container, &shares, &removal, &Json::Null, Some(1), Duration::ZERO);
-        assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
+        assert_eq!(known.stale, BTreeSet::from(["shares"]));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
         let answer = json!({
@@ -559,7 +543,7 @@ mod tests {
         });
         let settings = step(&container, "settings");
         known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-        assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
+        assert_eq!(known.stale, BTreeSet::from(["shares"]));
         assert!(matches!(known.live.sections["settings"], Collection::One(Some(_))));
     }
 }

@@ -14,9 +14,8 @@ use crate::{
 pub(super) struct Progress {
     /// The position of each step in the plan.
     places: HashMap<Address, usize>,
-    /// The positions of steps that have not ended or did not succeed, by section.
-    open: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
-    failed: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
+    /// The positions of steps that have not succeeded, by section, with whether they failed.
+    open: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
     /// The sections in which a step was carried out.
     touched: BTreeSet<Option<&'static str>>,
     /// Whether anything was sent.
@@ -35,7 +34,7 @@ impl Progress {
         let mut progress = Self::default();
         for (place, step) in steps.iter().enumerate() {
             progress.places.insert(step.address.clone(), place);
-            progress.open.entry(step.address.section).or_default().insert(place);
+            progress.open.entry(step.address.section).or_default().insert(place, false);
         }
         progress
     }
@@ -49,11 +48,13 @@ impl Progress {
     pub(super) fn end(&mut self, result: &StepResult) {
         let Some(place) = self.places.get(&result.address) else { return };
         let section = result.address.section;
-        self.open.entry(section).or_default().remove(place);
-        match result.outcome {
-            Outcome::Done => drop(self.touched.insert(section)),
-            Outcome::Already => {}
-            _ => drop(self.failed.entry(section).or_default().insert(*place)),
+        let open = self.open.entry(section).or_default();
+        match result.outcome.is_success() {
+            true => open.remove(place),
+            false => open.insert(*place, true),
+        };
+        if result.outcome == Outcome::Done {
+            self.touched.insert(section);
         }
     }
 
@@ -83,20 +84,18 @@ impl Progress {
                 }
                 continue;
             }
-            let section = edge.address.section;
-            let among = |places: &BTreeMap<_, BTreeSet<usize>>| {
-                let places = places.get(&section)?;
-                match self.places.get(&edge.address) {
-                    Some(place) => places.contains(place).then_some(*place),
-                    None if edge.address.entry.is_none() => places.range(..own).next().copied(),
-                    // Only steps of the plan are waited for.
-                    None => None,
-                }
+            let places = match self.places.get(&edge.address) {
+                Some(place) => *place..place + 1,
+                None if edge.address.entry.is_none() => 0..own,
+                // Only steps of the plan are waited for.
+                None => continue,
             };
-            if among(&self.failed).is_some() {
+            let open = self.open.get(&edge.address.section).into_iter();
+            let mut open = open.flat_map(|open| open.range(places.clone()));
+            if open.clone().any(|(_, has_failed)| *has_failed) {
                 return failed(&edge.address);
             }
-            waits |= among(&self.open).is_some();
+            waits |= open.next().is_some();
         }
         if waits { Readiness::Waits } else { Readiness::Ready }
     }

@@ -117,7 +117,8 @@ pub(super) fn with_plan<T>(
     let steps: Vec<_> = plan.steps.iter().collect();
     let teller = EventSink(Mutex::new((|_| ()) as Events));
     let dependencies = Dependencies::of(approved.steps(), Created::default());
-    let run = Run::new(&apply, &approved, container, &steps, &teller, &dependencies);
+    let places = tokio::sync::Semaphore::new(1);
+    let run = Run::new(&apply, &approved, container, &steps, &teller, &dependencies, &places);
     *run.known.borrow_mut() = Known::new(live.clone());
     check(&run)
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::{Ended, Run};
 use crate::{
-    address::Address,
     apply::{Event, Mismatch, MismatchReason, StepResult},
     cause::Cause,
     desired::DeclaredSection,
@@ -22,7 +21,7 @@ use crate::{
 
 impl<F: FnMut(Event)> Run<'_, F> {
     /// Records what does not match, after reading what the answers to writes did not show.
-    pub(super) async fn verify(&self, ended: &mut Ended) {
+    pub(super) async fn verify(&self, ended: &mut Ended<'_>) {
         let sent = ended.progress.sent;
         if sent && Bug::SkipReadBack.is_planted() {
             return;
@@ -32,7 +31,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             return;
         }
         let container = self.container.address();
-        let stale = self.known.borrow().stale().clone();
+        let stale = self.known.borrow().stale.clone();
         let is_all = self.known.borrow().is_all();
         let look = if is_all {
             let live = self.known.borrow().live.clone();
@@ -41,7 +40,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             self.look(&stale).await
         };
         ended.mismatches = match look {
-            Err(error) => vec![unread(container.clone(), Cause::from(&error))],
+            Err(error) => vec![Mismatch::unread(container.clone(), Cause::from(&error))],
             Ok(look) => self.mismatches(look.seen(), ended),
         };
         if sent {
@@ -52,7 +51,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
 
     /// What was not saved according to the answers to the writes themselves, if nothing can be read
     /// any more.
-    fn refuted(&self, ended: &Ended) -> Vec<Mismatch> {
+    fn refuted(&self, ended: &Ended<'_>) -> Vec<Mismatch> {
         let known = self.known.borrow();
         let seen = self.seen(&known.live, self.settings());
         let heard = seen.steps.iter().filter(|left| known.is_certain(&left.address));
@@ -61,11 +60,11 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// What does not match, or is not known to match, after the steps.
-    fn mismatches(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
+    fn mismatches(&self, left: &ContainerPlan, ended: &Ended<'_>) -> Vec<Mismatch> {
         let mut mismatches: Vec<_> = left
             .incomplete
             .iter()
-            .map(|scope| unread(scope.address.clone(), scope.reason.clone()))
+            .map(|scope| Mismatch::unread(scope.address.clone(), scope.reason.clone()))
             .collect();
         let done = || {
             self.steps.iter().copied().filter(|step| {
@@ -83,36 +82,25 @@ impl<F: FnMut(Event)> Run<'_, F> {
             let shut = step.address.section.is_some_and(|section| left.is_shut(section));
             let is_seen = (!closed || step.closes()) && !shut;
             if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {
-                mismatches.push(unread(step.address.clone(), doubt));
+                mismatches.push(Mismatch::unread(step.address.clone(), doubt));
             }
         }
         mismatches.extend(left.steps.iter().filter_map(|step| self.mismatch(step, ended)));
         mismatches
     }
 
-    /// Whether the section of `left` became visible only after a step of this run.
-    fn was_possible(&self, left: &Step) -> bool {
-        let is_there =
-            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
-        self.steps.iter().any(is_there)
-    }
-
-    fn comes_with_container(&self, section: &str) -> bool {
-        self.container.section(section).is_some_and(|section| section.of.comes_with_container())
-    }
-
-    fn closes(&self, address: &Address) -> bool {
-        self.steps.iter().any(|step| step.closes() && step.address == *address)
-    }
-
     /// The mismatch for a step that is still needed after the run; `None` if its own result
     /// explains it, or if it had to wait.
-    fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
+    fn mismatch(&self, left: &Step, ended: &Ended<'_>) -> Option<Mismatch> {
         // A container is created together with parts of its own object.
-        let created = ended.results.values().find(|result| {
-            result.address.section.is_none()
-                && left.address.section.is_some_and(|name| self.comes_with_container(name))
-        });
+        let section = left.address.section.and_then(|name| self.container.section(name));
+        let is_part = section.is_some_and(|section| section.of.comes_with_container());
+        let created = ended.results.values();
+        let created = created.filter(|_| is_part).find(|result| result.address.section.is_none());
+        let closes = |step: &&Step| step.closes() && step.address == left.address;
+        // The section became visible only after a step of this run.
+        let was_possible =
+            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
         let reason = match ended.results.get(&left.address).or(created) {
             Some(result) if result.outcome.is_success() => match self.sent(left, result) {
                 sent if sent.is_empty() => MismatchReason::NotPlanned,
@@ -123,8 +111,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 }
             },
             Some(_) => return None,
-            None if self.closes(&left.address) => return None,
-            None if self.was_possible(left) => MismatchReason::NotPlanned,
+            None if self.steps.iter().any(closes) => return None,
+            None if self.steps.iter().any(was_possible) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
         let fields = left.changes.iter().map(|change| change.field.to_string()).collect();
@@ -188,9 +176,4 @@ impl<F: FnMut(Event)> Run<'_, F> {
             .any(is_unset)
             .then(|| format!("`{name}` is not available here: the service drops it; take it out"))
     }
-}
-
-fn unread(address: Address, cause: Cause) -> Mismatch {
-    let reason = MismatchReason::Unreadable(cause);
-    Mismatch { address, fields: Vec::new(), reason, help: None }
 }

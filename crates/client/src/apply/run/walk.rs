@@ -13,9 +13,9 @@ use futures_util::{
 
 use wait::Wait;
 
-use super::{Ended, Look, Place, Run, progress::Readiness};
+use super::{Ended, Look, Run, progress::Readiness};
 use crate::{
-    api::{ApiError, Freshness, message_of_success},
+    api::{ApiError, Freshness, Result, message_of_success},
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
     cause::Cause,
     diff::{Action, Step},
@@ -53,12 +53,6 @@ struct Walk {
     failed: Option<Cause>,
 }
 
-/// Whether an ended step still puts back what it removed.
-enum Restore {
-    GoesOn(Walk),
-    Ends(Walk, Outcome),
-}
-
 /// What happens to a step next.
 enum Next {
     /// It ended.
@@ -71,7 +65,7 @@ enum Next {
 #[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
 enum Finished {
     Walked(Walk, Next),
-    Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),
+    Looked(Vec<(Walk, Wait)>, Result<Look>),
 }
 
 /// The steps of a project that have not ended.
@@ -103,13 +97,7 @@ impl<'r> Open<'r> {
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Carries out `steps`, planned from what was read at these `times`, along their edges.
-    pub(super) async fn walk_all(
-        &self,
-        steps: Vec<Step>,
-        times: &Times,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    pub(super) async fn walk_all(&self, steps: Vec<Step>, times: &Times, ended: &mut Ended<'a>) {
         let (under_way, waiting) = (FuturesUnordered::new(), Vec::new());
         let mut open = Open { ready: steps, under_way, waiting, looking: false };
         loop {
@@ -123,7 +111,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             if open.is_empty() {
                 return;
             }
-            if let Some(happened) = self.next(&mut open, ended, place).await {
+            if let Some(happened) = self.next(&mut open, ended).await {
                 self.go_on(happened, &mut open, ended);
             }
         }
@@ -131,12 +119,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Waits for the next event. There is none if a look just became due, or if the wait was for
     /// another container.
-    async fn next<'r>(
-        &'r self,
-        open: &mut Open<'r>,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) -> Option<Finished> {
+    async fn next<'r>(&'r self, open: &mut Open<'r>, ended: &mut Ended<'a>) -> Option<Finished> {
         let Some(due) = open.due() else {
             if !open.under_way.is_empty() {
                 return open.under_way.next().await;
@@ -144,13 +127,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             // The remaining steps wait for another container, or were blocked in this round; go
             // round once more.
             if open.ready.iter().any(|step| self.waits_for_another(step)) {
-                self.wait_for_another(&mut open.ready, ended, place).await;
+                self.wait_for_another(&mut open.ready, ended).await;
             }
             return None;
         };
         let rested = self.apply.writer.reads().wait_until(due);
         let may_go_on = if open.under_way.is_empty() {
-            place.rest(rested).await
+            self.rest(ended, rested).await
         } else {
             tokio::select! { biased; happened = open.under_way.next() => return happened, rested = rested => rested }
         };
@@ -167,14 +150,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Continues the steps concerned by an event.
-    fn go_on<'r>(&'r self, happened: Finished, open: &mut Open<'r>, ended: &mut Ended) {
+    fn go_on<'r>(&'r self, happened: Finished, open: &mut Open<'r>, ended: &mut Ended<'_>) {
         match happened {
             Finished::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
-            Finished::Walked(walk, Next::Ended(outcome, error)) => {
+            Finished::Walked(mut walk, Next::Ended(outcome, error)) => {
                 ended.error = ended.error.take().or(error);
-                match self.put_back(walk, outcome, ended) {
-                    Restore::GoesOn(walk) => open.add(self.advance(walk)),
-                    Restore::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
+                match self.put_back(&mut walk, outcome, ended) {
+                    None => open.add(self.advance(walk)),
+                    Some(outcome) => self.end(ended, &walk.step, outcome),
                 }
             }
             Finished::Looked(mut walks, look) => {
@@ -191,7 +174,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     match self.after_look(walk, wait, &look) {
                         (walk, None) => open.add(self.advance(walk)),
                         (walk, Some(next)) => {
-                            open.add(std::future::ready(Finished::Walked(walk, next)));
+                            self.go_on(Finished::Walked(walk, next), open, ended);
                         }
                     }
                 }
@@ -200,7 +183,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// The steps of `ready` that can start. Steps that never can are ended; the others stay.
-    fn start(&self, ready: &mut Vec<Step>, times: &Times, ended: &mut Ended) -> Vec<Walk> {
+    fn start(&self, ready: &mut Vec<Step>, times: &Times, ended: &mut Ended<'_>) -> Vec<Walk> {
         let mut started = Vec::new();
         for step in std::mem::take(ready) {
             match self.readiness(&step, ended) {
@@ -216,7 +199,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     });
                     ended.progress.sent = true;
                     // A container created by this run is known to be empty since then.
-                    let created = self.known.borrow().created();
+                    let created = self.known.borrow().created;
                     let read = times.of(step.address.section);
                     let newer = created.filter(|created| *created > read.ended);
                     let read = newer.map_or(read, |at| ReadTime { began: at, ended: at });
@@ -249,14 +232,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Waits until a step of another container ends. If the run ends, no step starts any more.
-    async fn wait_for_another(
-        &self,
-        ready: &mut Vec<Step>,
-        ended: &mut Ended,
-        place: &mut Place<'a>,
-    ) {
+    async fn wait_for_another(&self, ready: &mut Vec<Step>, ended: &mut Ended<'a>) {
         let over = self.apply.writer.reads().wait_for_end();
-        let goes_on = place.rest(async {
+        let goes_on = self.rest(ended, async {
             tokio::select! { biased; () = self.dependencies.changes() => true, () = over => false }
         });
         if !goes_on.await {
@@ -266,64 +244,64 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    pub(super) fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
+    pub(super) fn readiness(&self, step: &Step, ended: &Ended<'_>) -> Readiness {
         ended.progress.readiness(step, self.dependencies)
     }
 
-    /// Sends the calls of a step in order, as far as possible.
     async fn advance(&self, mut walk: Walk) -> Finished {
+        let next = self.send_calls(&mut walk).await;
+        Finished::Walked(walk, next)
+    }
+
+    /// Sends the calls of a step in order, as far as possible.
+    async fn send_calls(&self, walk: &mut Walk) -> Next {
+        let failed = |cause| Next::Ended(Outcome::Failed(cause), None);
         while let Some(call) = walk.step.sends.get(walk.at).cloned() {
             if call.is_spare() && walk.failed.is_none() {
                 walk.next_call();
                 continue;
             }
-            let request =
-                match call.request.with_ids(self.id.get().copied(), |path| self.id_of(path)) {
-                    Ok(request) => request,
-                    Err(path) => {
-                        let unknown = format!("the id of `{}` is not known", text::escape(&path));
-                        let failed = Outcome::Failed(Cause::new(unknown));
-                        return Finished::Walked(walk, Next::Ended(failed, None));
-                    }
-                };
-            let Walk { attempt, read: ReadTime { began: read_at, ended }, .. } = walk;
-            let freshness = Freshness { until: ended.saturating_add(FRESH), attempt, read_at };
-            match self.apply.writer.send_fresh(request.clone(), freshness).await {
-                Ok(answer) => {
-                    self.hear(&walk, &request, &answer.body);
-                    if let Some(cause) = refused_within(&answer.body) {
-                        let failed = Outcome::Failed(self.with_remedy(cause, &walk, &request));
-                        return Finished::Walked(walk, Next::Ended(failed, None));
-                    }
-                    if request.operation.shows && answer.body.is_null() {
-                        return Finished::Walked(walk, Next::Waits(self.now(), Wait::Unsaid));
-                    }
-                    if let Some(cause) = self.unlimited(&walk, &request, &answer.body) {
-                        let undo = walk.step.sends.get(walk.at + 1).filter(|call| call.undoes);
-                        if undo.is_none() || self.is_over() {
-                            let failed = Outcome::Failed(cause.and("it is in effect without that"));
-                            return Finished::Walked(walk, Next::Ended(failed, None));
-                        }
-                        walk.failed = Some(cause);
-                    } else if call.undoes {
-                        return Finished::Walked(walk, Next::Ended(Outcome::Done, None));
-                    }
-                    // The next request needs the id, which the answer may lack.
-                    if call.awaits || (creates(&walk.step) && self.id.get().is_none()) {
-                        walk.next_call();
-                        let since = self.now();
-                        return Finished::Walked(walk, await_arrival(since, Duration::ZERO));
-                    }
+            let request = call.request.with_ids(self.id.get().copied(), |path| self.id_of(path));
+            let request = match request {
+                Ok(request) => request,
+                Err(path) => {
+                    let path = text::escape(&path);
+                    return failed(Cause::new(format!("the id of `{path}` is not known")));
                 }
+            };
+            let Walk { attempt, read: ReadTime { began: read_at, ended }, .. } = *walk;
+            let freshness = Freshness { until: ended.saturating_add(FRESH), attempt, read_at };
+            let answer = match self.apply.writer.send_fresh(request.clone(), freshness).await {
+                Ok(answer) => answer.body,
                 Err(error) => {
                     self.known.borrow_mut().doubt(&walk.step, &self.container);
-                    let next = self.after_error(&mut walk, &request, error);
-                    return Finished::Walked(walk, next);
+                    return self.after_error(walk, &request, error);
                 }
+            };
+            self.hear(walk, &request, &answer);
+            if let Some(cause) = refused_within(&answer) {
+                return failed(self.with_remedy(cause, walk, &request));
             }
+            if request.operation.shows && answer.is_null() {
+                return Next::Waits(self.now(), Wait::Unsaid);
+            }
+            if let Some(cause) = self.unlimited(walk, &request, &answer) {
+                let undo = walk.step.sends.get(walk.at + 1).filter(|call| call.undoes);
+                if undo.is_none() || self.is_over() {
+                    return failed(cause.and("it is in effect without that"));
+                }
+                walk.failed = Some(cause);
+            } else if call.undoes {
+                break;
+            }
+            // The next request needs the id, which the answer may lack.
+            let awaits = call.awaits || (walk.step.creates_container() && self.id.get().is_none());
             walk.next_call();
+            if awaits {
+                return await_arrival(self.now(), Duration::ZERO);
+            }
         }
-        Finished::Walked(walk, Next::Ended(Outcome::Done, None))
+        Next::Ended(Outcome::Done, None)
     }
 
     /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
@@ -355,7 +333,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.known.borrow_mut().hear(&self.container, &walk.step, request, answer, own, now);
         self.identify(Some(&self.known.borrow().live.presence));
         // The answer to a fork or an import shows only its id.
-        if walk.at == 0 && creates(&walk.step) {
+        if walk.at == 0 && walk.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
             if path.to_lowercase() == self.container.path.to_lowercase()
@@ -368,7 +346,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// What happens after a failed call.
     fn after_error(&self, walk: &mut Walk, request: &Request<Write>, error: ApiError) -> Next {
-        let over = error.is_stopped() || error.is_over_budget();
+        let over = error.is_over();
         let ends = ends_everything(&error).then(|| error.clone());
         if let Some(since) = error.in_doubt_since() {
             if over {
@@ -419,9 +397,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
     }
 
-    /// Continues with the call that puts back what a failed step had removed. Ends the step if
-    /// there is none.
-    fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> Restore {
+    /// Continues with the call that puts back what a failed step had removed. Returns how the step
+    /// ends if there is none.
+    fn put_back(&self, walk: &mut Walk, outcome: Outcome, ended: &Ended<'_>) -> Option<Outcome> {
         if let Some(failed) = walk.failed.take() {
             let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
@@ -435,7 +413,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 _ => failed
                     .context(format!("what was there is gone, and putting it back failed ({why})")),
             };
-            return Restore::Ends(walk, Outcome::Failed(cause));
+            return Some(Outcome::Failed(cause));
         }
         let next = walk.step.sends.get(walk.at + 1).filter(|_| walk.at > 0);
         match outcome {
@@ -447,9 +425,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             {
                 walk.next_call();
                 walk.failed = Some(cause);
-                Restore::GoesOn(walk)
+                None
             }
-            outcome => Restore::Ends(walk, outcome),
+            outcome => Some(outcome),
         }
     }
 
@@ -464,12 +442,6 @@ impl Walk {
         (self.at, self.attempt, self.resent) = (self.at + 1, 1, false);
     }
 
-    /// The same with no call left.
-    fn at_its_end(mut self) -> Self {
-        self.at = self.step.sends.len();
-        self
-    }
-
     /// Whether only calls that put something back are left.
     fn is_done(&self) -> bool {
         self.step.sends.iter().skip(self.at).all(Call::is_spare)
@@ -479,11 +451,6 @@ impl Walk {
     fn is_only_call(&self) -> bool {
         self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
     }
-}
-
-/// Whether `step` creates the container itself.
-fn creates(step: &Step) -> bool {
-    step.action == Action::Create && step.address.section.is_none()
 }
 
 /// Looks again, some time after `passed`, for contents requested at `since`.

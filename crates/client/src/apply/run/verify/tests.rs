@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How the steps of a run ended, with nothing that does not match.
-fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended {
+fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended<'static> {
     let mut ended = Ended { progress: Progress::of(run.steps), ..Ended::default() };
     for (step, outcome) in run.steps.iter().zip(outcomes) {
         run.end(&mut ended, step, outcome.clone());

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::{Look, Next, Run, Walk, await_arrival, whole_second};
 use crate::{
-    api::{ApiError, retry::MAX_RETRIES},
+    api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
         Event, Outcome, arrival,
         lost::{CallState, History, Verdict, standing, then},
-        run::{Ended, UNREAD},
+        run::{Ended, UNREAD, unread},
     },
     cause::Cause,
     diff::{Action, Step},
@@ -36,63 +36,63 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// What happens next to a waiting step; `None` if it is to be sent.
     pub(super) fn after_look(
         &self,
-        walk: Walk,
+        mut walk: Walk,
         wait: Wait,
-        look: &Result<Look, ApiError>,
+        look: &Result<Look>,
     ) -> (Walk, Option<Next>) {
-        match (wait, look) {
+        let next = match (wait, look.as_ref()) {
             (Wait::Lost { error, since, looks }, look) => {
-                self.after_loss(walk, error, since, looks, look.as_ref())
+                self.after_loss(&mut walk, error, since, looks, look)
             }
-            (Wait::Refused(error), look) => self.after_refusal(walk, &error, look.as_ref()),
-            (Wait::Arrives { since }, look) => self.after_arrival(walk, since, look.as_ref()),
-            (Wait::Unsaid, look) => self.after_null(walk, look.as_ref()),
-            (Wait::Rebuild, Ok(look)) => self.rebuilt(walk, look),
-            (Wait::Rebuild, Err(error)) => {
-                let outcome = Outcome::Failed(Cause::from(error).context(UNREAD));
-                (walk, Some(Next::Ended(outcome, ends_everything(error).then(|| error.clone()))))
+            (Wait::Refused(error), look) => self.after_refusal(&mut walk, &error, look.ok()),
+            (Wait::Arrives { since }, look) => self.after_arrival(&walk, since, look),
+            (Wait::Unsaid, look) => self.after_null(&mut walk, look),
+            (Wait::Rebuild, Ok(look)) => self.rebuilt(&mut walk, look),
+            (Wait::Rebuild, Err(error)) => ends_as(unread(error)),
+        };
+        let ends = look.as_ref().err().filter(|error| ends_everything(error));
+        match (next, ends) {
+            (Some(Next::Ended(outcome, None)), Some(error)) => {
+                (walk, Some(Next::Ended(outcome, Some(error.clone()))))
             }
+            (next, _) => (walk, next),
         }
     }
 
+    fn standing(&self, walk: &Walk, look: &Look) -> CallState {
+        standing(self.container.scope, &walk.step, walk.at, look.seen())
+    }
+
     /// What happens after the answer `null`: usually nothing was saved, but sometimes it was.
-    fn after_null(&self, walk: Walk, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
-        let found =
-            look.map(|look| standing(self.container.scope, &walk.step, walk.at, look.seen()));
-        if matches!(found, Ok(CallState::Applied)) {
-            return self.on_with_next_call(walk);
-        }
-        let nothing = Cause::new("the service answered with success and `null`");
-        let cause = match &found {
+    fn after_null(&self, walk: &mut Walk, look: Result<&Look, &ApiError>) -> Option<Next> {
+        let nothing = Cause::new(NULL);
+        failed(match look.map(|look| self.standing(walk, look)) {
+            Ok(CallState::Applied) => return self.on_with_next_call(walk),
             Ok(CallState::Unknown(why)) => nothing.and(why),
-            Err(error) => nothing.and(Cause::from(*error).context(UNREAD)),
-            _ => nothing
+            Err(error) => nothing.and(Cause::from(error).context(UNREAD)),
+            Ok(_) => nothing
                 .and("it saved nothing of the request")
                 .help("the service rejected a value without naming it"),
-        };
-        let ends = look.err().filter(|error| ends_everything(error)).cloned();
-        (walk, Some(Next::Ended(Outcome::Failed(cause), ends)))
+        })
     }
 
     /// The next action after a refused create: the object may exist anyway.
     fn after_refusal(
         &self,
-        walk: Walk,
+        walk: &mut Walk,
         error: &ApiError,
-        look: Result<&Look, &ApiError>,
-    ) -> (Walk, Option<Next>) {
-        let standing =
-            look.map(|look| standing(self.container.scope, &walk.step, walk.at, look.seen())).ok();
-        let ends = look.err().filter(|error| ends_everything(error)).cloned();
-        let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
+        look: Option<&Look>,
+    ) -> Option<Next> {
         let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
         let is_met = |step: &Step| {
-            look.is_ok_and(|look| look.seen().steps.iter().all(|left| left.address != step.address))
+            look.is_some_and(|look| {
+                look.seen().steps.iter().all(|left| left.address != step.address)
+            })
         };
-        match (standing, walk.resent) {
+        match (look.map(|look| self.standing(walk, look)), walk.resent) {
             // What was to be put back was removed, and somebody else added it as declared.
             (Some(CallState::Applied), _) if restores && is_met(&walk.step) => {
-                (walk, Some(Next::Ended(Outcome::Already, None)))
+                ends_as(Outcome::Already)
             }
             // The first of two sendings arrived late, and the second was superfluous. Or the object
             // to put back was never removed.
@@ -100,19 +100,20 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 self.on_with_next_call(walk)
             }
             // Somebody else, such as another run, made the same object first.
-            (Some(CallState::Applied), _) if walk.is_only_call() => {
-                (walk, Some(Next::Ended(Outcome::Already, None)))
-            }
+            (Some(CallState::Applied), _) if walk.is_only_call() => ends_as(Outcome::Already),
             // The object was not removed, although the service reported it: nothing to put back.
             (Some(CallState::Other), _) if walk.step.replaces => {
-                let cause = Cause::from(error).context("the old entry was not removed");
-                (walk.at_its_end(), failed(cause))
+                walk.at = walk.step.sends.len();
+                failed(Cause::from(error).context("the old entry was not removed"))
             }
             // The service itself was faster: it adds some entries to a container that this run
             // created.
-            _ => match look.ok().and_then(|look| self.made_by_service(&walk, look)) {
-                Some(step) => (Walk { step, ..walk }, None),
-                None => (walk, failed(Cause::from(error))),
+            _ => match look.and_then(|look| self.made_by_service(walk, look)) {
+                Some(step) => {
+                    walk.step = step;
+                    None
+                }
+                None => failed(Cause::from(error)),
             },
         }
     }
@@ -120,7 +121,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// The step that turns an entry which the service added to a new container into the planned
     /// one.
     fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Step> {
-        self.known.borrow().created()?;
+        self.known.borrow().created?;
         let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
         let is_edit = now.action == Action::Update && walk.step.action == Action::Create;
         (is_edit && now.does_no_more_than(&walk.step)).then(|| now.clone())
@@ -129,103 +130,90 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// What happens to a step that waits for contents.
     fn after_arrival(
         &self,
-        walk: Walk,
+        walk: &Walk,
         since: Duration,
         look: Result<&Look, &ApiError>,
-    ) -> (Walk, Option<Next>) {
-        let ends = look.err().filter(|error| ends_everything(error)).cloned();
-        let passed = self.now().saturating_sub(since);
+    ) -> Option<Next> {
         // Who cannot look again waits no longer.
-        let passed = if ends.is_some() { arrival::PATIENCE } else { passed };
+        let passed = match look {
+            Err(error) if ends_everything(error) => arrival::PATIENCE,
+            _ => self.now().saturating_sub(since),
+        };
         let known = self.known.borrow();
-        let found = look.map(|_| &known.live.presence).map_err(Cause::from);
-        let ended = |outcome| Some(Next::Ended(outcome, ends));
-        match arrival::then(found, passed) {
-            arrival::Verdict::Next if walk.is_done() => (walk, ended(Outcome::Done)),
-            arrival::Verdict::Next => (walk, None),
-            arrival::Verdict::Look(_) => (walk, Some(await_arrival(since, passed))),
-            arrival::Verdict::Failed(cause) => (walk, ended(Outcome::Failed(cause))),
-            arrival::Verdict::Unknown(cause) => (walk, ended(Outcome::Unknown(cause))),
+        match arrival::then(look.map(|_| &known.live.presence).map_err(Cause::from), passed) {
+            arrival::Verdict::Next if walk.is_done() => ends_as(Outcome::Done),
+            arrival::Verdict::Next => None,
+            arrival::Verdict::Look(_) => Some(await_arrival(since, passed)),
+            arrival::Verdict::Failed(cause) => failed(cause),
+            arrival::Verdict::Unknown(cause) => ends_as(Outcome::Unknown(cause)),
         }
     }
 
-    fn on_with_next_call(&self, mut walk: Walk) -> (Walk, Option<Next>) {
+    fn on_with_next_call(&self, walk: &mut Walk) -> Option<Next> {
         let awaits = walk.step.sends.get(walk.at).is_some_and(|call| call.awaits);
         walk.next_call();
-        if awaits {
-            return (walk, Some(await_arrival(self.now(), Duration::ZERO)));
+        match awaits {
+            true => Some(await_arrival(self.now(), Duration::ZERO)),
+            false if walk.is_done() => ends_as(Outcome::Done),
+            false => None,
         }
-        let done = walk.is_done();
-        (walk, done.then_some(Next::Ended(Outcome::Done, None)))
     }
 
     /// The step planned anew from the present live state.
-    fn rebuilt(&self, mut walk: Walk, look: &Look) -> (Walk, Option<Next>) {
-        match self.moved_step(&walk.step, &look.plan, walk.moved) {
-            Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
-            None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
-                Some(now) => {
-                    // The new plan may omit calls that succeeded already.
-                    let left = walk.step.sends.len().saturating_sub(walk.at);
-                    walk.at = now.sends.len().saturating_sub(left);
-                    walk.step.sends.clone_from(&now.sends);
-                    walk.read = look.times.of(walk.step.address.section);
-                    (walk, None)
-                }
-                None => (walk, Some(Next::Ended(Outcome::Already, None))),
-            },
+    fn rebuilt(&self, walk: &mut Walk, look: &Look) -> Option<Next> {
+        if let Some(outcome) = self.moved_step(&walk.step, &look.plan, walk.moved) {
+            return ends_as(outcome);
         }
+        let Some(now) = look.plan.steps.iter().find(|now| now.address == walk.step.address) else {
+            return ends_as(Outcome::Already);
+        };
+        // The new plan may omit calls that succeeded already.
+        let left = walk.step.sends.len().saturating_sub(walk.at);
+        walk.at = now.sends.len().saturating_sub(left);
+        walk.step.sends.clone_from(&now.sends);
+        walk.read = look.times.of(walk.step.address.section);
+        None
     }
 
     /// What happens after a lost answer.
     fn after_loss(
         &self,
-        mut walk: Walk,
+        walk: &mut Walk,
         error: ApiError,
         since: Duration,
         looks: usize,
         look: Result<&Look, &ApiError>,
-    ) -> (Walk, Option<Next>) {
+    ) -> Option<Next> {
         let request = walk.step.sends[walk.at].request.clone();
-        let unread = |why: &dyn std::fmt::Display| {
-            format!("{error}; its effect could not be read back: {why}")
+        let not_read_back = |why: &dyn std::fmt::Display| {
+            let why = format!("{error}; its effect could not be read back: {why}");
+            ends_as(Outcome::Unknown(Cause::new(why).transient()))
         };
         let found = match look {
-            Ok(look) => self.found(&walk, &request, look),
-            Err(error) if ends_everything(error) => {
-                let outcome = Outcome::Unknown(Cause::new(unread(error)).transient());
-                return (walk, Some(Next::Ended(outcome, Some(error.clone()))));
-            }
+            Ok(look) => self.found(walk, &request, look),
+            Err(error) if ends_everything(error) => return not_read_back(error),
             Err(error) => CallState::Unknown(Cause::from(error)),
         };
         // The client has already retried calls that do not go stale.
         let repeatable = request.goes_stale() && walk.attempt <= MAX_RETRIES;
         let history = History { looks, resent: walk.resent, repeatable };
-        let ended = |walk, outcome| (walk, Some(Next::Ended(outcome, None)));
-        match (then(&request, found, history), look) {
-            (Verdict::Next, _) => self.on_with_next_call(walk),
-            (Verdict::Again, look) => {
+        match then(&request, found, history) {
+            Verdict::Next => self.on_with_next_call(walk),
+            Verdict::Again => {
                 walk.attempt += 1;
                 walk.resent |= request.again() != Again::Same;
-                match look.ok().filter(|_| request.goes_stale()) {
-                    Some(look) => self.rebuilt(walk, look),
-                    None => (walk, None),
-                }
+                let look = look.ok().filter(|_| request.goes_stale());
+                look.and_then(|look| self.rebuilt(walk, look))
             }
-            (Verdict::Look(after), _) => {
+            Verdict::Look(after) => {
                 let due = whole_second(since.saturating_add(after)).max(self.now());
-                (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
+                Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 }))
             }
-            (Verdict::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).transient())),
-            (Verdict::Other, _) => ended(
-                walk,
-                Outcome::ChangedMeanwhile(
-                    format!("{error}; the live value is neither the old nor the new one").into(),
-                ),
-            ),
-            (Verdict::Unknown(cause), _) => {
-                ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).transient()))
-            }
+            Verdict::Failed => failed(Cause::from(&error).transient()),
+            Verdict::Other => ends_as(Outcome::ChangedMeanwhile(
+                format!("{error}; the live value is neither the old nor the new one").into(),
+            )),
+            Verdict::Unknown(cause) => not_read_back(&cause),
         }
     }
 
@@ -233,7 +221,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// nothing visible, so it may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> CallState {
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
-        match standing(self.container.scope, &walk.step, walk.at, look.seen()) {
+        match self.standing(walk, look) {
             CallState::Unknown(_) if request.again() == Again::Same && asked() => {
                 CallState::NotApplied
             }
@@ -259,22 +247,17 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// Ends waiting steps when the run must end.
-    pub(super) fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended) {
+    pub(super) fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended<'_>) {
         for (_, walk, wait) in waiting {
             let outcome = match wait {
-                Wait::Lost { error, .. } => {
-                    let cause = Cause::from(&error);
-                    Outcome::Unknown(cause.context("the run ended before this could be read back"))
-                }
+                Wait::Lost { error, .. } => Outcome::Unknown(
+                    Cause::from(&error).context("the run ended before this could be read back"),
+                ),
                 Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
-                Wait::Arrives { .. } => {
-                    let cause = Cause::new("the run ended before its contents were imported");
-                    Outcome::Unknown(cause.transient())
-                }
-                Wait::Unsaid => {
-                    let cause = Cause::new("the service answered with success and `null`");
-                    Outcome::Unknown(cause.transient())
-                }
+                Wait::Arrives { .. } => Outcome::Unknown(
+                    Cause::new("the run ended before its contents were imported").transient(),
+                ),
+                Wait::Unsaid => Outcome::Unknown(Cause::new(NULL).transient()),
                 Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,
                 Wait::Rebuild => {
                     Outcome::Failed(Cause::new("the run ended before its last call").transient())
@@ -283,4 +266,15 @@ impl<F: FnMut(Event)> Run<'_, F> {
             self.end(ended, &walk.step, outcome);
         }
     }
+}
+
+/// What a service did that answered a write without the written object.
+const NULL: &str = "the service answered with success and `null`";
+
+fn ends_as(outcome: Outcome) -> Option<Next> {
+    Some(Next::Ended(outcome, None))
+}
+
+fn failed(cause: Cause) -> Option<Next> {
+    ends_as(Outcome::Failed(cause))
 }

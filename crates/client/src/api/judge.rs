@@ -1,0 +1,145 @@
+//! What one answer means: whether it is a success, and what a refusal says.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use super::{
+    budget::Quota,
+    call::Core,
+    client::Answer,
+    error::{Kind, Refusal},
+    limit::{asked_wait, text},
+    message::{self, HTML},
+    quote::Unquotable,
+    retry::{self, Outcome},
+    transport::{BodyError, WireResponse},
+};
+use crate::{
+    operation::{self, KeyFilter, Method, Operation},
+    value::Json,
+};
+
+/// The verdict on one sending.
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    /// The wait that the service asked for.
+    pub(super) asked: Option<Duration>,
+    /// The user's budget in the headers.
+    pub(super) quota: Option<Quota>,
+    pub(super) result: Result<Answer, Kind>,
+}
+
+impl Verdict {
+    pub(super) const fn unanswered(outcome: Outcome, why: Kind) -> Self {
+        Self { outcome, asked: None, quota: None, result: Err(why) }
+    }
+}
+
+impl Core {
+    /// What an answer means.
+    pub(super) fn judge(
+        &self,
+        operation: &'static Operation,
+        response: WireResponse,
+        wanted: &KeyFilter,
+        unquotable: &Unquotable,
+    ) -> Verdict {
+        let (status, wall) = (response.status, self.settings.clock.wall());
+        let quota = Quota::read(&response.headers, wall);
+        let verdict = |outcome, result| Verdict { outcome, asked: None, quota, result };
+        match status {
+            200..300 => {
+                let request_id = request_id(&response.headers);
+                match content(operation, response, wanted) {
+                    Ok(answer) => verdict(Outcome::Success, Ok(answer)),
+                    Err((outcome, why)) => {
+                        verdict(outcome, Err(Kind::Malformed { status, why, request_id }))
+                    }
+                }
+            }
+            // Nothing to do: the project had the star, or was no fork.
+            304 if operation.may_be_done => {
+                let answer = Answer { status, headers: response.headers, body: Json::Null };
+                verdict(Outcome::Success, Ok(answer))
+            }
+            status => {
+                let refusal = self.refusal(&response, unquotable);
+                let is_duplicate_topic = refusal.message.contains("PG::UniqueViolation")
+                    && refusal.message.contains("index_topics_on");
+                let outcome = match status {
+                    429 => Outcome::Throttled,
+                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
+                        Outcome::Locked
+                    }
+                    // Another request created the same topic meanwhile; nothing was saved.
+                    400 if is_duplicate_topic => Outcome::Locked,
+                    _ if retry::is_faulty(status) => Outcome::Faulty,
+                    _ => Outcome::Refused,
+                };
+                let may_ask = matches!(outcome, Outcome::Throttled | Outcome::Faulty);
+                let asked = asked_wait(status, &response.headers, wall).filter(|_| may_ask);
+                Verdict { asked, ..verdict(outcome, Err(Kind::Refused(refusal))) }
+            }
+        }
+    }
+
+    fn refusal(&self, response: &WireResponse, unquotable: &Unquotable) -> Refusal {
+        let status = response.status;
+        let body = response.body.as_deref().unwrap_or_default();
+        let (message, absence) =
+            message::of_failure(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
+        let location = text(&response.headers, "location");
+        let location = location.filter(|_| (300..400).contains(&status));
+        let moved_to = location.and_then(|location| self.service.project_at(location));
+        let elsewhere = location.is_some() && moved_to.is_none();
+        let request_id = request_id(&response.headers);
+        Refusal { status, message, request_id, absence, moved_to, elsewhere }
+    }
+}
+
+/// The content of a successful answer, or what is wrong with it.
+fn content(
+    operation: &Operation,
+    response: WireResponse,
+    wanted: &KeyFilter,
+) -> Result<Answer, (Outcome, &'static str)> {
+    let WireResponse { status, headers, body } = response;
+    let read = operation.method == Method::Get;
+    let body = body.map_err(|e| match e {
+        BodyError::Cut => (Outcome::Unreadable, "a truncated body"),
+        BodyError::TooLarge => (Outcome::Oversized, "a body of more than 32 MiB"),
+    })?;
+    if read && !matches!(status, 200 | 204) {
+        return Err((Outcome::Unreadable, "an unexpected status"));
+    }
+    let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
+    if body.is_empty() && may_be_empty {
+        return Ok(Answer { status, headers, body: Json::Null });
+    }
+    if !has_type(&headers, "application/json") {
+        let html = has_type(&headers, "text/html");
+        return Err((Outcome::Unreadable, if html { HTML } else { "something other than JSON" }));
+    }
+    let body = super::parse::parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
+    // The body of a write's answer is used only if it is an object; anything else does not undo the
+    // write.
+    if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
+        return Err((Outcome::Unreadable, "something other than an object"));
+    }
+    Ok(Answer { status, headers, body })
+}
+
+fn has_type(headers: &HeaderMap, expected: &str) -> bool {
+    let kind = text(headers, "content-type").unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
+}
+
+/// The request's id in the service's log, if it looks like one.
+pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = text(headers, "x-request-id")?;
+    let plausible = !id.is_empty()
+        && id.len() <= 128
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
+    plausible.then(|| id.to_owned())
+}
