@@ -4,9 +4,10 @@
 //! [`crate::absorb`] decides what to edit and how. All files are replaced, or none.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     progress::Progress,
-    reports::Reports,
     session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
     write_files,
 };
@@ -83,14 +83,14 @@ struct Found {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
     let paths = loaded.paths();
-    let manifests = usable(loaded, reports, cx)?;
+    let manifests = usable(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let found = look(&args, manifests, &around, reports, cx).await?;
+    let found = look(&args, manifests, &around, cx).await?;
     for selector in &args.addresses {
         if !found.addresses.iter().any(|address| selector.matches(address)) {
             selects_something(selector, &before)?;
@@ -149,7 +149,6 @@ async fn look(
     args: &Args,
     manifests: Manifests,
     around: &Surroundings,
-    reports: &mut Reports,
     cx: &Context,
 ) -> Result<Found, Failure> {
     let touched = |container: &Container| {
@@ -168,10 +167,8 @@ async fn look(
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let opening = Opening::of(&of_session);
-    let session = opening.with(manifests, around.today, reports, cx).await?;
-    let found = differences(args, &session, cx).await;
-    session.close().await;
-    found
+    let session = opening.with(manifests, around.today, cx).await?;
+    differences(args, &session, cx).await
 }
 
 async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Found, Failure> {
@@ -223,14 +220,14 @@ pub(super) async fn compare(
     let declared: BTreeMap<_, _> = containers.iter().map(|own| (&own.path, *own)).collect();
     let whole: Vec<Container> = containers.iter().map(|own| widened(own, words)).collect();
     let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
-    let each = Mutex::new(each);
+    let each = RefCell::new(each);
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
         let plan = &apply::plan(observer, container, &mut live, settings).await?;
         let names = &observer.called(Estate::ids(container.scope, &live)).await?;
         let said = Excerpt::of(container.scope, &container.path, &live, names, words);
         let seen = Compared { container, plan, live: &live, names, words: said.as_ref() };
-        (each.lock().unwrap_or_else(PoisonError::into_inner))(&seen);
+        (each.borrow_mut())(&seen);
         progress.step(&container.path);
         Ok(())
     };

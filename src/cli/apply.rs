@@ -13,7 +13,7 @@ use super::{
     input::Folder,
     progress::Progress,
     record::RunRecord,
-    reports::{Done, ReportArgs, Reports},
+    reports::{Done, ReportArgs},
     saved,
     session::{ChangeArgs, Opening, Session, SessionArgs, Use},
     signal,
@@ -164,8 +164,8 @@ impl Saved {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    reports.record().watch(&cx.output)?;
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+    cx.reports.record().watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (
@@ -181,12 +181,9 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     }
     let used =
         Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
-    let session =
-        Opening::of(&of_session).changing(&changes).against(base, used).open(reports, cx).await?;
-    reports.record().note(|record| record.run = Some(session.run.clone()));
-    let outcome = with_session(&args, saved.as_ref(), &session, reports, cx).await;
-    session.close().await;
-    outcome
+    let session = Opening::of(&of_session).changing(&changes).against(base, used).open(cx).await?;
+    cx.reports.record().note(|record| record.run = Some(session.run.clone()));
+    with_session(&args, saved.as_ref(), &session, cx).await
 }
 
 /// Shows, asks, applies and reports. Every exit states whether anything was changed, so the
@@ -195,13 +192,12 @@ async fn with_session(
     args: &Args,
     saved: Option<&Saved>,
     session: &Session,
-    reports: &mut Reports,
     cx: &Context,
 ) -> Result<Done, Failure> {
     session.may_write()?;
     let plan = session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
-    reports.record().note(|record| record.acknowledgements = acknowledged.collect());
+    cx.reports.record().note(|record| record.acknowledgements = acknowledged.collect());
     let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let saved = saved.map(|saved| saved.compare(&plan, session));
     let saved = saved.as_ref();
@@ -214,13 +210,13 @@ async fn with_session(
         since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     };
     let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
-    let stop = |exit: Exit, why: &str, reports: &mut Reports| {
-        let done = reports.finish(Sort::Plan, exit, planned, text, None);
+    let stop = |exit: Exit, why: &str| {
+        let done = cx.reports.finish(Sort::Plan, exit, planned, text, None);
         cx.output.tell(why);
         Ok(done)
     };
     if is_stale && args.on_stale == OnStale::Stop {
-        return stop(found, STALE, reports);
+        return stop(found, STALE);
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
@@ -228,18 +224,18 @@ async fn with_session(
     if !missing.is_empty() {
         // The last lines say why.
         let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
-        reports.keep(missing);
-        return stop(Exit::first_of([found, Exit::Usage]), &why, reports);
+        cx.reports.keep(missing);
+        return stop(Exit::first_of([found, Exit::Usage]), &why);
     }
     let (approved, left_out) = match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
         Err(Blocked(why)) => {
-            return stop(found, &format!("nothing was changed: {why}\n"), reports);
+            return stop(found, &format!("nothing was changed: {why}\n"));
         }
-        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }, reports),
+        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }),
     };
     // Show the plan before asking.
-    if reports.replace_text() {
+    if cx.reports.replace_text() {
         text(&mut |part| cx.output.tell(part));
     } else {
         cx.output.print_parts(text)?;
@@ -247,9 +243,9 @@ async fn with_session(
     cx.output.tell(&terminal::left_out(&left_out, cx.output.stderr, secrets));
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
-        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, planned, |_| {}, None));
+        return Ok(cx.reports.finish(Sort::Plan, Exit::Interrupted, planned, |_| {}, None));
     }
-    let (applied, signalled) = carry_out(session, &approved, reports.record(), cx).await?;
+    let (applied, signalled) = carry_out(session, &approved, cx.reports.record(), cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);
     let exit = Exit::first_of([
         signalled.unwrap_or(Exit::Success),
@@ -262,12 +258,17 @@ async fn with_session(
     };
     let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
     let outcomes = Outcomes { saved_plan: saved, ..outcomes };
-    reports.record().note(|record| {
+    cx.reports.record().note(|record| {
         record.counts = Some(outcomes.counts);
         record.left_out = left_out.len();
     });
-    let done =
-        reports.finish(Sort::Apply, exit, Content::Outcomes(&outcomes), text, Some(made(&applied)));
+    let done = cx.reports.finish(
+        Sort::Apply,
+        exit,
+        Content::Outcomes(&outcomes),
+        text,
+        Some(made(&applied)),
+    );
     if let Some(failure) = ended_by {
         cx.output.tell_failure(&failure);
     }

@@ -7,23 +7,18 @@
 mod arguments;
 mod help;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
 use super::{
     Cli, Context,
-    connect::{self, ConnectArgs, Endpoint},
+    connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    diagnostic::Diagnostics,
     kinds::operations,
-    manifest::{Config, Surroundings, config},
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::Rows,
     report::{
@@ -99,16 +94,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         return cx.output.print(&help::operation(op)).map(|()| Exit::Success);
     }
     match op {
-        AnyOp::Read(op) => {
-            let session = Session::open(op, &args, cx).await?;
-            let outcome = session.read(&args, cx).await;
-            session.close(outcome).await
-        }
-        AnyOp::Write(op) => {
-            let session = Session::open(op, &args, cx).await?;
-            let outcome = session.write(&args, cx).await;
-            session.close(outcome).await
-        }
+        AnyOp::Read(op) => Session::open(op, &args, cx).await?.read(&args, cx).await,
+        AnyOp::Write(op) => Session::open(op, &args, cx).await?.write(&args, cx).await,
     }
 }
 
@@ -155,7 +142,6 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
 struct Session<E> {
     client: ReadClient,
     request: Request<E>,
-    endpoint: Endpoint,
 }
 
 impl<E: Copy> Session<E> {
@@ -166,45 +152,18 @@ impl<E: Copy> Session<E> {
     /// If any of these is wrong or missing. Nothing was sent then.
     async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
         let request = prepare(op, args, cx)?;
-        let (root, config) = configuration(args.config.as_deref(), cx)?;
+        let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
         let hosts = config.service.import_hosts.names().into_iter();
         let request =
             hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
-        let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
-        args.connect.tell_sandbox(&root, &cx.output);
         let mut secrets = endpoint.secrets();
         secrets.resolve(arguments::references(&request));
         if let Some(failure) = unusable(&request, &secrets) {
             return Err(failure);
         }
-        let secrets = Arc::new(secrets);
-        cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = args.connect.client(&endpoint, &config, secrets)?;
-        Ok(Self { client, request, endpoint })
+        let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
+        Ok(Self { client, request })
     }
-
-    /// Stops the embedded service, if there is one, after everything is written.
-    async fn close(self, outcome: Outcome) -> Outcome {
-        connect::stop(self.endpoint.embedded).await;
-        outcome
-    }
-}
-
-/// The configuration from `--config` or `undrift.yaml`, and the folder with the sandbox.
-pub(super) fn configuration(
-    path: Option<&Path>,
-    cx: &Context,
-) -> Result<(PathBuf, Config), Failure> {
-    let mut diagnostics = Diagnostics::default();
-    let found = match path {
-        Some(path) => (
-            PathBuf::from("."),
-            config::read(path, &path.to_string_lossy(), None, &mut diagnostics),
-        ),
-        None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
-    };
-    cx.output.tell_faults(&diagnostics);
-    if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(found) }
 }
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.

@@ -4,7 +4,7 @@ use super::{
     Context,
     exit::{Exit, Failure},
     input::Folder,
-    reports::{Done, ReportArgs, Reports},
+    reports::{Done, ReportArgs},
 };
 use crate::{
     manifest::{self, Surroundings},
@@ -25,7 +25,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
     let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
     #[cfg(feature = "sandbox")]
     let seed = super::embedded::seed_faults(&args.dir);
@@ -39,5 +39,5 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Do
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);
     let exit = Exit::Usage.when(code != 0);
-    Ok(reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
+    Ok(cx.reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
 }

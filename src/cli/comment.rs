@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    Context, call,
-    connect::{self, ConnectArgs, Endpoint},
+    Context,
+    connect::{ConnectArgs, Endpoint},
     environment::Environment,
     exit::{Exit, Failure, Outcome},
     input::{self, cannot_read},
@@ -60,23 +60,15 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let place = args.place(&cx.env)?;
     let (marker, texts) = reports(&args.report)?;
-    let (root, config) = call::configuration(args.config.as_deref(), cx)?;
-    let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
-    args.connect.tell_sandbox(&root, &cx.output);
+    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let secrets = Arc::new(endpoint.secrets());
-    cx.output.redactor().learn(Arc::clone(&secrets));
-    let outcome = async {
-        refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
-        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
-        let observer = Observer::connect(client).await?;
-        let writer = WriteClient::new(observer.client().clone());
-        let body = texts.concat();
-        let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
-        put.map_err(|error| failure(error, &place))
-    };
-    let outcome = outcome.await;
-    connect::stop(endpoint.embedded).await;
-    let comment = outcome?;
+    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
+    refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
+    let observer = Observer::connect(client).await?;
+    let writer = WriteClient::new(observer.client().clone());
+    let body = texts.concat();
+    let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
+    let comment = put.map_err(|error| failure(error, &place))?;
     cx.output.tell(&remarks(&comment));
     cx.output.print(&summary(&comment, &place)).map(|()| Exit::Success)
 }

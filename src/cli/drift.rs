@@ -3,7 +3,7 @@
 use super::{
     Context,
     exit::{Exit, Failure},
-    reports::{Done, ReportArgs, Reports},
+    reports::{Done, ReportArgs},
     session::{LiveArgs, Opening, SessionArgs},
 };
 use crate::{
@@ -35,15 +35,12 @@ enum Strict {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session = Opening::of(&args.session).from(args.live.source()).open(reports, cx).await?;
-    let planned = session.plan(cx).await.map(|mut plan| {
-        // Guards are only for writes, and nothing is written.
-        plan.guarded = std::mem::take(&mut plan.refusals).len();
-        session.report(&plan, (Sort::Drift, Title::Drift), exit(&args, &plan), reports, cx)
-    });
-    session.close().await;
-    planned
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+    let session = Opening::of(&args.session).from(args.live.source()).open(cx).await?;
+    let mut plan = session.plan(cx).await?;
+    // Guards are only for writes, and nothing is written.
+    plan.guarded = std::mem::take(&mut plan.refusals).len();
+    Ok(session.report(&plan, (Sort::Drift, Title::Drift), exit(&args, &plan), cx))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -9,17 +9,17 @@ mod folder;
 mod update;
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use super::{
-    Context, call,
-    connect::{self, ConnectArgs, Endpoint},
+    Context,
+    connect::{ConnectArgs, Endpoint},
     exit::{Exit, Failure, Outcome},
     progress::Progress,
-    reports::Reports,
 };
 use crate::{
     address::{Glob, Selector},
@@ -153,23 +153,19 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     args.check()?;
     let empty = folder::check(&args.dir);
     if args.update && empty.is_err() {
-        return update::run(&args, reports, cx).await;
+        return update::run(&args, cx).await;
     }
     empty?;
     if let Some(file) = &args.secrets {
         folder::check_secrets(file, &args.dir)?;
     }
-    let (root, config) = call::configuration(None, cx)?;
     let manages = manages(&args.dir, cx)?;
-    let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
-    args.connect.tell_sandbox(&root, &cx.output);
-    let written = read(&args, &endpoint, (&config, manages.as_ref()), cx).await;
-    connect::stop(endpoint.embedded).await;
-    let (written, exit) = written?;
+    let (endpoint, config) = args.connect.without_manifests(None, cx).await?;
+    let (written, exit) = read(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
     let files = folder::write(&args.dir, &written, args.secrets.as_deref())?;
     cx.output.print(&summary(&args, &written, files))?;
     Ok(exit)
@@ -187,8 +183,7 @@ async fn read(
     cx: &Context,
 ) -> Result<(Written, Exit), Failure> {
     let secrets = Arc::new(endpoint.secrets());
-    cx.output.redactor().learn(Arc::clone(&secrets));
-    let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
+    let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
     let settings = args.settings(&observer, manages).await?;
     let existing = found(args, &settings, &observer, cx).await?;
@@ -199,10 +194,10 @@ async fn read(
         return Err(Failure::usage("`--only` and `--exclude` select nothing"));
     }
     let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
-    let found = Mutex::new((Estate::new(settings, existing.deleting), LiveStates::new()));
+    let found = RefCell::new((Estate::new(settings, existing.deleting), LiveStates::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let (estate, lives) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
+        let (estate, lives) = &mut *found.borrow_mut();
         estate.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.found_by_name());
         lives.insert(container.path.clone(), live);
@@ -213,7 +208,7 @@ async fn read(
     let ahead = args.connect.in_flight(config).most();
     observer.all(&containers, ahead, each).await?;
     drop(progress);
-    let (mut estate, lives) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut estate, lives) = found.into_inner();
     let is_read = tell_unread(&mut estate, args, cx)?;
     let written = estate.finish();
     for note in &written.notes {
@@ -262,8 +257,7 @@ fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
     let mut diagnostics = Diagnostics::default();
     let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
     if diagnostics.has_errors() {
-        cx.output.tell_faults(&diagnostics);
-        return Err(Failure::reported(Exit::Usage));
+        cx.output.tell_or_refuse(&diagnostics)?;
     }
     Ok(config.manages)
 }

@@ -150,6 +150,15 @@ impl Output {
         self.tell(&diagnostics.render(self.stderr.into()));
     }
 
+    /// Writes diagnostics.
+    ///
+    /// # Errors
+    /// If there are errors among them.
+    pub(super) fn tell_or_refuse(&self, diagnostics: &Diagnostics) -> Result<(), Failure> {
+        self.tell_faults(diagnostics);
+        if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(()) }
+    }
+
     /// Asks whether to do `what`, for example `apply these changes`.
     ///
     /// # Errors

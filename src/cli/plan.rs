@@ -6,7 +6,7 @@ use super::{
     Context,
     base::BaseArgs,
     exit::{Exit, Failure},
-    reports::{Done, ReportArgs, Reports},
+    reports::{Done, ReportArgs},
     saved::Target,
     session::{ChangeArgs, LiveArgs, Opening, SessionArgs, Use},
 };
@@ -41,7 +41,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     // `apply` writes all of a saved plan, so drift in it counts.
     let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
     let used = Use { drift, only_changed: args.changed };
@@ -55,22 +55,19 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         .from(args.live.source())
         .changing(&args.changes)
         .against(base, used)
-        .open(reports, cx)
+        .open(cx)
         .await?;
-    let planned = match target {
-        Some(_) => session.plan_to_save(cx).await,
-        None => session.plan(cx).await,
-    };
-    let planned = planned.and_then(|plan| {
-        if let Some(target) = target {
+    let plan = match target {
+        Some(target) => {
+            let plan = session.plan_to_save(cx).await?;
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;
+            plan
         }
-        let is_written = args.output.is_some() && plan.base.is_some();
-        let title = if is_written { Title::Approval } else { Title::Plan };
-        Ok(session.report(&plan, (Sort::Plan, title), exit(&args, &plan), reports, cx))
-    });
-    session.close().await;
-    planned
+        None => session.plan(cx).await?,
+    };
+    let is_written = args.output.is_some() && plan.base.is_some();
+    let title = if is_written { Title::Approval } else { Title::Plan };
+    Ok(session.report(&plan, (Sort::Plan, title), exit(&args, &plan), cx))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

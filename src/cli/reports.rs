@@ -6,6 +6,7 @@
 //! never sees half a report. Every [`Format`] has the same content, from one model.
 
 use std::{
+    cell::RefCell,
     fs,
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
@@ -72,7 +73,7 @@ pub(super) struct Reports {
     /// The folder or file of manifests of the command.
     manifests: String,
     targets: Vec<Target>,
-    diagnostics: Diagnostics,
+    diagnostics: RefCell<Diagnostics>,
     record: RunRecord,
 }
 
@@ -102,7 +103,7 @@ impl Reports {
         };
         let manifests = manifests.map_or_else(|| ".".into(), Path::to_string_lossy).into_owned();
         let marker = args.marker.unwrap_or_else(|| sort.into());
-        let (targets, diagnostics) = (args.out, Diagnostics::default());
+        let (targets, diagnostics) = (args.out, RefCell::default());
         let record = RunRecord::default();
         Self { output: output.clone(), sort, marker, manifests, targets, diagnostics, record }
     }
@@ -221,23 +222,23 @@ impl Reports {
 
     /// A report of this run in one format.
     fn text(&self, format: Format, sort: Sort, state: State<'_>) -> Result<String, Failure> {
-        let report =
-            Report { sort, manifests: &self.manifests, diagnostics: &self.diagnostics, state };
+        let diagnostics = &self.diagnostics.borrow();
+        let report = Report { sort, manifests: &self.manifests, diagnostics, state };
         format
             .write(&report, &self.marker, &self.output.secrets())
             .map_err(|error| Failure::new(Exit::Internal, error))
     }
 
     /// Keeps the diagnostics of the manifests, for the report of a run that fails.
-    pub(super) fn keep(&mut self, diagnostics: Diagnostics) {
-        self.diagnostics.extend(diagnostics);
+    pub(super) fn keep(&self, diagnostics: Diagnostics) {
+        self.diagnostics.borrow_mut().extend(diagnostics);
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
     /// written, that is reported with `help` and counts for the exit code, but never hides a more
     /// important one.
     pub(super) fn finish<'c>(
-        &mut self,
+        &self,
         sort: Sort,
         exit: Exit,
         content: Content<'c>,

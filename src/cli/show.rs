@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
-    explain::tell_wrong,
     input::Folder,
-    reports::{Done, ReportArgs, Reports},
+    reports::{Done, ReportArgs},
     saved,
 };
 use crate::{
@@ -47,9 +46,9 @@ fn of_show(dir: clap::Arg) -> clap::Arg {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     if !args.report.is_empty() {
-        return parts::show(&args.report, reports, cx).map(Done::exit);
+        return parts::show(&args.report, cx).map(Done::exit);
     }
     if args.effective.is_empty() {
         return show_saved(&args.dir, cx.output.style, cx);
@@ -59,7 +58,9 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
         &Surroundings::of_process(),
         &Options { traced: &args.effective, ..Options::default() },
     );
-    let Some(desired) = &loaded.desired else { return Err(tell_wrong(&loaded, cx)) };
+    let Some(desired) = &loaded.desired else {
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
+    };
     for glob in &args.effective {
         let is_at = |trace: &Trace| glob.matches(&trace.path().to_lowercase());
         if !loaded.traces.iter().any(is_at) {

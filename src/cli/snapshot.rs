@@ -12,7 +12,7 @@ use super::{
     exit::{Exit, Failure, Outcome},
     input::Folder,
     progress::Progress,
-    reports::{Reports, cannot_write, replace_by},
+    reports::{cannot_write, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
 use crate::{field::Scope, snapshot::Snapshot, text};
@@ -38,8 +38,8 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    let taken = take(&args, reports, cx).await;
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let taken = take(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
         // still shows its age.
@@ -48,12 +48,10 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     taken
 }
 
-async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+async fn take(args: &Args, cx: &Context) -> Outcome {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session = Opening::of(&of_session).from(Source::Taking).open(reports, cx).await?;
-    let taken = fill(args, &session, cx).await;
-    session.close().await;
-    let NewSnapshot { snapshot, calls, incomplete } = taken?;
+    let session = Opening::of(&of_session).from(Source::Taking).open(cx).await?;
+    let NewSnapshot { snapshot, calls, incomplete } = fill(args, &session, cx).await?;
     save(&snapshot, &args.output).map_err(|error| cannot_write(&args.output, &error))?;
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());

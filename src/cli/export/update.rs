@@ -5,9 +5,9 @@
 //! `absorb` writes them. All files are written, or none.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use super::{Args, folder, found, nothing_written, tell_unread};
@@ -19,7 +19,6 @@ use crate::{
         Context,
         absorb::{compare, reload, shown},
         exit::{Exit, Failure, Outcome},
-        reports::Reports,
         session::{Manifests, Opening, Session, SessionArgs, usable},
         write_files,
     },
@@ -159,20 +158,18 @@ impl Texts<'_> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
     let (paths, manages) = (loaded.paths(), loaded.config.manages.clone());
-    let manifests = usable(loaded, reports, cx)?;
+    let manifests = usable(loaded, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &[], &args.connect, Vec::new());
-    let session = Opening::of(&of_session).with(manifests, around.today, reports, cx).await?;
+    let session = Opening::of(&of_session).with(manifests, around.today, cx).await?;
     let (old, new) = (BTreeMap::new(), Contents::new());
     let texts = Texts { args, around: &around, cx, manages, paths, old, new };
-    let outcome = update(texts, desired, &session).await;
-    session.close().await;
-    outcome
+    update(texts, desired, &session).await
 }
 
 async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -> Outcome {
@@ -238,7 +235,7 @@ async fn moved(
         bare
     };
     let declared: Vec<_> = declared.map(bare).collect();
-    let found = Mutex::<(BTreeMap<_, _>, Vec<_>)>::default();
+    let found = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
     let look = async |container: &Container, live: Live| {
         let (path, origin) = (escape(&container.path), &container.origin);
         let why = match live.presence {
@@ -248,8 +245,7 @@ async fn moved(
                 let why =
                     format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
                 let refusal = Refusal::new(&Address::container(to.as_str().into()), why);
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.0.insert(to.to_lowercase(), refusal);
+                found.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
             }
             Presence::Moved { to: None } => "it was renamed by hand".to_owned(),
@@ -259,12 +255,12 @@ async fn moved(
         };
         let why = format!("{why}; each new group or project may be this one, so none is added");
         let refusal = Refusal::new(&container.address(), why);
-        found.lock().unwrap_or_else(PoisonError::into_inner).1.push(refusal);
+        found.borrow_mut().1.push(refusal);
         Ok(())
     };
     let declared: Vec<_> = declared.iter().collect();
     session.observer.all(&declared, session.ahead, look).await?;
-    let (renamed, mut lost) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (renamed, mut lost) = found.into_inner();
     lost.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, lost))
 }

@@ -25,7 +25,7 @@ use super::{
     Context,
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
-    reports::{self, Reports},
+    reports,
     session::{Manifests, Opening, Session, SessionArgs},
     signal,
 };
@@ -90,46 +90,9 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    #[cfg(feature = "sandbox")]
-    if args.connect.sandbox.is_some() {
-        // Sessions come and go, and what it holds in memory has to outlast them.
-        let (root, config) = (Path::new("."), Config::default());
-        let endpoint = args.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
-        if let Some(running) = endpoint.embedded {
-            let environment = endpoint.environment;
-            let (connect, cx) = running_at(&running, &args.connect, environment, cx);
-            let outcome = test(&Args { connect, ..args }, reports, &cx).await;
-            running.stop().await;
-            return outcome;
-        }
-    }
-    test(&args, reports, cx).await
-}
-
-/// The options and the environment for a service that already runs in this process.
-#[cfg(feature = "sandbox")]
-fn running_at(
-    running: &crate::sandbox::Running,
-    connect: &ConnectArgs,
-    environment: super::environment::Environment,
-    cx: &Context,
-) -> (ConnectArgs, Context) {
-    // It is reached without a detour.
-    let variables = [("UNDRIFT_TOKEN", running.token()), ("UNDRIFT_PROXY", "")];
-    let env = environment.with(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let connect = ConnectArgs {
-        url: Some(running.url()),
-        sandbox: None,
-        token_file: None,
-        ..connect.clone()
-    };
-    (connect, Context { env, output: cx.output.clone() })
-}
-
-async fn test(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let tester = Tester::new(args.connect.clone())?;
-    let setup = prepare(args, &tester.connect(cx).await?).await?;
+    let setup = prepare(&args, &tester.connect(cx).await?).await?;
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
         cx.output.tell("nothing was changed\n");
@@ -137,13 +100,13 @@ async fn test(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     }
     let stop = Arc::clone(&tester.stop);
     let signals = signal::watch(cx.output.clone(), move || stop.now(), |_| {})?;
-    let found = tester.phases(&setup, reports, cx).await;
+    let found = tester.phases(&setup, cx).await;
     let is_clean = tester.clean(&setup, cx).await;
     if let Some(signal) = signals.get() {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
-    let expected = expected(&setup, reports, cx).await?;
+    let expected = expected(&setup, cx).await?;
     let report = Report { setup: &setup, found: &found, expected: expected.as_ref() };
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
@@ -227,12 +190,9 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(
-    setup: &Setup,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<Option<Findings>, Failure> {
+async fn expected(setup: &Setup, cx: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
+        cli::embedded,
         release::REFERENCE,
         sandbox::{self, Data, Profile, Seed},
     };
@@ -252,10 +212,10 @@ async fn expected(
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
     let config =
         sandbox::Config { data: Data::Memory, seed: Some(seed), profile, ..Default::default() };
-    let running = super::embedded::launch(config, &cx.output).await?;
-    let (connect, beside) = running_at(&running, &ConnectArgs::default(), cx.env.clone(), cx);
-    let tester = Tester::new(connect)?;
-    let found = tester.phases(setup, reports, &beside).await;
+    let running = embedded::launch(config, &cx.output).await?;
+    let found = Some(embedded::endpoint(&running, cx.env.clone())?);
+    let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
+    let found = tester.phases(setup, cx).await;
     running.stop().await;
     found.map(Some)
 }
@@ -263,7 +223,7 @@ async fn expected(
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &Setup, _: &mut Reports, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(_: &Setup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
@@ -310,50 +270,31 @@ impl Tester {
     /// Connects outside a session.
     async fn connect(&self, cx: &Context) -> Result<Observer, Failure> {
         let (root, config) = (Path::new("."), Config::default());
-        let endpoint = self.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
+        let endpoint = self.connect.endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.apart_from(secrets));
-        cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = self.connect.client(&endpoint, &config, secrets)?;
+        let client = self.connect.client(&endpoint, &config, secrets, &cx.output)?;
         Ok(Observer::connect(client).await?)
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(
-        &self,
-        setup: &Setup,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<Findings, Failure> {
+    async fn phases(&self, setup: &Setup, cx: &Context) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
-            let session = self.session(phase, setup, reports, cx).await?;
-            let applied = match session.plan(cx).await {
-                Ok(plan) => carry_out(phase, plan, &session, &mut found).await,
-                Err(failure) => Err(failure),
-            };
-            session.close().await;
-            applied?;
+            let session = self.session(phase, setup, cx).await?;
+            carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
             if self.stop.is_over.load(Ordering::SeqCst) {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
-            let session = self.session(phase, setup, reports, cx).await?;
-            let again = session.plan(cx).await.map(|plan| found.add_repeated(phase, &plan));
-            session.close().await;
-            again?;
+            let session = self.session(phase, setup, cx).await?;
+            found.add_repeated(phase, &session.plan(cx).await?);
         }
         Ok(found)
     }
 
     /// A session for the documents of a phase.
-    async fn session(
-        &self,
-        phase: Phase,
-        setup: &Setup,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<Session, Failure> {
+    async fn session(&self, phase: Phase, setup: &Setup, cx: &Context) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let around = Surroundings::of_process();
@@ -368,7 +309,7 @@ impl Tester {
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = Opening::of(&args);
-        let session = opening.with(manifests, around.today, reports, cx).await?;
+        let session = opening.with(manifests, around.today, cx).await?;
         self.stop.guard(session.observer.client());
         Ok(session)
     }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use crate::{
-    cli::{Context, exit::Failure, reports::Reports},
+    cli::{Context, exit::Failure},
     desired::{Container, Desired},
-    diagnostic::Diagnostics,
     manifest::{Config, Includes, Loaded},
     secret::Secrets,
     value::Value,
@@ -27,36 +26,21 @@ pub(in crate::cli) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(in crate::cli) fn usable(
-    loaded: Loaded,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<Manifests, Failure> {
-    match (loaded.desired, tell(loaded.diagnostics, reports, cx)) {
-        (Some(desired), _) => {
-            let Loaded { includes, root, config, .. } = loaded;
-            Ok(Manifests { desired, includes, root, config })
-        }
-        (None, unusable) => Err(unusable),
-    }
+pub(in crate::cli) fn usable(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
+    let Loaded { includes, root, config, .. } = loaded;
+    let Some(desired) = loaded.desired else {
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
+    };
+    cx.output.tell_faults(&loaded.diagnostics);
+    cx.reports.keep(loaded.diagnostics);
+    Ok(Manifests { desired, includes, root, config })
 }
 
-/// Reports the faults of manifests, and returns the failure of the run.
-pub(super) fn tell(diagnostics: Diagnostics, reports: &mut Reports, cx: &Context) -> Failure {
-    cx.output.tell_faults(&diagnostics);
-    let summary = diagnostics.summary().unwrap_or_default();
-    reports.keep(diagnostics);
-    Failure::usage(format!("cannot use the manifests: {summary}"))
-}
-
-/// Adds to `secrets` those that `desired` refers to, and those of the rules.
-pub(super) fn secrets_of(
-    desired: &Desired,
-    includes: Option<&Includes>,
-    mut secrets: Secrets,
-) -> Secrets {
-    let declared = desired.containers.iter().flat_map(Container::named);
-    let named = declared.map(|(.., value)| value).chain(includes.iter().flat_map(|i| i.named()));
+/// Adds to `secrets` those that `manifests` refer to, also in rules.
+pub(super) fn secrets_of(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
+    let declared = manifests.desired.containers.iter().flat_map(Container::named);
+    let of_rules = manifests.includes.iter().flat_map(Includes::named);
+    let named = declared.map(|(.., value)| value).chain(of_rules);
     for value in named {
         match value {
             Value::Secret(reference) => secrets.resolve([reference]),

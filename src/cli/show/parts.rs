@@ -15,7 +15,7 @@ use crate::{
         Context,
         exit::{Exit, Failure},
         input,
-        reports::{Done, Reports},
+        reports::Done,
     },
     diagnostic::Severity,
     diff::Incomplete,
@@ -81,11 +81,7 @@ struct Part {
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(
-    files: &[PathBuf],
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<Done, Failure> {
+pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Done, Failure> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     if let Some(why) = overlap(files, &parts) {
         return Err(Failure::usage(why).help("each group and project must be in one part"));
@@ -99,7 +95,7 @@ pub(super) fn show(
     let (style, secrets) = (cx.output.style, cx.output.secrets());
     let text = |sink: Sink<'_>| terminal::plan_to(sink, &plan, &run, title, style, &secrets);
     let planned = Planned::new(&run, &plan);
-    Ok(reports.finish(sort, exit, Content::Planned(&planned), text, None))
+    Ok(cx.reports.finish(sort, exit, Content::Planned(&planned), text, None))
 }
 
 /// Why the parts are not those of one whole: two are of different services, or change the same
