@@ -25,11 +25,11 @@ use crate::{
     diff::{Shown, Step, shown_secret},
     digest::Key,
     plan::{
-        Approved, Blocked, Drift, Plan, Policy,
+        Approved, Blocked, Drift, LeftOut, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
     report::{
-        canvas::Sink,
+        canvas::{Canvas, Sink},
         json::{Outcomes, Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -186,8 +186,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     with_session(&args, saved.as_ref(), &session, cx).await
 }
 
-/// Shows, asks, applies and reports. Every exit states whether anything was changed, so the
-/// function is long.
+/// Shows, asks, applies and reports. Every exit states whether anything was changed.
 async fn with_session(
     args: &Args,
     saved: Option<&Saved>,
@@ -195,28 +194,16 @@ async fn with_session(
     cx: &Context,
 ) -> Result<Done, Failure> {
     session.may_write()?;
-    let plan = session.plan(cx).await?;
+    let plan = &session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
     cx.reports.record().note(|record| record.acknowledgements = acknowledged.collect());
-    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
-    let saved = saved.map(|saved| saved.compare(&plan, session));
+    let saved = saved.map(|saved| saved.compare(plan, session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
-    let planned = Planned { saved_plan: saved, ..Planned::new(&session.run, &plan) };
-    let planned = Content::Planned(&planned);
-    let text = |sink: Sink<'_>| {
-        terminal::plan_to(&mut *sink, &plan, &session.run, Title::Approval, style, secrets);
-        let since = saved.map(|saved| terminal::stale(saved, style, secrets));
-        since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
-    };
-    let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
-    let stop = |exit: Exit, why: &str| {
-        let done = cx.reports.finish(Sort::Plan, exit, planned, text, None);
-        cx.output.tell(why);
-        Ok(done)
-    };
+    let exit = Exit::first_of([super::plan::blocked(plan), Exit::Stale.when(is_stale)]);
+    let proposal = Proposal { session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
-        return stop(found, STALE);
+        return Ok(proposal.end(exit, STALE));
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
@@ -225,54 +212,93 @@ async fn with_session(
         // The last lines say why.
         let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
         cx.reports.keep(missing);
-        return stop(Exit::first_of([found, Exit::Usage]), &why);
+        return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &why));
     }
-    let (approved, left_out) = match approval {
-        Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
-        Err(Blocked(why)) => {
-            return stop(found, &format!("nothing was changed: {why}\n"));
+    match approval {
+        Ok((approved, left_out)) if approved.steps().next().is_some() => {
+            proposal.apply(&approved, &left_out, args.yes).await
         }
-        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }),
-    };
-    // Show the plan before asking.
-    if cx.reports.replace_text() {
-        text(&mut |part| cx.output.tell(part));
-    } else {
-        cx.output.print_parts(text)?;
+        Ok(_) => Ok(proposal.end(exit, if plan.steps.is_empty() { "" } else { UNCHANGED })),
+        Err(Blocked(why)) => Ok(proposal.end(exit, &format!("nothing was changed: {why}\n"))),
     }
-    cx.output.tell(&terminal::left_out(&left_out, cx.output.stderr, secrets));
-    if !args.yes && !cx.output.confirm("apply these changes")? {
-        cx.output.tell(UNCHANGED);
-        return Ok(cx.reports.finish(Sort::Plan, Exit::Interrupted, planned, |_| {}, None));
+}
+
+/// A plan that may be applied.
+#[derive(Clone, Copy)]
+struct Proposal<'a> {
+    session: &'a Session,
+    plan: &'a Plan,
+    /// The comparison with the saved plan, if there is one.
+    saved: Option<&'a Comparison>,
+    /// The exit code for what blocks it.
+    exit: Exit,
+    cx: &'a Context,
+}
+
+impl Proposal<'_> {
+    fn text(&self, sink: Sink<'_>) {
+        let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
+        let canvas = Canvas::to(&mut *sink, style, secrets);
+        terminal::plan_on(canvas, self.plan, &self.session.run, Title::Approval);
+        let since = self.saved.map(|saved| terminal::stale(saved, style, secrets));
+        since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     }
-    let (applied, signalled) = carry_out(session, &approved, cx.reports.record(), cx).await?;
-    let ended_by = applied.ended_by.clone().map(Failure::from);
-    let exit = Exit::first_of([
-        signalled.unwrap_or(Exit::Success),
-        Exit::Unfinished.when(!applied.is_complete()),
-        ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
-        found,
-    ]);
-    let text = |sink: Sink<'_>| {
-        sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
-    };
-    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
-    let outcomes = Outcomes { saved_plan: saved, ..outcomes };
-    cx.reports.record().note(|record| {
-        record.counts = Some(outcomes.counts);
-        record.left_out = left_out.len();
-    });
-    let done = cx.reports.finish(
-        Sort::Apply,
-        exit,
-        Content::Outcomes(&outcomes),
-        text,
-        Some(made(&applied)),
-    );
-    if let Some(failure) = ended_by {
-        cx.output.tell_failure(&failure);
+
+    /// Reports it, with `text`, after a run without changes.
+    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Done {
+        let planned = Planned::new(&self.session.run, self.plan);
+        let planned = Planned { saved_plan: self.saved, ..planned };
+        self.cx.reports.finish(Sort::Plan, exit, Content::Planned(&planned), text, None)
     }
-    Ok(done)
+
+    /// Reports it, and then `why` nothing was changed.
+    fn end(&self, exit: Exit, why: &str) -> Done {
+        let done = self.finish(exit, |sink| self.text(sink));
+        self.cx.output.tell(why);
+        done
+    }
+
+    /// Shows it, asks unless told not to, applies and reports.
+    async fn apply(
+        self,
+        approved: &Approved<'_>,
+        left_out: &[LeftOut],
+        is_confirmed: bool,
+    ) -> Result<Done, Failure> {
+        let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
+        let (style, secrets) = (output.style, &*session.settings.secrets);
+        if reports.replace_text() {
+            self.text(&mut |part| output.tell(part));
+        } else {
+            output.print_parts(|sink| self.text(sink))?;
+        }
+        output.tell(&terminal::left_out(left_out, output.stderr, secrets));
+        if !is_confirmed && !output.confirm("apply these changes")? {
+            output.tell(UNCHANGED);
+            return Ok(self.finish(Exit::Interrupted, |_| {}));
+        }
+        let (applied, signalled) = carry_out(session, approved, reports.record(), self.cx).await?;
+        let ended_by = applied.ended_by.clone().map(Failure::from);
+        let exit = Exit::first_of([
+            signalled.unwrap_or(Exit::Success),
+            Exit::Unfinished.when(!applied.is_complete()),
+            ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
+            exit,
+        ]);
+        let text = |sink: Sink<'_>| {
+            sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
+        };
+        let outcomes = Outcomes::new(&session.run, plan, &applied, left_out);
+        let outcomes = Outcomes { saved_plan: saved, ..outcomes };
+        reports.record().note(|record| {
+            record.counts = Some(outcomes.counts);
+            record.left_out = left_out.len();
+        });
+        let content = Content::Outcomes(&outcomes);
+        let done = reports.finish(Sort::Apply, exit, content, text, Some(made(&applied)));
+        ended_by.iter().for_each(|failure| output.tell_failure(failure));
+        Ok(done)
+    }
 }
 
 /// A short result for readers who miss the report.

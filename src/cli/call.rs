@@ -228,13 +228,7 @@ impl Session<Write> {
 /// allowed in general.
 fn failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
-    let exit = match error.status() {
-        _ if lost => Exit::Unfinished,
-        _ if error.is_unauthorized() || error.is_forbidden() => Exit::Denied,
-        Some(_) => refused,
-        None if error.page_error().is_some() => refused,
-        None => Exit::Unreachable,
-    };
+    let exit = Exit::of_request(&error, refused);
     let failure = Failure { exit, ..Failure::from(error) };
     if lost {
         failure.help("look whether it was carried out before you send it again")

@@ -196,15 +196,12 @@ fn refuse_token(
 fn failure(error: CommentError, place: &Place) -> Failure {
     let said = error.error();
     let in_doubt = said.in_doubt_since().is_some();
-    let exit = match (&error, said.status()) {
-        _ if in_doubt => Exit::Unfinished,
-        (CommentError::MergeRequest(_), Some(404)) => Exit::Usage,
-        _ if said.is_unauthorized() || said.is_forbidden() => Exit::Denied,
-        (CommentError::Write { .. }, Some(_)) => Exit::Unfinished,
-        (_, Some(_)) => Exit::Incomplete,
-        (_, None) if said.page_error().is_some() => Exit::Incomplete,
-        (_, None) => Exit::Unreachable,
+    let refused = match &error {
+        CommentError::MergeRequest(error) if error.is_not_found() => Exit::Usage,
+        CommentError::Write { .. } => Exit::Unfinished,
+        _ => Exit::Incomplete,
     };
+    let exit = Exit::of_request(said, refused);
     let help = match &error {
         _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {

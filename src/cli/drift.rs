@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     plan::{Plan, Strictness},
-    report::{json::Sort, terminal::Title},
+    report::terminal::Title,
 };
 
 /// The options of `drift`.
@@ -40,7 +40,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     let mut plan = session.plan(cx).await?;
     // Guards are only for writes, and nothing is written.
     plan.guarded = std::mem::take(&mut plan.refusals).len();
-    Ok(session.report(&plan, (Sort::Drift, Title::Drift), exit(&args, &plan), cx))
+    Ok(cx.reports.finish_plan(&session.run, &plan, Title::Drift, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     plan::{Drift, Plan, Strictness},
-    report::{json::Sort, terminal::Title},
+    report::terminal::Title,
 };
 
 /// The options of `plan`.
@@ -67,7 +67,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     };
     let is_written = args.output.is_some() && plan.base.is_some();
     let title = if is_written { Title::Approval } else { Title::Plan };
-    Ok(session.report(&plan, (Sort::Plan, title), exit(&args, &plan), cx))
+    Ok(cx.reports.finish_plan(&session.run, &plan, title, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -20,13 +20,15 @@ use super::{
 };
 use crate::{
     diagnostic::Diagnostics,
+    plan::Plan,
     report::{
-        Format,
-        canvas::Sink,
-        json::Sort,
+        Format, Run,
+        canvas::{Canvas, Sink},
+        json::{Planned, Sort},
         marker::Marker,
         model::{Content, Report, State},
         run_record::Job,
+        terminal::{self, Title},
     },
 };
 
@@ -122,16 +124,12 @@ impl Reports {
             (place == manifests && place.is_file())
                 || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
         };
-        let refuse = |path: &Path| Err(is_manifest(path, "write to a file with another name"));
-        let mut spared = other.filter(|path| is_read(path)).map_or(Ok(()), refuse);
-        self.targets.retain(|target| {
-            let Some(path) = target.file.as_deref().filter(|path| is_read(path)) else {
-                return true;
-            };
-            spared = refuse(path);
-            false
-        });
-        spared
+        let spare = |path: &Path| match is_read(path) {
+            true => Err(is_manifest(path, "write to a file with another name")),
+            false => Ok(()),
+        };
+        let spared = other.map_or(Ok(()), spare);
+        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), spare)).and(spared)
     }
 
     /// Keeps a record of the run in the file at `path`, if there is one.
@@ -161,58 +159,45 @@ impl Reports {
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. Nothing else was done then.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let mut begun = self.sort_out();
-        let mut failed = Vec::new();
-        for (at, target) in self.targets.iter().enumerate() {
-            let Some(path) = &target.file else { continue };
-            if is_stream(path) {
-                continue;
-            }
+        let sorted = self.sort_out();
+        let mut targets = std::mem::take(&mut self.targets);
+        let begun = retain(&mut targets, |target| {
+            let path = target.file.as_deref().filter(|path| !is_stream(path));
+            let Some(path) = path else { return Ok(()) };
             let text = self.text(target.format, self.sort, State::Unfinished)?;
-            let Err(error) = write(path, &text) else { continue };
-            if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
-                // An old report that cannot be replaced may still be removable; if not, the error
-                // is reported anyway.
-                let _ = fs::remove_file(path);
-            }
-            begun = Err(cannot_write(path, &error));
-            failed.push(at);
-        }
-        for at in failed.into_iter().rev() {
-            self.targets.remove(at);
-        }
-        begun
+            write(path, &text).map_err(|error| {
+                if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
+                    // An old report that cannot be replaced may still be removable; if not, the
+                    // error is reported anyway.
+                    let _ = fs::remove_file(path);
+                }
+                cannot_write(path, &error)
+            })
+        });
+        self.targets = targets;
+        begun.and(sorted)
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
     fn sort_out(&mut self) -> Result<(), Failure> {
-        let mut sorted = Ok(());
         let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
-        self.targets.retain(|target| {
-            let name = target.format.name();
-            let failure = match &target.file {
-                _ if !target.format.fits(sort) => {
-                    format!("`{}` has nothing to report as `{name}`", sort.word())
+        retain(&mut self.targets, |Target { format, file }| {
+            let failure = match file {
+                _ if !format.fits(sort) => {
+                    format!("`{}` has nothing to report as `{}`", sort.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
-                None => {
-                    has_stdout = true;
-                    return true;
-                }
-                Some(path) if is_stream(path) => return true,
-                Some(path) => {
-                    let place = place(path);
-                    if !files.contains(&place) {
-                        files.push(place);
-                        return true;
-                    }
+                Some(path) if !is_stream(path) && files.contains(&place(path)) => {
                     format!("two reports would go to `{}`", path.display())
                 }
+                file => {
+                    has_stdout |= file.is_none();
+                    files.extend(file.as_deref().map(place));
+                    return Ok(());
+                }
             };
-            sorted = Err(Failure::usage(failure));
-            false
-        });
-        sorted
+            Err(Failure::usage(failure))
+        })
     }
 
     /// Whether stdout gets something else than text.
@@ -232,6 +217,16 @@ impl Reports {
     /// Keeps the diagnostics of the manifests, for the report of a run that fails.
     pub(super) fn keep(&self, diagnostics: Diagnostics) {
         self.diagnostics.borrow_mut().extend(diagnostics);
+    }
+
+    /// Reports a plan that is not applied.
+    pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, title: Title, exit: Exit) -> Done {
+        let (style, secrets) = (self.output.style, &self.output.secrets());
+        let text = |sink: Sink<'_>| {
+            terminal::plan_on(Canvas::to(sink, style, secrets), plan, run, title);
+        };
+        let sort = if title == Title::Drift { Sort::Drift } else { Sort::Plan };
+        self.finish(sort, exit, Content::Planned(&Planned::new(run, plan)), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
@@ -346,47 +341,62 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Writes `text` to `path`. A plain or a new file is replaced as a whole; anything else is written
-/// to.
+/// Keeps the `targets` that pass the check; returns the last failure of the others.
+fn retain(
+    targets: &mut Vec<Target>,
+    mut check: impl FnMut(&Target) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut checked = Ok(());
+    targets.retain(|target| check(target).map_err(|failure| checked = Err(failure)).is_ok());
+    checked
+}
+
+/// Writes `text` to `path`, as [`write_by`] does.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(old) if old.is_file() => {
-            replace(path, text, Some(old.permissions())).or_else(|error| match error.kind() {
-                // A file that is mounted by itself, or in a folder of another user, may still be
-                // writable.
-                ErrorKind::PermissionDenied
-                | ErrorKind::ResourceBusy
-                | ErrorKind::CrossesDevices => fs::write(path, text),
-                _ => Err(error),
-            })
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => replace(path, text, None),
-        _ => fs::write(path, text),
-    }
+    write_by(path, |file| file.write_all(text.as_bytes()))
 }
 
-fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io::Result<()> {
-    replace_by(path, permissions, |file| file.write_all(text.as_bytes()))
-}
-
-/// Lets `write` fill a file beside `path` and renames it to that.
+/// Lets `write` fill the file at `path`. A plain or a new file is replaced as a whole; anything else
+/// is written to.
 ///
 /// # Errors
-/// If it cannot be written; then `path` is unchanged.
-pub(super) fn replace_by(
+/// If it cannot be written; then a plain file is unchanged.
+pub(super) fn write_by(
+    path: &Path,
+    write: impl Fn(&mut fs::File) -> io::Result<()>,
+) -> io::Result<()> {
+    let permissions = match fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => Some(old.permissions()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        _ => return write(&mut fs::File::create(path)?),
+    };
+    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
+    let part = path.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
+    let is_old = permissions.is_some();
+    let replaced = fill(&part, permissions, |file| {
+        write(file)?;
+        fs::rename(&part, path)
+    });
+    replaced.or_else(|error| match error.kind() {
+        // A file that is mounted by itself, or in a folder of another user, may still be writable.
+        ErrorKind::PermissionDenied | ErrorKind::ResourceBusy | ErrorKind::CrossesDevices
+            if is_old =>
+        {
+            write(&mut fs::File::create(path)?)
+        }
+        _ => Err(error),
+    })
+}
+
+/// Lets `write` fill the new file at `path`, and removes it if that fails.
+pub(super) fn fill(
     path: &Path,
     permissions: Option<fs::Permissions>,
     write: impl FnOnce(&mut fs::File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
-    let part = path.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
-    let mut file = fs::File::create_new(&part)?;
+    let mut file = fs::File::create_new(path)?;
     let written = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
-    let written = written.and_then(|()| write(&mut file)).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
+    written.and_then(|()| write(&mut file)).inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 #[cfg(test)]

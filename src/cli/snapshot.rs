@@ -1,10 +1,6 @@
 //! `undrift snapshot`: saves what plans read from the service in one file, without secrets.
 
-use std::{
-    fs,
-    io::{self, BufWriter},
-    path::{Path, PathBuf},
-};
+use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
     Context,
@@ -12,7 +8,7 @@ use super::{
     exit::{Exit, Failure, Outcome},
     input::Folder,
     progress::Progress,
-    reports::{cannot_write, replace_by},
+    reports::{cannot_write, write_by},
     session::{Opening, Session, SessionArgs, Source},
 };
 use crate::{field::Scope, snapshot::Snapshot, text};
@@ -52,7 +48,8 @@ async fn take(args: &Args, cx: &Context) -> Outcome {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let session = Opening::of(&of_session).from(Source::Taking).open(cx).await?;
     let NewSnapshot { snapshot, calls, incomplete } = fill(args, &session, cx).await?;
-    save(&snapshot, &args.output).map_err(|error| cannot_write(&args.output, &error))?;
+    let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
+    write_by(&args.output, write).map_err(|error| cannot_write(&args.output, &error))?;
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
@@ -94,14 +91,4 @@ async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<NewSnapsho
         }
     }
     Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.client().sent(), incomplete })
-}
-
-fn save(snapshot: &Snapshot, path: &Path) -> io::Result<()> {
-    let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
-    match fs::symlink_metadata(path) {
-        Ok(old) if old.is_file() => replace_by(path, Some(old.permissions()), write),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => replace_by(path, None, write),
-        // A pipe or a device.
-        _ => snapshot.write(BufWriter::new(fs::File::create(path)?)),
-    }
 }

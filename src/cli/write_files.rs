@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{exit::Failure, input};
+use super::{exit::Failure, input, reports::fill};
 use crate::manifest;
 
 /// A file to write.
@@ -106,15 +106,11 @@ fn stage(path: &Path, text: &str) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.undrift-new"));
     let _ = fs::remove_file(&beside);
-    let mut file = fs::File::create_new(&beside)?;
-    let permissions = fs::metadata(path).map(|replaced| replaced.permissions());
-    let written = permissions
-        .map_or(Ok(()), |permissions| file.set_permissions(permissions))
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| file.sync_all());
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
+    let permissions = fs::metadata(path).ok().map(|replaced| replaced.permissions());
+    let written = fill(&beside, permissions, |file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
     written.map(|()| beside)
 }
 

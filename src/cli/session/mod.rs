@@ -18,9 +18,8 @@ use jiff::civil::Date;
 
 use super::{
     Context,
-    exit::{Exit, Failure},
+    exit::Failure,
     progress::Progress,
-    reports::Done,
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
@@ -35,13 +34,7 @@ use crate::{
     live::Live,
     observe::Observer,
     plan::{self, Extent, Plan},
-    report::{
-        Run,
-        canvas::Sink,
-        json::{Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
-    },
+    report::Run,
     snapshot::Recorder,
 };
 use with_base::Compared;
@@ -150,20 +143,6 @@ impl Session {
         };
         self.observer.all(&containers, 1, each).await?;
         found.into_inner().ok_or_else(|| Failure::usage("nothing is selected"))
-    }
-
-    /// Reports `plan`, which is not applied.
-    pub(super) fn report(
-        &self,
-        plan: &Plan,
-        (sort, title): (Sort, Title),
-        exit: Exit,
-        cx: &Context,
-    ) -> Done {
-        let (style, secrets) = (cx.output.style, &*self.settings.secrets);
-        let text = |sink: Sink<'_>| terminal::plan_to(sink, plan, &self.run, title, style, secrets);
-        let planned = Planned::new(&self.run, plan);
-        cx.reports.finish(sort, exit, Content::Planned(&planned), text, None)
     }
 
     /// Refuses to apply with a token that cannot write.

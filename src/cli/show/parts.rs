@@ -22,10 +22,8 @@ use crate::{
     plan::Plan,
     report::{
         Run,
-        canvas::Sink,
-        json::{FORMAT_VERSION, Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
+        json::{FORMAT_VERSION, Sort},
+        terminal::Title,
     },
 };
 
@@ -89,13 +87,9 @@ pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Done, Failure> {
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
     let all_drift = parts.iter().all(|part| part.sort == Sort::Drift);
-    let (sort, title) =
-        if all_drift { (Sort::Drift, Title::Drift) } else { (Sort::Plan, Title::Plan) };
+    let title = if all_drift { Title::Drift } else { Title::Plan };
     let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
-    let (style, secrets) = (cx.output.style, cx.output.secrets());
-    let text = |sink: Sink<'_>| terminal::plan_to(sink, &plan, &run, title, style, &secrets);
-    let planned = Planned::new(&run, &plan);
-    Ok(cx.reports.finish(sort, exit, Content::Planned(&planned), text, None))
+    Ok(cx.reports.finish_plan(&run, &plan, title, exit))
 }
 
 /// Why the parts are not those of one whole: two are of different services, or change the same

@@ -19,7 +19,7 @@ use super::{
         Group, Item, Part, Report, StepItem,
         fold::{Fold, Folded, Piece, by_container, gathered, same},
         item::acknowledgement,
-        note::{grouped, object as about},
+        note::{by_path, grouped, object as about},
         step::{Row, firsts, object, remarks, rows_of, sign},
         value::Cell,
         whose,
@@ -358,10 +358,7 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for note in &found {
-            projects.entry(&note.address.path).or_default().push(about(note));
-        }
+        let projects = by_path(found.iter().map(|note| (&*note.address.path, about(note))));
         let lines = grouped(projects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();

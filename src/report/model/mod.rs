@@ -227,11 +227,7 @@ impl<'a> Report<'a> {
 
     /// The notes, by sort.
     pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
-        let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for note in self.plan().into_iter().flat_map(|plan| &plan.notes) {
-            sorts.entry(note::sort(&note.reason)).or_default().push(note);
-        }
-        sorts
+        note::by_sort(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }
 
     /// The steps, in the order of the plan.

@@ -1,7 +1,5 @@
 //! A plan against the base of a branch: the branch's changes first, then the drift, folded.
 
-use std::collections::BTreeMap;
-
 use super::{fold, notes::paragraph};
 use crate::{
     diff::{Action, Label, Step},
@@ -9,6 +7,7 @@ use crate::{
     report::{
         canvas::{Canvas, Line, Overflow, Paint},
         model::{
+            note::by_path,
             step::{object, sign, tail},
             summary::Title,
         },
@@ -119,9 +118,5 @@ fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
 
 /// A paragraph with a line for each group and project.
 fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p str, String)>) {
-    let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (path, item) in items {
-        projects.entry(path).or_default().push(item);
-    }
-    paragraph(canvas, title, projects);
+    paragraph(canvas, title, by_path(items));
 }

@@ -26,7 +26,7 @@ pub use saved::{saved, stale};
 
 use super::{
     Run, Style,
-    canvas::{Canvas, Line, Paint, Sink},
+    canvas::{Canvas, Line, Paint},
     model::summary,
 };
 use crate::{plan::Plan, secret::Secrets};
@@ -34,18 +34,6 @@ use crate::{plan::Plan, secret::Secrets};
 /// `plan` as text, without `secrets`.
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
     plan_on(Canvas::new(style, secrets), plan, run, title)
-}
-
-/// The same for `sink`, in parts.
-pub fn plan_to(
-    sink: Sink<'_>,
-    plan: &Plan,
-    run: &Run,
-    title: Title,
-    style: Style,
-    secrets: &Secrets,
-) {
-    plan_on(Canvas::to(sink, style, secrets), plan, run, title);
 }
 
 /// How many lines a plan has, unless all are asked for.
@@ -57,7 +45,7 @@ const STEPS: usize = 12;
 
 /// `plan` on an empty `canvas`. What stands last is drawn first: it matters most, and the steps get
 /// the room that is left.
-fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
+pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
     let most = if title == Title::Approval { BEFORE_RESULT } else { MOST };
     heading(&mut canvas, title.word(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
