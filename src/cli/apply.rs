@@ -181,7 +181,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     }
     let used =
         Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
-    let session = Opening::of(&of_session).changing(&changes).against(base, used).open(cx).await?;
+    let base = base.map(|base| (base, used));
+    let session = Opening { changes, base, ..Opening::of(&of_session) }.open(cx).await?;
     cx.reports.record().note(|record| record.run = Some(session.run.clone()));
     with_session(&args, saved.as_ref(), &session, cx).await
 }

@@ -15,6 +15,8 @@ use std::{
     sync::Arc,
 };
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use super::{
     Context,
     connect::{ConnectArgs, Endpoint},
@@ -69,8 +71,8 @@ pub(super) struct Args {
     watch: bool,
     /// What to do about secret values: leave them out (plain), leave out all values of variables
     /// (none), or refer to environment variables (env)
-    #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true)]
-    values: SecretMode,
+    #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true, value_parser = values())]
+    values: Values,
     /// With `--values env`, write the values into this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
@@ -92,12 +94,13 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// What to do about secret values, as the option has it.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SecretMode {
-    Plain,
-    None,
-    Env,
+/// What to do about secret values.
+fn values() -> impl TypedValueParser<Value = Values> {
+    PossibleValuesParser::new(["plain", "none", "env"]).map(|name| match &*name {
+        "none" => Values::None,
+        "env" => Values::Env,
+        _ => Values::Plain,
+    })
 }
 
 impl Args {
@@ -111,13 +114,13 @@ impl Args {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             })));
         }
-        if self.update && matches!(self.values, SecretMode::Env) {
+        if self.update && self.values == Values::Env {
             let failure = Failure::usage("`--values env` cannot be combined with `--update`");
             return Err(failure.help("export into an empty folder to get references"));
         }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
-            && !matches!(self.values, SecretMode::Env)
+            && self.values != Values::Env
         {
             let failure = Failure::usage(format!("`{option}` needs `--values env`"));
             return Err(failure.help("add `--values env` to write references instead of values"));
@@ -135,11 +138,7 @@ impl Args {
         Ok(Settings {
             caller: observer.caller().clone(),
             release,
-            values: match self.values {
-                SecretMode::Plain => Values::Plain,
-                SecretMode::None => Values::None,
-                SecretMode::Env => Values::Env,
-            },
+            values: self.values,
             all: self.all || self.watch,
             defaults: !self.no_defaults,
             create: self.create || self.rehearse,

@@ -51,12 +51,13 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
             .help("name one with `--base`, such as `--base main`"));
     }
     let target = args.output.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
-    let session = Opening::of(&args.session)
-        .from(args.live.source())
-        .changing(&args.changes)
-        .against(base, used)
-        .open(cx)
-        .await?;
+    let session = Opening {
+        source: args.live.source(),
+        changes: args.changes.clone(),
+        base: base.map(|base| (base, used)),
+        ..Opening::of(&args.session)
+    };
+    let session = session.open(cx).await?;
     let plan = match target {
         Some(target) => {
             let plan = session.plan_to_save(cx).await?;

@@ -46,7 +46,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 
 async fn take(args: &Args, cx: &Context) -> Outcome {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session = Opening::of(&of_session).from(Source::Taking).open(cx).await?;
+    let session = Opening { source: Source::Taking, ..Opening::of(&of_session) }.open(cx).await?;
     let NewSnapshot { snapshot, calls, incomplete } = fill(args, &session, cx).await?;
     let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
     write_by(&args.output, write).map_err(|error| cannot_write(&args.output, &error))?;

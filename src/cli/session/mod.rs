@@ -16,11 +16,7 @@ use std::{
 
 use jiff::civil::Date;
 
-use super::{
-    Context,
-    exit::Failure,
-    progress::Progress,
-};
+use super::{Context, exit::Failure, progress::Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
 pub(super) use opening::Opening;

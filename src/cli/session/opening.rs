@@ -21,31 +21,17 @@ use crate::{
 
 /// What to open.
 pub(in crate::cli) struct Opening<'a> {
-    args: &'a SessionArgs,
-    changes: ChangeArgs,
-    source: Source<'a>,
-    base: Option<(base::Request, Use)>,
+    pub(in crate::cli) args: &'a SessionArgs,
+    pub(in crate::cli) changes: ChangeArgs,
+    pub(in crate::cli) source: Source<'a>,
+    /// The base, if there is one.
+    pub(in crate::cli) base: Option<(base::Request, Use)>,
 }
 
 impl<'a> Opening<'a> {
-    /// Uses the service in the arguments.
+    /// Uses the service in the arguments, without a base, and changes nothing.
     pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: Source::Service, base: None }
-    }
-
-    /// Uses `source` instead.
-    pub(in crate::cli) fn from(self, source: Source<'a>) -> Self {
-        Self { source, ..self }
-    }
-
-    /// For changes.
-    pub(in crate::cli) fn changing(self, changes: &ChangeArgs) -> Self {
-        Self { changes: changes.clone(), ..self }
-    }
-
-    /// With a `base`, if there is one.
-    pub(in crate::cli) fn against(self, base: Option<base::Request>, used: Use) -> Self {
-        Self { base: base.map(|base| (base, used)), ..self }
     }
 
     /// Loads the manifests, finds the service, and reads the token's user.

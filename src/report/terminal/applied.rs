@@ -47,7 +47,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     for (step, others) in same(&shown, full, key) {
         if last != &*step.address.path {
             last = &step.address.path;
-            canvas.paragraph([Line::default().put(Paint::Bold, last)]);
+            canvas.paragraph([Line::of(Paint::Bold, last)]);
         }
         let (paint, sign) = sign(step.action);
         let line = Line::indented(2)
@@ -63,7 +63,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
     if listed < succeeded {
         let text = format!("{} succeeded (--full lists them)", count(succeeded, "step"));
-        canvas.paragraph([Line::default().put(Paint::Dim, text)]);
+        canvas.paragraph([Line::of(Paint::Dim, text)]);
     }
 }
 
@@ -77,7 +77,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         if mismatches.is_empty() {
             continue;
         }
-        canvas.paragraph([Line::default().put(Paint::Error, title)]);
+        canvas.paragraph([Line::of(Paint::Error, title)]);
         let key = |mismatch: &&Mismatch| (differs(mismatch), mismatch.fields.clone());
         for (mismatch, others) in same(&mismatches, canvas.style().full, key) {
             let line = Line::indented(2)
@@ -102,5 +102,5 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
     let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());
     let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
     let helps: BTreeSet<_> = causes.chain(mismatches).collect();
-    canvas.paragraph(helps.iter().map(|it| Line::default().put(Paint::Note, "help: ").text(it)));
+    canvas.paragraph(helps.iter().map(|it| Line::of(Paint::Note, "help: ").text(it)));
 }

@@ -21,7 +21,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
         return;
     }
     let title = "this branch acknowledges what a guard would refuse:";
-    canvas.paragraph([Line::default().put(Paint::Change, title)]);
+    canvas.paragraph([Line::of(Paint::Change, title)]);
     for Acknowledged { refusal, reason, by, .. } in new {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
@@ -91,7 +91,7 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
 /// `steps` in full.
 fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
-        canvas.paragraph([Line::default().put(Paint::Bold, title)]);
+        canvas.paragraph([Line::of(Paint::Bold, title)]);
         fold::projects(canvas, steps.iter().copied());
     }
 }

@@ -68,7 +68,7 @@ pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> 
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
         if !steps.is_empty() {
-            canvas.paragraph([Line::default().put(Paint::Bold, title)]);
+            canvas.paragraph([Line::of(Paint::Bold, title)]);
             fold::projects(&mut canvas, steps);
         }
     }
@@ -81,7 +81,7 @@ pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> 
 
 /// The service of a report; the sandbox is always named as such.
 fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
-    let line = Line::default().put(Paint::Bold, word).text(" for ");
+    let line = Line::of(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
     let line = line.text(" as ").text(&run.caller);
@@ -90,9 +90,7 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
         None => line,
     });
     if let Some(live) = &run.live {
-        canvas.line(
-            &Line::default().put(Paint::Note, format!("from the snapshot of {}", live.shown)),
-        );
+        canvas.line(&Line::of(Paint::Note, format!("from the snapshot of {}", live.shown)));
     }
-    run.rehearsals().for_each(|told| canvas.line(&Line::default().put(Paint::Note, told)));
+    run.rehearsals().for_each(|told| canvas.line(&Line::of(Paint::Note, told)));
 }

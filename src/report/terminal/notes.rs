@@ -93,7 +93,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
         return;
     }
-    let title = Line::default().put(Paint::Change, "incomplete: ");
+    let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
     let key = |scope: &Incomplete| gist(&scope.reason, &scope.address);
     let all = same(incomplete, canvas.style().full, key);

@@ -23,7 +23,7 @@ pub(super) fn shown(value: &Shown) -> Line {
 /// One side of a change.
 pub(super) fn side(said: Cell) -> Line {
     match said {
-        Cell::Aside(words) => Line::default().put(Paint::Dim, words),
+        Cell::Aside(words) => Line::of(Paint::Dim, words),
         Cell::Value(text) => Line::default().text(text),
     }
 }

@@ -85,7 +85,7 @@ pub fn declared(
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    canvas.line(&Line::default().put(Paint::Bold, subject.title()));
+    canvas.line(&Line::of(Paint::Bold, subject.title()));
     if let Some(known) = known {
         described(&mut canvas, &known.described);
         canvas.gap();
@@ -229,7 +229,7 @@ pub fn live(
     let findings = part(subject, plan);
     canvas.gap();
     let target = if run.sandbox { "the sandbox" } else { &run.target };
-    canvas.line(&Line::default().put(Paint::Bold, target).text(" as ").text(&run.caller));
+    canvas.line(&Line::of(Paint::Bold, target).text(" as ").text(&run.caller));
     let steps: Vec<&Step> = findings.steps.iter().chain(&findings.watched).collect();
     let is_open = !(findings.problems.is_empty() && findings.incomplete.is_empty());
     if steps.is_empty() && !is_open {
