@@ -11,12 +11,8 @@ use std::{
 };
 
 use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-    progress::Progress,
-    session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
-    write_files,
+    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Progress, Session,
+    SessionArgs, selects_something, usable, write_files,
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},

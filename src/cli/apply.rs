@@ -7,16 +7,8 @@ use std::{
 };
 
 use super::{
-    Context,
-    base::BaseArgs,
-    exit::{Exit, Failure},
-    input::Folder,
-    progress::Progress,
-    record::RunRecord,
-    reports::{Done, ReportArgs},
-    saved,
-    session::{ChangeArgs, Opening, Session, SessionArgs, Use},
-    signal,
+    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, Folder, Opening, Progress, ReportArgs,
+    Session, SessionArgs, Use, record::RunRecord, saved, signal,
 };
 use crate::{
     api::WriteClient,

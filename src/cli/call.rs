@@ -11,11 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
-use super::{
-    Cli, Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-};
+use super::{Cli, ConnectArgs, Context, Exit, Failure, Outcome};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     kinds::operations,

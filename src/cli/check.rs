@@ -1,11 +1,6 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{
-    Context,
-    exit::{Exit, Failure},
-    input::Folder,
-    reports::{Done, ReportArgs},
-};
+use super::{Context, Done, Exit, Failure, Folder, ReportArgs};
 use crate::{
     manifest::{self, Surroundings},
     report::{

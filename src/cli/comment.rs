@@ -8,13 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    Context,
-    connect::{ConnectArgs, Endpoint},
-    environment::Environment,
-    exit::{Exit, Failure, Outcome},
-    input::{self, cannot_read},
-};
+use super::{ConnectArgs, Context, Endpoint, Environment, Exit, Failure, Outcome, input};
 use crate::{
     api::WriteClient,
     comment::{self, Comment, CommentError, LONGEST, Outcome as Became, Place},
@@ -142,7 +136,7 @@ fn long(what: &str) -> Failure {
 /// The marker and the text of the report in `path`.
 fn report(path: &Path) -> Result<(Marker, String), Failure> {
     let shown = path.display();
-    let bytes = input::bytes(path, MOST_BYTES).map_err(|error| cannot_read(path, &error))?;
+    let bytes = input::bytes(path, MOST_BYTES).map_err(|error| input::cannot_read(path, &error))?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(long(&format!("`{shown}`")));
     }

@@ -10,13 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Context,
-    environment::Environment,
-    exit::{Exit, Failure},
-    input,
-    output::Output,
-};
+use super::{Context, Environment, Exit, Failure, Output, input};
 use crate::{
     api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings, SetupError},
     diagnostic::Diagnostics,

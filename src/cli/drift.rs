@@ -2,12 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{
-    Context,
-    exit::{Exit, Failure},
-    reports::{Done, ReportArgs},
-    session::{LiveArgs, Opening, SessionArgs},
-};
+use super::{Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs};
 use crate::{
     plan::{Plan, Strictness},
     report::terminal::Title,

@@ -7,15 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Context,
-    connect::Endpoint,
-    environment::Environment,
-    exit::{Exit, Failure},
-    input,
-    output::Output,
-    rehearsed,
-};
+use super::{Context, Endpoint, Environment, Exit, Failure, Output, input, rehearsed};
 use crate::{
     api::Service,
     diagnostic::Diagnostics,

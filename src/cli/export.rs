@@ -17,12 +17,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{
-    Context,
-    connect::{ConnectArgs, Endpoint},
-    exit::{Exit, Failure, Outcome},
-    progress::Progress,
-};
+use super::{ConnectArgs, Context, Endpoint, Exit, Failure, Outcome, Progress};
 use crate::{
     address::{Glob, Selector},
     desired::Container,

@@ -61,11 +61,19 @@ use crate::{
     manifest::{Surroundings, descriptions},
     report::{json::Sort, run_record::Job},
 };
+// Modules of commands import what they share from here.
+use base::BaseArgs;
+use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
 use input::Folder;
 use output::Output;
-use reports::{Done, ReportArgs, Reports};
+use progress::Progress;
+use reports::{Done, ReportArgs, Reports, cannot_write};
+use session::{
+    ChangeArgs, LiveArgs, Manifests, Opening, Session, SessionArgs, Source, Use, selects_something,
+    usable,
+};
 use signal::unless_signalled;
 
 /// Keep GitLab projects configured as declared in Git

@@ -9,10 +9,7 @@ use std::{
 use clap::ColorChoice;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use super::{
-    environment::Environment,
-    exit::{Exit, Failure},
-};
+use super::{Environment, Exit, Failure};
 use crate::{
     diagnostic::Diagnostics,
     report::{

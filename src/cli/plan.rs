@@ -3,12 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    Context,
-    base::BaseArgs,
-    exit::{Exit, Failure},
-    reports::{Done, ReportArgs},
-    saved::Target,
-    session::{ChangeArgs, LiveArgs, Opening, SessionArgs, Use},
+    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs,
+    Use, saved::Target,
 };
 use crate::{
     plan::{Drift, Plan, Strictness},

@@ -13,8 +13,7 @@ use std::{
 };
 
 use super::{
-    exit::{Exit, Failure, Outcome},
-    output::Output,
+    Exit, Failure, Outcome, Output,
     record::{Now, RunRecord},
     saved::is_yaml,
 };

@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::{
-    Context,
-    exit::{Exit, Failure, Outcome},
-    input,
-    reports::cannot_write,
-};
+use super::{Context, Exit, Failure, Outcome, cannot_write, input};
 use crate::{
     manifest,
     plan::saved,

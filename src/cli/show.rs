@@ -4,13 +4,7 @@ mod parts;
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    Context,
-    exit::{Exit, Failure, Outcome},
-    input::Folder,
-    reports::{Done, ReportArgs},
-    saved,
-};
+use super::{Context, Done, Exit, Failure, Folder, Outcome, ReportArgs, saved};
 use crate::{
     address::Glob,
     manifest::{self, Options, Surroundings, Trace},

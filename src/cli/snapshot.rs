@@ -3,13 +3,8 @@
 use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-    input::Folder,
-    progress::Progress,
-    reports::{cannot_write, write_by},
-    session::{Opening, Session, SessionArgs, Source},
+    ConnectArgs, Context, Exit, Failure, Folder, Opening, Outcome, Progress, Session, SessionArgs,
+    Source, cannot_write, reports::write_by,
 };
 use crate::{field::Scope, snapshot::Snapshot, text};
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{exit::Failure, input, reports::fill};
+use super::{Failure, input, reports::fill};
 use crate::manifest;
 
 /// A file to write.

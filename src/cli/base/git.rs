@@ -16,7 +16,7 @@ use std::{
 
 use super::repository::{Folder, root_of};
 use crate::{
-    cli::exit::Failure,
+    cli::Failure,
     manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
     text::escape,
 };

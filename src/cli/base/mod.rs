@@ -12,7 +12,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{Context, environment::Environment, exit::Failure};
+use super::{Context, Environment, Failure};
 use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},

@@ -5,11 +5,7 @@ use std::collections::BTreeSet;
 use super::Args;
 use crate::{
     address::{Glob, Selector},
-    cli::{
-        Context,
-        exit::{Exit, Failure, Outcome},
-        session::{Opening, SessionArgs},
-    },
+    cli::{Context, Exit, Failure, Opening, Outcome, SessionArgs},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
     kinds,

@@ -2,12 +2,7 @@
 
 mod address;
 
-use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, HELP, Outcome},
-    input::Folder,
-};
+use super::{ConnectArgs, Context, Exit, Failure, Folder, Outcome, exit::HELP};
 use crate::{
     desired::Guard,
     diagnostic::codes,

@@ -16,11 +16,9 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        Context,
+        Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
         absorb::{compare, reload, shown},
-        exit::{Exit, Failure, Outcome},
-        session::{Manifests, Opening, Session, SessionArgs, usable},
-        write_files,
+        usable, write_files,
     },
     desired::{Container, Desired},
     diagnostic::FileName,

@@ -22,12 +22,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-    reports,
-    session::{Manifests, Opening, Session, SessionArgs},
-    signal,
+    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
+    reports, signal,
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},

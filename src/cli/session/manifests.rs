@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    cli::{Context, exit::Failure},
+    cli::{Context, Failure},
     desired::{Container, Desired},
     manifest::{Config, Includes, Loaded},
     secret::Secrets,

@@ -16,7 +16,7 @@ use std::{
 
 use jiff::civil::Date;
 
-use super::{Context, exit::Failure, progress::Progress};
+use super::{Context, Failure, Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
 pub(super) use opening::Opening;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    cli::{Context, base, exit::Failure, rehearsed, saved},
+    cli::{Context, Failure, base, rehearsed, saved},
     desired::{Container, Desired, Groups, Roster},
     kinds::settings,
     manifest::{self, Config, Includes, Surroundings, config::Limit},

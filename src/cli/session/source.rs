@@ -11,12 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Manifests, SessionArgs, manifests::secrets_of};
 use crate::{
     api::{Clock as _, ReadClient, Service, Settings, SystemClock},
-    cli::{
-        Context,
-        environment::Environment,
-        exit::{Exit, Failure},
-        input,
-    },
+    cli::{Context, Environment, Exit, Failure, input},
     desired::Desired,
     digest::Key,
     manifest::Config,

@@ -11,12 +11,7 @@ use serde::Deserialize;
 use crate::{
     address::Address,
     cause::Cause,
-    cli::{
-        Context,
-        exit::{Exit, Failure},
-        input,
-        reports::Done,
-    },
+    cli::{Context, Done, Exit, Failure, input},
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
