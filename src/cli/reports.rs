@@ -12,6 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tempfile::NamedTempFile;
+
 use super::{
     Exit, Failure, Outcome, Output,
     record::{Now, RunRecord},
@@ -369,33 +371,38 @@ pub(super) fn write_by(
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         _ => return write(&mut fs::File::create(path)?),
     };
-    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
-    let part = path.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
     let is_old = permissions.is_some();
-    let replaced = fill(&part, permissions, |file| {
-        write(file)?;
-        fs::rename(&part, path)
-    });
-    replaced.or_else(|error| match error.kind() {
+    match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
-        ErrorKind::PermissionDenied | ErrorKind::ResourceBusy | ErrorKind::CrossesDevices
-            if is_old =>
+        Err(error)
+            if is_old
+                && matches!(
+                    error.kind(),
+                    ErrorKind::PermissionDenied
+                        | ErrorKind::ResourceBusy
+                        | ErrorKind::CrossesDevices
+                ) =>
         {
             write(&mut fs::File::create(path)?)
         }
-        _ => Err(error),
-    })
+        replaced => replaced,
+    }
 }
 
-/// Lets `write` fill the new file at `path`, and removes it if that fails.
-pub(super) fn fill(
+/// Lets `write` fill a hidden file beside `path`, which is removed unless it gets that name.
+pub(super) fn beside(
     path: &Path,
     permissions: Option<fs::Permissions>,
     write: impl FnOnce(&mut fs::File) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut file = fs::File::create_new(path)?;
-    let written = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
-    written.and_then(|()| write(&mut file)).inspect_err(|_| drop(fs::remove_file(path)))
+) -> io::Result<NamedTempFile> {
+    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .make_in(folder, |part| fs::File::create_new(part))?;
+    permissions.map_or(Ok(()), |permissions| file.as_file().set_permissions(permissions))?;
+    write(file.as_file_mut())?;
+    Ok(file)
 }
 
 #[cfg(test)]

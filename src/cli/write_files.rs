@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Failure, input, reports::fill};
+use tempfile::NamedTempFile;
+
+use super::{Failure, input, reports::beside};
 use crate::manifest;
 
 /// A file to write.
@@ -50,20 +52,17 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
             Ok(())
         })
         .and_then(|()| {
-            staged.iter().try_for_each(|(beside, file)| {
-                fs::rename(beside, &file.path).map_err(|error| unwritten(&file.path, &error))?;
-                placed.push(*file);
+            staged.into_iter().try_for_each(|(beside, file)| {
+                beside.persist(&file.path).map_err(|error| unwritten(&file.path, &error.error))?;
+                placed.push(file);
                 Ok(())
             })
         });
     if result.is_err() {
-        for (beside, _) in &staged {
-            let _ = fs::remove_file(beside);
-        }
         for file in placed {
             let _ = match &file.old {
                 Some(old) => {
-                    stage(&file.path, old).and_then(|beside| fs::rename(beside, &file.path))
+                    stage(&file.path, old).and_then(|it| Ok(it.persist(&file.path).map(drop)?))
                 }
                 None => fs::remove_file(&file.path),
             };
@@ -102,16 +101,12 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
 
 /// Writes `text` beside `path`, with the permissions of the file that it replaces. What is hidden is
 /// no manifest.
-fn stage(path: &Path, text: &str) -> io::Result<PathBuf> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.undrift-new"));
-    let _ = fs::remove_file(&beside);
+fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let permissions = fs::metadata(path).ok().map(|replaced| replaced.permissions());
-    let written = fill(&beside, permissions, |file| {
+    beside(path, permissions, |file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()
-    });
-    written.map(|()| beside)
+    })
 }
 
 #[cfg(test)]

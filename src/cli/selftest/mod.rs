@@ -12,10 +12,7 @@ mod sample;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -87,15 +84,18 @@ fn tier(text: &str) -> Result<Tier, String> {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
-    let tester = Tester::new(args.connect.clone())?;
+    let mut tester = Tester::new(args.connect.clone())?;
     let setup = prepare(&args, &tester.connect(cx).await?).await?;
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
         cx.output.tell("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
-    let stop = Arc::clone(&tester.stop);
-    let signals = signal::watch(cx.output.clone(), move || stop.now(), |_| {})?;
+    let client = Arc::clone(&tester.client);
+    let interrupt =
+        move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
+    let signals = signal::watch(cx.output.clone(), interrupt, |_| {})?;
+    tester.signals = Arc::clone(&signals);
     let found = tester.phases(&setup, cx).await;
     let is_clean = tester.clean(&setup, cx).await;
     if let Some(signal) = signals.get() {
@@ -223,36 +223,15 @@ async fn expected(_: &Setup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
-/// Ends requests once a signal arrived.
-#[derive(Default)]
-struct Stop {
-    is_over: AtomicBool,
-    client: Mutex<Option<ReadClient>>,
-}
-
-impl Stop {
-    fn now(&self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        if let Some(client) = &*self.client.lock().unwrap_or_else(PoisonError::into_inner) {
-            client.interrupt();
-        }
-    }
-
-    /// Also ends the requests of this client.
-    fn guard(&self, client: &ReadClient) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
-        if self.is_over.load(Ordering::SeqCst) {
-            client.interrupt();
-        }
-    }
-}
-
 /// All phases against one service.
 struct Tester {
     connect: ConnectArgs,
     /// The folder of the manifests, removed when dropped.
     folder: TempDir,
-    stop: Arc<Stop>,
+    /// The client of the present session, for a signal that arrives.
+    client: Arc<Mutex<Option<ReadClient>>>,
+    /// The first signal, once it arrived.
+    signals: Arc<OnceLock<Exit>>,
 }
 
 impl Tester {
@@ -260,7 +239,7 @@ impl Tester {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
         let folder = folder
             .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
-        Ok(Self { connect, folder, stop: Arc::default() })
+        Ok(Self { connect, folder, client: Arc::default(), signals: Arc::default() })
     }
 
     /// Connects outside a session.
@@ -279,7 +258,7 @@ impl Tester {
         for phase in Phase::ALL {
             let session = self.session(phase, setup, cx).await?;
             carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
-            if self.stop.is_over.load(Ordering::SeqCst) {
+            if self.signals.get().is_some() {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
@@ -306,7 +285,9 @@ impl Tester {
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = Opening::of(&args);
         let session = opening.with(manifests, around.today, cx).await?;
-        self.stop.guard(session.observer.client());
+        let client = session.observer.client();
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        self.signals.get().iter().for_each(|_| client.interrupt());
         Ok(session)
     }
 
@@ -318,11 +299,9 @@ impl Tester {
             Err(failure) => Err(failure),
         };
         let (is_clean, state) = match cleaned {
-            Ok(Remains::Nothing) => return true,
-            Ok(Remains::Marked) => {
-                (true, "is marked for deletion; the service deletes it by itself")
-            }
-            Ok(Remains::All) => (false, "is still there; delete it by hand"),
+            Ok(None) => return true,
+            Ok(Some(true)) => (true, "is marked for deletion; the service deletes it by itself"),
+            Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
                 cx.output.tell_failure(&failure);
                 (false, "may still be there; delete it by hand")
@@ -365,43 +344,29 @@ async fn carry_out(
     }
 }
 
-/// What is left of the group.
-enum Remains {
-    Nothing,
-    /// The service waits before it deletes it.
-    Marked,
-    All,
-}
-
-/// Removes the group at `path`, and looks until it is gone.
-async fn remove(observer: &Observer, path: &str) -> Result<Remains, ApiError> {
+/// Removes the group at `path`, and looks until it is gone. Returns whether the service waits before
+/// it deletes the group, if it is still there.
+async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some(own) = group(client, path, path).await? else { return Ok(Remains::Nothing) };
+    let Some(own) = group(client, path, path).await? else { return Ok(None) };
     let id = own.id;
     let delete = || operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
     let look = || async { group(client, &id.to_string(), path).await };
     for looks in 1..=LOOKS {
-        match look().await? {
-            None => return Ok(Remains::Nothing),
-            Some(own) if own.is_marked => {
-                // If possible, delete it at once instead of after some days.
-                let at_once = delete().query("permanently_remove", true);
-                if writer.send(at_once.query("full_path", own.path)).await.is_err() {
-                    return Ok(Remains::Marked);
-                }
+        let Some(own) = look().await? else { return Ok(None) };
+        if own.is_marked {
+            // If possible, delete it at once instead of after some days.
+            let at_once = delete().query("permanently_remove", true);
+            if writer.send(at_once.query("full_path", own.path)).await.is_err() {
+                return Ok(Some(true));
             }
-            Some(_) => {}
         }
         client.clock().sleep(LONGER * looks).await;
     }
-    Ok(match look().await? {
-        None => Remains::Nothing,
-        Some(own) if own.is_marked => Remains::Marked,
-        Some(_) => Remains::All,
-    })
+    Ok(look().await?.map(|own| own.is_marked))
 }
 
 /// The new group.
