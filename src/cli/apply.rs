@@ -11,8 +11,7 @@ use super::{
     Session, SessionArgs, Use, record::RunRecord, saved, signal,
 };
 use crate::{
-    api::WriteClient,
-    apply::{Applied, Apply, Event, StepResult, TRUSTED},
+    apply::{Applied, Event, StepResult},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Shown, Step, shown_secret},
     digest::Key,
@@ -352,24 +351,15 @@ async fn carry_out(
         move |signal| at_once.end_at_once(signal),
     )?;
     record.changes_begin();
-    let writer = WriteClient::new(session.observer.client().clone());
     let progress = Progress::applying(plan.steps().count(), session.observer.client(), &cx.output);
-    let apply = Apply {
-        desired: &session.to_apply(),
-        observer: &session.observer,
-        writer: &writer,
-        settings: &session.settings,
-        trusts: TRUSTED,
-        ahead: session.ahead.min(APPLIED),
-    };
-    let applied = apply.run(plan, |event| {
+    let report = |event: Event| {
         if let Event::Ended(result) = event
             && result.outcome.is_success()
         {
             progress.step(&result.address.to_string());
         }
-    });
-    let applied = applied.await;
+    };
+    let applied = session.apply(plan, session.ahead.min(APPLIED), report).await;
     let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))

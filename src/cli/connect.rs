@@ -220,13 +220,13 @@ impl ConnectArgs {
     /// If a file of certificates cannot be read.
     fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
         let read = |path: &Path| input::read(path, MOST_OF_CERTIFICATES);
-        let ca = match self.authorities(env) {
-            Some((Some(name), path)) => Some(
-                read(path).map_err(|failure| failure.help(format!("{name} names this file")))?,
-            ),
-            Some((None, path)) => Some(read(path)?),
-            None => None,
+        let named = |name: Option<&str>, failure: Failure| match name {
+            Some(name) => failure.help(format!("{name} names this file")),
+            None => failure,
         };
+        let ca = self.authorities(env);
+        let ca = ca.map(|(name, path)| read(path).map_err(|failure| named(name, failure)));
+        let ca = ca.transpose()?;
         let identity = match &self.client_cert {
             Some(path) => Some((read(path)?, read(self.client_key.as_ref().unwrap_or(path))?)),
             None => None,

@@ -3,10 +3,7 @@
 use std::str::FromStr;
 
 use super::{
-    code_quality, concise, gitlab_terraform, html,
-    json::{self, Sort},
-    markdown,
-    marker::Marker,
+    Sort, code_quality, concise, gitlab_terraform, html, json, markdown, marker::Marker,
     model::Report,
 };
 use crate::{secret::Secrets, text::alternatives};

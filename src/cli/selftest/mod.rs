@@ -24,7 +24,6 @@ use super::{
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    apply::{Apply, TRUSTED},
     desired::{Acknowledgement, Moves},
     field::{Named, Scope, Tier},
     kind::unmarked_path,
@@ -325,16 +324,7 @@ async fn carry_out(
     plan.acknowledge(&refused, &Moves::default(), Surroundings::of_process().today);
     found.planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
-    let writer = WriteClient::new(session.observer.client().clone());
-    let apply = Apply {
-        desired: &session.desired,
-        observer: &session.observer,
-        writer: &writer,
-        settings: &session.settings,
-        trusts: TRUSTED,
-        ahead: AHEAD,
-    };
-    let applied = apply.run(&approved, |_| ()).await;
+    let applied = session.apply(&approved, AHEAD, |_| ()).await;
     if !applied.interrupted {
         found.applied(phase, &applied);
     }

@@ -24,12 +24,13 @@ pub(super) use source::{LiveArgs, Source};
 pub(super) use with_base::Use;
 
 use crate::{
-    apply,
+    api::WriteClient,
+    apply::{self, Applied, Apply, Event, TRUSTED},
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
     observe::Observer,
-    plan::{self, Extent, Plan},
+    plan::{self, Approved, Extent, Plan},
     report::Run,
     snapshot::Recorder,
 };
@@ -139,6 +140,24 @@ impl Session {
         };
         self.observer.all(&containers, 1, each).await?;
         found.into_inner().ok_or_else(|| Failure::usage("nothing is selected"))
+    }
+
+    /// Applies what is approved, `ahead` groups and projects at once.
+    pub(super) async fn apply(
+        &self,
+        approved: &Approved<'_>,
+        ahead: usize,
+        report: impl Fn(Event),
+    ) -> Applied {
+        let apply = Apply {
+            desired: &self.to_apply(),
+            observer: &self.observer,
+            writer: &WriteClient::new(self.observer.client().clone()),
+            settings: &self.settings,
+            trusts: TRUSTED,
+            ahead,
+        };
+        apply.run(approved, report).await
     }
 
     /// Refuses to apply with a token that cannot write.

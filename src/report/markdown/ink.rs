@@ -7,7 +7,7 @@
 //! in which each line begins with our own sign.
 
 use crate::{
-    report::model::value::Cell,
+    report::model::Cell,
     secret::Secrets,
     text::{escape, escape_lines},
 };

@@ -15,14 +15,19 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use item::{Group, Item};
+pub use fold::{Fold, Folded, Piece, by_container, gathered, same};
+pub use item::{Group, Item, acknowledgement, declared_at, sort_of};
+pub(in crate::report) use note::by_sort;
+pub use note::{MANY, by_path, grouped};
+pub use outcome::{differs, gist, unread, why, with_request_id};
 use serde::Serialize;
+pub use step::{Row, firsts, remarks, rows_of, sign, tail, whole};
+pub use summary::Title;
+pub use value::{Cell, cell};
 
-use self::summary::Title;
 use super::{
-    Run,
-    canvas::Line,
-    json::{Checked, Outcomes, Planned, Sort},
+    Line, Run, Sort,
+    json::{Checked, Outcomes, Planned},
 };
 use crate::{
     address::Address,

@@ -4,11 +4,7 @@ use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome},
     cause::Cause,
-    report::{
-        canvas::{Line, Paint},
-        json::OutcomeCounts,
-        model::summary::counted,
-    },
+    report::{Line, Paint, json::OutcomeCounts, model::summary::counted},
 };
 
 /// The colour and the word for an outcome.

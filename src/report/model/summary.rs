@@ -6,7 +6,7 @@ use crate::{
     desired::Exception,
     diff::{Label, Note, Reason},
     plan::{Counts, Estimate, Limited, Plan, Strictness},
-    report::canvas::{Line, Paint},
+    report::{Line, Paint},
     text::{count, few_listed},
 };
 

@@ -6,12 +6,13 @@ use super::{fold::also, heading};
 use crate::{
     apply::{Applied, Mismatch, StepResult},
     report::{
-        Run, Style,
-        canvas::{Canvas, Line, Paint},
+        Canvas, Line, Paint, Run, Style,
         model::{
-            fold::same,
-            outcome::{self, differs, gist, outcome, unread, why, with_request_id},
-            step::{object, sign, tail},
+            differs, gist,
+            outcome::{self, outcome},
+            same, sign,
+            step::object,
+            tail, unread, why, with_request_id,
         },
     },
     secret::Secrets,

@@ -5,12 +5,8 @@ use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Comparison, Plan},
     report::{
-        canvas::{Canvas, Line, Overflow, Paint},
-        model::{
-            note::by_path,
-            step::{object, sign, tail},
-            summary::Title,
-        },
+        Canvas, Line, Overflow, Paint,
+        model::{Title, by_path, sign, step::object, tail},
     },
 };
 

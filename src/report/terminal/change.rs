@@ -6,8 +6,8 @@ use super::{branch, value};
 use crate::{
     diff::{Action, Change, Shown, Step},
     report::{
-        canvas::{Canvas, Line, Overflow, Paint},
-        model::step::{Row, firsts, object, remarks, rows_of, sign},
+        Canvas, Line, Overflow, Paint,
+        model::{Row, firsts, remarks, rows_of, sign, step::object},
     },
     text::count,
 };

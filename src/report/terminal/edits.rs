@@ -7,11 +7,7 @@ use similar::{Change, ChangeTag, TextDiff};
 use super::fold::{NAMED, the_same};
 use crate::{
     diagnostic::FileName,
-    report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
-        model::fold::same,
-    },
+    report::{Canvas, Line, Paint, Style, model::same},
     secret::Secrets,
     text::{count, escape_lines},
 };

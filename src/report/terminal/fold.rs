@@ -6,12 +6,8 @@ use crate::{
     address::Address,
     diff::{Action, Step},
     report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
-        model::{
-            fold::{Fold, Folded, Piece, by_container, same},
-            step::{object, whole},
-        },
+        Canvas, Line, Paint, Style,
+        model::{Fold, Folded, Piece, by_container, same, step::object, whole},
     },
     secret::Secrets,
     text::count,

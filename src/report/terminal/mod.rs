@@ -24,11 +24,7 @@ pub use fold::lines;
 pub use notes::left_out;
 pub use saved::{saved, stale};
 
-use super::{
-    Run, Style,
-    canvas::{Canvas, Line, Paint},
-    model::summary,
-};
+use super::{Canvas, Line, Paint, Run, Style, model::summary};
 use crate::{plan::Plan, secret::Secrets};
 
 /// `plan` as text, without `secrets`.

@@ -10,14 +10,11 @@ use crate::{
     diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
     plan::LeftOut,
     report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
+        Canvas, Line, Paint, Style,
         model::{
-            fold::same,
-            item::{acknowledgement, sort_of},
-            note::{MANY, by_path, by_sort, grouped, object, sort},
-            outcome::{gist, with_request_id},
-            step::tail,
+            MANY, acknowledgement, by_path, by_sort, gist, grouped,
+            note::{object, sort},
+            same, sort_of, tail, with_request_id,
         },
     },
     secret::Secrets,

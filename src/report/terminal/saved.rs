@@ -8,9 +8,8 @@ use crate::{
         saved::{Comparison, Difference, Sealed, Sides, Stale},
     },
     report::{
-        Run, Style,
-        canvas::{Canvas, Line, Paint},
-        model::{fold::same, step::tail, summary::to_do},
+        Canvas, Line, Paint, Run, Style,
+        model::{same, summary::to_do, tail},
     },
     secret::Secrets,
     text::count,

@@ -3,9 +3,9 @@
 use crate::{
     diff::Shown,
     report::{
-        canvas::{Canvas, Line, Paint},
+        Canvas, Line, Paint,
         compare::{self, Compared, Sign},
-        model::value::{Cell, cell},
+        model::{Cell, cell},
     },
     text::count,
 };

@@ -15,8 +15,7 @@ use crate::{
     origin::Origin,
     plan::Plan,
     report::{
-        Run, Style,
-        canvas::{Canvas, Line, Overflow, Paint},
+        Canvas, Line, Overflow, Paint, Run, Style,
         terminal::{change, notes, value},
     },
     secret::Secrets,

@@ -8,10 +8,7 @@ use crate::{
     diagnostic::codes,
     kinds::reference::Described,
     manifest::schema::Known,
-    report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
-    },
+    report::{Canvas, Line, Paint, Style},
     secret::Secrets,
 };
 
