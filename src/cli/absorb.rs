@@ -20,7 +20,7 @@ use crate::{
     api::ApiError,
     apply,
     desired::{Container, Desired},
-    diagnostic::{Diagnostic, Diagnostics, FileName},
+    diagnostic::{Diagnostic, Diagnostics, FileName, FilePaths},
     diff::Reason,
     export::{self, Estate, Excerpt},
     live::Live,
@@ -113,10 +113,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
-    let read = |file: &FileName| {
-        write_files::read(paths.get(file).map_or(Path::new(""), PathBuf::as_path))
-    };
-    let reload = |texts: &Contents| reload(&args.dir, &around, texts, cx);
+    let mut texts = Texts::new(&args.dir, &around, paths, cx);
+    let (read, reload) = (|file: &FileName| texts.read(file), |edited: &_| texts.reload(edited));
     let absorbed = absorb::absorb(&before, &found.goals, mode, &read, &reload);
     let absorbed = absorbed.map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
@@ -128,12 +126,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     })?;
     cx.output.print(&shown(&absorbed.files, &found.plain, SCREEN, cx.output.style))?;
     if args.write {
-        let file = |(name, (old, new)): (&FileName, &(String, String))| write_files::File {
-            path: paths[name].clone(),
-            old: Some(old.clone()),
-            new: new.clone(),
-        };
-        write_files::all(&absorbed.files.iter().map(file).collect::<Vec<_>>())?;
+        texts.take(&absorbed);
+        texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
     cx.output.tell(&summary(&args, &found.goals, &absorbed, includes));
@@ -251,16 +245,63 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
     Failure::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
 
-/// The declarations of all manifests with some `texts` replaced.
-pub(super) fn reload(
-    dir: &Path,
-    around: &Surroundings,
-    texts: &Contents,
-    cx: &Context,
-) -> Result<Desired, String> {
-    let loaded =
-        manifest::load_with(dir, around, &Options { instead: Some(texts), ..Options::default() });
-    loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
+/// The texts of the manifests while they are edited.
+pub(super) struct Texts<'a> {
+    pub(super) dir: &'a Path,
+    around: &'a Surroundings,
+    pub(super) cx: &'a Context,
+    /// The paths of the files.
+    pub(super) paths: FilePaths,
+    /// The old texts of changed files; new files have none.
+    pub(super) old: BTreeMap<FileName, Option<String>>,
+    /// The new texts.
+    pub(super) new: Contents,
+}
+
+impl<'a> Texts<'a> {
+    /// The unchanged texts of the manifests in `dir`.
+    pub(super) fn new(
+        dir: &'a Path,
+        around: &'a Surroundings,
+        paths: FilePaths,
+        cx: &'a Context,
+    ) -> Self {
+        Self { dir, around, cx, paths, old: BTreeMap::new(), new: Contents::new() }
+    }
+
+    /// The present text of `file`.
+    pub(super) fn read(&self, file: &FileName) -> Result<String, String> {
+        match self.new.get(file) {
+            Some(text) => Ok(text.clone()),
+            None => write_files::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
+        }
+    }
+
+    /// The declarations of all manifests with some `edited` texts replaced.
+    pub(super) fn reload(&self, edited: &Contents) -> Result<Desired, String> {
+        let mut all = self.new.clone();
+        all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
+        let options = Options { instead: Some(&all), ..Options::default() };
+        let loaded = manifest::load_with(self.dir, self.around, &options);
+        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
+    }
+
+    /// Stores edited texts.
+    pub(super) fn take(&mut self, absorbed: &Absorbed) {
+        for (name, (old, new)) in &absorbed.files {
+            self.old.entry(name.clone()).or_insert_with(|| Some(old.clone()));
+            self.new.insert(name.clone(), new.clone());
+        }
+    }
+
+    /// Writes all changed files, or none.
+    pub(super) fn write(&self) -> Result<(), Failure> {
+        let file = |(name, new): (&FileName, &String)| {
+            let (path, old) = (self.paths[name].clone(), self.old[name].clone());
+            write_files::File { path, old, new: new.clone() }
+        };
+        write_files::all(&self.new.iter().map(file).collect::<Vec<_>>())
+    }
 }
 
 /// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about

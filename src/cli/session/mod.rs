@@ -1,9 +1,8 @@
 //! What `plan`, `apply` and `drift` share: from manifests and a service to a plan. A session is
-//! opened in steps (`opening`): `args` are the options, `manifests` loads, `source` is the service
+//! opened in steps (`opening`): `args` are the options, `source` is the service
 //! or a snapshot, `preflight` checks the token, `compared` adds a base.
 
 mod args;
-mod manifests;
 mod opening;
 mod preflight;
 mod source;
@@ -11,6 +10,7 @@ mod with_base;
 
 use std::{
     cell::{Cell, RefCell},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -18,7 +18,6 @@ use jiff::civil::Date;
 
 use super::{Context, Failure, Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
-pub(super) use manifests::{Manifests, usable};
 pub(super) use opening::Opening;
 pub(super) use source::{LiveArgs, Source};
 pub(super) use with_base::Use;
@@ -29,10 +28,13 @@ use crate::{
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
+    manifest::{Config, Includes, Loaded},
     observe::Observer,
     plan::{self, Approved, Extent, Plan},
     report::Run,
+    secret::Secrets,
     snapshot::Recorder,
+    value::Value,
 };
 use with_base::Compared;
 
@@ -167,4 +169,45 @@ impl Session {
     pub(super) fn may_write(&self) -> Result<(), Failure> {
         preflight::may_write(self.run.token.as_ref())
     }
+}
+
+/// Manifests without errors.
+pub(super) struct Manifests {
+    /// Their declarations.
+    pub(super) desired: Desired,
+    /// Their rules with `undeclared: include`, if there are any.
+    pub(super) includes: Option<Includes>,
+    /// Their folder.
+    pub(super) root: PathBuf,
+    /// Their `undrift.yaml`.
+    pub(super) config: Config,
+}
+
+/// The manifests in `loaded`, after reporting its diagnostics.
+///
+/// # Errors
+/// If it has errors.
+pub(super) fn usable(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
+    let Loaded { includes, root, config, .. } = loaded;
+    let Some(desired) = loaded.desired else {
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
+    };
+    cx.output.tell_faults(&loaded.diagnostics);
+    cx.reports.keep(loaded.diagnostics);
+    Ok(Manifests { desired, includes, root, config })
+}
+
+/// Adds to `secrets` those that `manifests` refer to, also in rules.
+fn secrets_of(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
+    let declared = manifests.desired.containers.iter().flat_map(Container::named);
+    let of_rules = manifests.includes.iter().flat_map(Includes::named);
+    let named = declared.map(|(.., value)| value).chain(of_rules);
+    for value in named {
+        match value {
+            Value::Secret(reference) => secrets.resolve([reference]),
+            Value::File(path) => secrets.look_through([path]),
+            Value::Plain(_) => {}
+        }
+    }
+    secrets
 }

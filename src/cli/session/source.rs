@@ -8,7 +8,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Manifests, SessionArgs, manifests::secrets_of};
+use super::{Manifests, SessionArgs, secrets_of};
 use crate::{
     api::{Clock as _, ReadClient, Service, Settings, SystemClock},
     cli::{Context, Environment, Exit, Failure, input},

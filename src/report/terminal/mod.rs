@@ -12,7 +12,6 @@ pub mod explain;
 mod fold;
 mod notes;
 mod saved;
-mod value;
 
 #[cfg(test)]
 pub(super) mod tests;

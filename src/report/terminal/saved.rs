@@ -1,6 +1,6 @@
 //! Saved plans, and what changed since they were saved.
 
-use super::{fold, heading, value};
+use super::{change, fold, heading};
 use crate::{
     address::Address,
     plan::{
@@ -82,9 +82,10 @@ fn difference(canvas: &mut Canvas, difference: &Difference) {
     for (title, sides) in [("saved", saved), ("now", now)] {
         let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
         canvas.line(&match sides {
-            Some(Sides { before, after }) => {
-                line.with(value::shown(before)).put(Paint::Change, " → ").with(value::shown(after))
-            }
+            Some(Sides { before, after }) => line
+                .with(change::shown(before))
+                .put(Paint::Change, " → ")
+                .with(change::shown(after)),
             None => line.put(Paint::Dim, "(no change)"),
         });
     }

@@ -16,7 +16,7 @@ use crate::{
     plan::Plan,
     report::{
         Canvas, Line, Overflow, Paint, Run, Style,
-        terminal::{change, notes, value},
+        terminal::{change, notes},
     },
     secret::Secrets,
     text::listed,
@@ -99,7 +99,7 @@ pub fn declared(
                 let whole = field.map(|f| shown_declared(of.field(name), &f.value, &values));
                 if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
-                    canvas.line(&line.with(value::shown(&shown)));
+                    canvas.line(&line.with(change::shown(&shown)));
                 }
                 let links = trace.chain(of, key, &subject.field);
                 self::links(&mut canvas, None, &links, of, &values);
@@ -169,7 +169,7 @@ fn links(
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
         let line = match contribution(link, of, beside) {
-            Ok(shown) => line.with(value::shown(&shown)),
+            Ok(shown) => line.with(change::shown(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
         match link.names.get(1..).unwrap_or_default() {
@@ -233,7 +233,7 @@ pub fn live(
     let is_open = !(findings.problems.is_empty() && findings.incomplete.is_empty());
     if steps.is_empty() && !is_open {
         let found = shown_there(subject, live).map(|shown| {
-            Line::indented(2).put(Paint::Dim, "live  ").hang_here().with(value::shown(&shown))
+            Line::indented(2).put(Paint::Dim, "live  ").hang_here().with(change::shown(&shown))
         });
         found.iter().for_each(|line| canvas.line(line));
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
