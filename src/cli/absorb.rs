@@ -156,12 +156,7 @@ async fn look(
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let opening = Opening::of(&of_session);
-    let session = opening.with(manifests, around.today, cx).await?;
-    differences(args, &session, cx).await
-}
-
-async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Found, Failure> {
+    let session = Opening::of(&of_session).with(manifests, around.today, cx).await?;
     let observer = &session.observer;
     let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
@@ -190,7 +185,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         found.goals.extend(goals);
         found.refused.extend(refused);
     };
-    compare(session, &containers, (export::everything, &words), cx, each).await?;
+    compare(&session, &containers, (export::everything, &words), cx, each).await?;
     found.goals.sort_by(|a, b| a.address.cmp(&b.address));
     found.refused.sort_by(|a, b| a.address.cmp(&b.address));
     found.unlisted.sort();

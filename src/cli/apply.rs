@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     BaseArgs, ChangeArgs, Context, Done, Exit, Failure, Folder, Opening, Progress, ReportArgs,
-    Session, SessionArgs, Use, record::RunRecord, saved, signal,
+    RunRecord, Session, SessionArgs, Use, saved, signal,
 };
 use crate::{
     apply::{Applied, Event, StepResult},
@@ -154,9 +154,9 @@ impl Saved {
     }
 }
 
-/// Runs the command.
+/// Shows, asks, applies and reports. Every exit states whether anything was changed.
 pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
-    cx.reports.record().watch(&cx.output)?;
+    cx.reports.record.watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (
@@ -174,32 +174,22 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
         Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
     let base = base.map(|base| (base, used));
     let session = Opening { changes, base, ..Opening::of(&of_session) }.open(cx).await?;
-    cx.reports.record().note(|record| record.run = Some(session.run.clone()));
-    with_session(&args, saved.as_ref(), &session, cx).await
-}
-
-/// Shows, asks, applies and reports. Every exit states whether anything was changed.
-async fn with_session(
-    args: &Args,
-    saved: Option<&Saved>,
-    session: &Session,
-    cx: &Context,
-) -> Result<Done, Failure> {
+    cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     session.may_write()?;
     let plan = &session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
-    cx.reports.record().note(|record| record.acknowledgements = acknowledged.collect());
-    let saved = saved.map(|saved| saved.compare(plan, session));
+    cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
+    let saved = saved.map(|saved| saved.compare(plan, &session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
     let exit = Exit::first_of([super::plan::blocked(plan), Exit::Stale.when(is_stale)]);
-    let proposal = Proposal { session, plan, saved, exit, cx };
+    let proposal = Proposal { session: &session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
         return Ok(proposal.end(exit, STALE));
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
-    let missing = missing_secrets(steps, session);
+    let missing = missing_secrets(steps, &session);
     if !missing.is_empty() {
         // The last lines say why.
         let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
@@ -269,7 +259,7 @@ impl Proposal<'_> {
             output.tell(UNCHANGED);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
-        let (applied, signalled) = carry_out(session, approved, reports.record(), self.cx).await?;
+        let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
         let ended_by = applied.ended_by.clone().map(Failure::from);
         let exit = Exit::first_of([
             signalled.unwrap_or(Exit::Success),
@@ -282,7 +272,7 @@ impl Proposal<'_> {
         };
         let outcomes = Outcomes::new(&session.run, plan, &applied, left_out);
         let outcomes = Outcomes { saved_plan: saved, ..outcomes };
-        reports.record().note(|record| {
+        reports.record.note(|record| {
             record.counts = Some(outcomes.counts);
             record.left_out = left_out.len();
         });

@@ -90,8 +90,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         return cx.output.print(&help::operation(op)).map(|()| Exit::Success);
     }
     match op {
-        AnyOp::Read(op) => Session::open(op, &args, cx).await?.read(&args, cx).await,
-        AnyOp::Write(op) => Session::open(op, &args, cx).await?.write(&args, cx).await,
+        AnyOp::Read(op) => read(open(op, &args, cx).await?, &args, cx).await,
+        AnyOp::Write(op) => write(open(op, &args, cx).await?, &args, cx).await,
     }
 }
 
@@ -134,32 +134,27 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
     })
 }
 
-/// A request, with its service.
-struct Session<E> {
-    client: ReadClient,
-    request: Request<E>,
-}
-
-impl<E: Copy> Session<E> {
-    /// Parses the arguments, finds the service and the secrets, and replaces names of external
-    /// hosts by the service's own.
-    ///
-    /// # Errors
-    /// If any of these is wrong or missing. Nothing was sent then.
-    async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
-        let request = prepare(op, args, cx)?;
-        let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
-        let hosts = config.service.import_hosts.names().into_iter();
-        let request =
-            hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
-        let mut secrets = endpoint.secrets();
-        secrets.resolve(arguments::references(&request));
-        if let Some(failure) = unusable(&request, &secrets) {
-            return Err(failure);
-        }
-        let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
-        Ok(Self { client, request })
+/// Parses the arguments, finds the service and the secrets, and replaces names of external hosts by
+/// the service's own.
+///
+/// # Errors
+/// If any of these is wrong or missing. Nothing was sent then.
+async fn open<E: Copy>(
+    op: Op<E>,
+    args: &Args,
+    cx: &Context,
+) -> Result<(ReadClient, Request<E>), Failure> {
+    let request = prepare(op, args, cx)?;
+    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
+    let hosts = config.service.import_hosts.names().into_iter();
+    let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
+    let mut secrets = endpoint.secrets();
+    secrets.resolve(arguments::references(&request));
+    if let Some(failure) = unusable(&request, &secrets) {
+        return Err(failure);
     }
+    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
+    Ok((client, request))
 }
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.
@@ -171,53 +166,50 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
     missing.or_else(|| request.body_fields()?.values().find_map(file)).map(Failure::usage)
 }
 
-impl Session<Read> {
-    async fn read(&self, args: &Args, cx: &Context) -> Outcome {
-        let request = self.request.clone();
-        let whole_list =
-            request.operation.answer == operation::Answer::List && !request.has_query("page");
-        let shown = self.request.operation.filtered_after_paging;
-        let answer = if whole_list && shown {
-            let rows = Rows::with_id(&[]);
-            let list = self.client.list_shown(request, rows).await;
-            list.map(|objects| objects.into_iter().map(Json::Object).collect())
-        } else if whole_list {
-            let list = self.client.list(request).await;
-            list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
-        } else {
-            self.client
-                .get_optional(request)
-                .await
-                .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
-        };
-        print(
-            self.request.operation,
-            answer.map_err(|error| failure(error, Exit::Incomplete))?,
-            args,
-            cx,
-        )?;
-        Ok(Exit::Success)
-    }
+async fn read(
+    (client, request): (ReadClient, Request<Read>),
+    args: &Args,
+    cx: &Context,
+) -> Outcome {
+    let row = request.operation;
+    let whole_list = row.answer == operation::Answer::List && !request.has_query("page");
+    let shown = row.filtered_after_paging;
+    let answer = if whole_list && shown {
+        let rows = Rows::with_id(&[]);
+        let list = client.list_shown(request, rows).await;
+        list.map(|objects| objects.into_iter().map(Json::Object).collect())
+    } else if whole_list {
+        let list = client.list(request).await;
+        list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
+    } else {
+        client
+            .get_optional(request)
+            .await
+            .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+    };
+    print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
+    Ok(Exit::Success)
 }
 
-impl Session<Write> {
-    async fn write(&self, args: &Args, cx: &Context) -> Outcome {
-        if !args.yes
-            && !cx.output.confirm(&format!("send `{}`", escape(&self.request.to_string())))?
-        {
-            cx.output.tell("nothing was changed\n");
-            return Ok(Exit::Interrupted);
-        }
-        let answer = WriteClient::new(self.client.clone()).send(self.request.clone()).await;
-        let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
-        match answer.status {
-            304 => cx.output.tell("nothing was changed: already done\n"),
-            404 => cx.output.tell("nothing was changed: already absent\n"),
-            _ if answer.body.is_null() => cx.output.tell("done\n"),
-            _ => print(self.request.operation, answer.body, args, cx)?,
-        }
-        Ok(Exit::Success)
+async fn write(
+    (client, request): (ReadClient, Request<Write>),
+    args: &Args,
+    cx: &Context,
+) -> Outcome {
+    let row = request.operation;
+    if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
+        cx.output.tell("nothing was changed\n");
+        return Ok(Exit::Interrupted);
     }
+    let answer = WriteClient::new(client).send(request).await;
+    let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
+    match answer.status {
+        304 => cx.output.tell("nothing was changed: already done\n"),
+        404 => cx.output.tell("nothing was changed: already absent\n"),
+        _ if answer.body.is_null() => cx.output.tell("done\n"),
+        _ => print(row, answer.body, args, cx)?,
+    }
+    Ok(Exit::Success)
 }
 
 /// The failure of a call; `refused` is the exit code if the service refuses something that is

@@ -283,7 +283,7 @@ impl ConnectArgs {
         secrets: Arc<Secrets>,
         output: &Output,
     ) -> Result<ReadClient, Failure> {
-        output.redactor().learn(Arc::clone(&secrets));
+        output.redactor.learn(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
         // The embedded service is reached without a detour.
         let options = match endpoint.is_embedded {

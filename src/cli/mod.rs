@@ -69,6 +69,7 @@ use exit::{Exit, Failure, Outcome};
 use input::Folder;
 use output::Output;
 use progress::Progress;
+use record::RunRecord;
 use reports::{Done, ReportArgs, Reports, cannot_write};
 use session::{
     ChangeArgs, LiveArgs, Manifests, Opening, Session, SessionArgs, Source, Use, selects_something,
@@ -235,7 +236,9 @@ impl Cli {
     ) -> Result<(), Failure> {
         cx.reports.spare_manifests(self.command.file())?;
         let job = Job::of(|name| cx.env.get(name));
-        cx.reports.keep_record(self.command.record(), job, jiff::Timestamp::now)?;
+        if let Some(path) = self.command.record() {
+            cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
+        }
         settled?;
         describe(&self.kinds, self.command.manifests(), cx)?;
         cx.reports.begin()?;

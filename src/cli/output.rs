@@ -46,7 +46,8 @@ impl Redactor {
 /// The two streams.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    redactor: Redactor,
+    /// The redaction of all output.
+    pub(super) redactor: Redactor,
     /// The style of results.
     pub(super) style: Style,
     /// The style of what goes to stderr.
@@ -73,11 +74,6 @@ impl Output {
             progress: stderr && verbose == 0 && env.get("CI").is_none(),
             interactive: stderr && io::stdin().is_terminal(),
         }
-    }
-
-    /// The redaction of all output.
-    pub(super) const fn redactor(&self) -> &Redactor {
-        &self.redactor
     }
 
     /// The secrets known so far.

@@ -14,11 +14,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{
-    Exit, Failure, Outcome, Output,
-    record::{Now, RunRecord},
-    saved::is_yaml,
-};
+use super::{Exit, Failure, Outcome, Output, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
@@ -28,7 +24,6 @@ use crate::{
         json::{Planned, Sort},
         marker::Marker,
         model::{Content, Report, State},
-        run_record::Job,
         terminal::{self, Title},
     },
 };
@@ -77,7 +72,8 @@ pub(super) struct Reports {
     manifests: String,
     targets: Vec<Target>,
     diagnostics: RefCell<Diagnostics>,
-    record: RunRecord,
+    /// The record of the run.
+    pub(super) record: RunRecord,
 }
 
 /// The proof that the result of a run was reported, with the exit code.
@@ -131,27 +127,6 @@ impl Reports {
         };
         let spared = other.map_or(Ok(()), spare);
         retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), spare)).and(spared)
-    }
-
-    /// Keeps a record of the run in the file at `path`, if there is one.
-    ///
-    /// # Errors
-    /// If it cannot be opened. Nothing else was done then.
-    pub(super) fn keep_record(
-        &mut self,
-        path: Option<&Path>,
-        job: Job,
-        now: Now,
-    ) -> Result<(), Failure> {
-        if let Some(path) = path {
-            self.record = RunRecord::begin(path, job, now, &self.output)?;
-        }
-        Ok(())
-    }
-
-    /// The record of the run.
-    pub(super) const fn record(&self) -> &RunRecord {
-        &self.record
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final one.

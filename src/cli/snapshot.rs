@@ -3,10 +3,10 @@
 use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Folder, Opening, Outcome, Progress, Session, SessionArgs,
-    Source, cannot_write, reports::write_by,
+    ConnectArgs, Context, Exit, Failure, Folder, Opening, Outcome, Progress, SessionArgs, Source,
+    cannot_write, reports::write_by,
 };
-use crate::{field::Scope, snapshot::Snapshot, text};
+use crate::{field::Scope, text};
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,10 +39,25 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     taken
 }
 
+/// Reads what the plan needs, and what plans of other manifests may need, and saves it.
 async fn take(args: &Args, cx: &Context) -> Outcome {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let session = Opening { source: Source::Taking, ..Opening::of(&of_session) }.open(cx).await?;
-    let NewSnapshot { snapshot, calls, incomplete } = fill(args, &session, cx).await?;
+    let Some(taking) = &session.taking else {
+        return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
+    };
+    taking.widen(&session.desired).await?;
+    session.plan(cx).await?;
+    // What was needed and could not be read, and why.
+    let incomplete = taking.incomplete();
+    if args.all_sections {
+        for are_nested in [false, true] {
+            let requests = taking.sections(&session.desired, are_nested);
+            let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
+            taking.also(requests, || progress.step("sections")).await?;
+        }
+    }
+    let (snapshot, calls) = (taking.finish(), taking.client().sent());
     let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
     write_by(&args.output, write).map_err(|error| cannot_write(&args.output, &error))?;
     let key =
@@ -59,31 +74,4 @@ async fn take(args: &Args, cx: &Context) -> Outcome {
         text::count(usize::try_from(calls).unwrap_or(usize::MAX), "request"),
     ))?;
     Ok(Exit::Incomplete.when(!incomplete.is_empty()))
-}
-
-/// What was read.
-struct NewSnapshot {
-    snapshot: Snapshot,
-    /// The number of requests.
-    calls: u64,
-    /// What was needed and could not be read, and why.
-    incomplete: Vec<(String, String)>,
-}
-
-/// Reads what the plan needs, and what plans of other manifests may need.
-async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<NewSnapshot, Failure> {
-    let Some(taking) = &session.taking else {
-        return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
-    };
-    taking.widen(&session.desired).await?;
-    session.plan(cx).await?;
-    let incomplete = taking.incomplete();
-    if args.all_sections {
-        for are_nested in [false, true] {
-            let requests = taking.sections(&session.desired, are_nested);
-            let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
-            taking.also(requests, || progress.step("sections")).await?;
-        }
-    }
-    Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.client().sent(), incomplete })
 }

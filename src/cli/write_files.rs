@@ -53,7 +53,11 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
         })
         .and_then(|()| {
             staged.into_iter().try_for_each(|(beside, file)| {
-                beside.persist(&file.path).map_err(|error| unwritten(&file.path, &error.error))?;
+                let written = match file.old {
+                    Some(_) => beside.persist(&file.path),
+                    None => beside.persist_noclobber(&file.path),
+                };
+                written.map_err(|error| unwritten(&file.path, &error.error))?;
                 placed.push(file);
                 Ok(())
             })

@@ -108,7 +108,7 @@ impl Source<'_> {
         let allowed = args.allowed(&cx.env)?;
         let find_all = |secrets: Secrets| {
             let secrets = Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
-            cx.output.redactor().learn(Arc::clone(&secrets));
+            cx.output.redactor.learn(Arc::clone(&secrets));
             secrets
         };
         let opened = match self {

@@ -1,9 +1,6 @@
 //! Escapes text from others for HTML, in one place.
 
-use crate::{
-    secret::Secrets,
-    text::{escape, escape_lines},
-};
+use crate::{secret::Secrets, text::escape};
 
 /// Escapes text from others, as content and as a quoted value of an attribute.
 #[derive(Clone, Copy)]
@@ -33,7 +30,7 @@ impl Ink<'_> {
 
     /// A line of a text whose secrets were already removed; tabs stay.
     pub(super) fn line(self, line: &str) -> String {
-        html(&escape_lines(line))
+        html(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
     }
 }
 

@@ -6,11 +6,7 @@
 //! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
 //! in which each line begins with our own sign.
 
-use crate::{
-    report::model::Cell,
-    secret::Secrets,
-    text::{escape, escape_lines},
-};
+use crate::{report::model::value::Cell, secret::Secrets, text::escape};
 
 /// The maximum number of characters shown of a text, so that an element of a page stays small.
 const LONGEST: usize = 240;
@@ -47,12 +43,17 @@ impl Ink<'_> {
     pub(super) fn block(self, lines: &[(char, &str)]) -> String {
         let lines: Vec<_> = lines
             .iter()
-            .map(|(sign, line)| format!("{sign}{}\n", cut(&escape_lines(line))))
+            .map(|(sign, line)| format!("{sign}{}\n", cut(&escape_line(line))))
             .collect();
         let fence =
             "`".repeat(lines.iter().map(|line| longest_run(line)).max().unwrap_or(0).max(2) + 1);
         format!("{fence}diff\n{}{fence}\n", lines.concat())
     }
+}
+
+/// `line` escaped, except for tabs, which are harmless in a block.
+fn escape_line(line: &str) -> String {
+    line.split('\t').map(escape).collect::<Vec<_>>().join("\t")
 }
 
 /// The shown beginning of `text`.
