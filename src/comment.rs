@@ -17,10 +17,10 @@ use std::fmt;
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     apply::LOOKS,
-    operation::{MERGE_REQUEST_GET, NOTE_CREATE, NOTE_LIST, NOTE_UPDATE, Op},
+    operation::{MERGE_REQUEST_GET, NOTE_CREATE, NOTE_LIST, NOTE_UPDATE, Op, Request, Write},
     page::Rows,
     report::marker::Marker,
-    value::{Fields, Json, Object, Value},
+    value::{Json, Object, Value},
 };
 
 /// The maximum length of a body that the service accepts, in characters.
@@ -124,9 +124,9 @@ pub async fn put(
     let discussion_locked = merge_request.discussion_locked;
     let refused = |error| CommentError::Write { error, discussion_locked };
     let Some((first, others)) = notes.split_first() else {
-        let note = match write(client, place, body).await {
+        let note = match send(client, at(NOTE_CREATE, place), body).await {
             Err(error) => found_after(reads, error, body, look).await,
-            written => written,
+            Ok(written) => Ok(written["id"].as_u64().unwrap_or_default()),
         };
         let note = note.map_err(refused)?;
         let (outcome, copies) = (Outcome::Written, Vec::new());
@@ -135,7 +135,8 @@ pub async fn put(
     let outcome = if normalised(&first.body) == normalised(body) {
         Outcome::Same
     } else {
-        edit(client, place, first.id, body).await.map_err(refused)?;
+        let edit = at(NOTE_UPDATE, place).arg("note_id", first.id);
+        send(client, edit, body).await.map_err(refused)?;
         Outcome::Edited
     };
     let copies = others.iter().map(|note| note.id).collect();
@@ -156,7 +157,7 @@ async fn read_merge_request(reads: &ReadClient, place: &Place) -> Result<MergeRe
     })
 }
 
-fn at<E: Copy>(op: Op<E>, place: &Place) -> crate::operation::Request<E> {
+fn at<E: Copy>(op: Op<E>, place: &Place) -> Request<E> {
     op.request().arg("id", &place.project).arg("merge_request_iid", place.merge_request)
 }
 
@@ -191,18 +192,9 @@ fn normalised(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
 
-fn fields(body: &str) -> Fields {
-    [("body".to_owned(), Value::Plain(body.into()))].into()
-}
-
-async fn write(client: &WriteClient, place: &Place, body: &str) -> Result<u64, ApiError> {
-    let answer = client.send(at(NOTE_CREATE, place).fields(fields(body))).await?;
-    Ok(answer.body["id"].as_u64().unwrap_or_default())
-}
-
-async fn edit(client: &WriteClient, place: &Place, note: u64, body: &str) -> Result<(), ApiError> {
-    let request = at(NOTE_UPDATE, place).arg("note_id", note).fields(fields(body));
-    client.send(request).await.map(drop)
+async fn send(client: &WriteClient, request: Request<Write>, body: &str) -> Result<Json, ApiError> {
+    let fields = [("body".to_owned(), Value::Plain(body.into()))];
+    Ok(client.send(request.fields(fields.into())).await?.body)
 }
 
 /// Looks for a comment after the request ended with `error` and may have been carried out. One with

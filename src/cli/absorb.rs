@@ -4,19 +4,15 @@
 //! [`crate::absorb`] decides what to edit and how. All files are replaced, or none.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-    progress::Progress,
-    reports::Reports,
-    session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
-    write_files,
+    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Progress, Session,
+    SessionArgs, selects_something, usable, write_files,
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
@@ -24,7 +20,7 @@ use crate::{
     api::ApiError,
     apply,
     desired::{Container, Desired},
-    diagnostic::{Diagnostic, Diagnostics, FileName},
+    diagnostic::{Diagnostic, Diagnostics, FileName, FilePaths},
     diff::Reason,
     export::{self, Estate, Excerpt},
     live::Live,
@@ -83,14 +79,14 @@ struct Found {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
     let paths = loaded.paths();
-    let manifests = usable(loaded, reports, cx)?;
+    let manifests = usable(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let found = look(&args, manifests, &around, reports, cx).await?;
+    let found = look(&args, manifests, &around, cx).await?;
     for selector in &args.addresses {
         if !found.addresses.iter().any(|address| selector.matches(address)) {
             selects_something(selector, &before)?;
@@ -117,10 +113,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
-    let read = |file: &FileName| {
-        write_files::read(paths.get(file).map_or(Path::new(""), PathBuf::as_path))
-    };
-    let reload = |texts: &Contents| reload(&args.dir, &around, texts, cx);
+    let mut texts = Texts::new(&args.dir, &around, paths, cx);
+    let (read, reload) = (|file: &FileName| texts.read(file), |edited: &_| texts.reload(edited));
     let absorbed = absorb::absorb(&before, &found.goals, mode, &read, &reload);
     let absorbed = absorbed.map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
@@ -132,12 +126,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     })?;
     cx.output.print(&shown(&absorbed.files, &found.plain, SCREEN, cx.output.style))?;
     if args.write {
-        let file = |(name, (old, new)): (&FileName, &(String, String))| write_files::File {
-            path: paths[name].clone(),
-            old: Some(old.clone()),
-            new: new.clone(),
-        };
-        write_files::all(&absorbed.files.iter().map(file).collect::<Vec<_>>())?;
+        texts.take(&absorbed);
+        texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
     cx.output.tell(&summary(&args, &found.goals, &absorbed, includes));
@@ -149,7 +139,6 @@ async fn look(
     args: &Args,
     manifests: Manifests,
     around: &Surroundings,
-    reports: &mut Reports,
     cx: &Context,
 ) -> Result<Found, Failure> {
     let touched = |container: &Container| {
@@ -167,14 +156,7 @@ async fn look(
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let opening = Opening::of(&of_session);
-    let session = opening.with(manifests, around.today, reports, cx).await?;
-    let found = differences(args, &session, cx).await;
-    session.close().await;
-    found
-}
-
-async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Found, Failure> {
+    let session = Opening::of(&of_session).with(manifests, around.today, cx).await?;
     let observer = &session.observer;
     let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
@@ -203,7 +185,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         found.goals.extend(goals);
         found.refused.extend(refused);
     };
-    compare(session, &containers, (export::everything, &words), cx, each).await?;
+    compare(&session, &containers, (export::everything, &words), cx, each).await?;
     found.goals.sort_by(|a, b| a.address.cmp(&b.address));
     found.refused.sort_by(|a, b| a.address.cmp(&b.address));
     found.unlisted.sort();
@@ -223,14 +205,14 @@ pub(super) async fn compare(
     let declared: BTreeMap<_, _> = containers.iter().map(|own| (&own.path, *own)).collect();
     let whole: Vec<Container> = containers.iter().map(|own| widened(own, words)).collect();
     let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
-    let each = Mutex::new(each);
+    let each = RefCell::new(each);
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];
         let plan = &apply::plan(observer, container, &mut live, settings).await?;
         let names = &observer.called(Estate::ids(container.scope, &live)).await?;
         let said = Excerpt::of(container.scope, &container.path, &live, names, words);
         let seen = Compared { container, plan, live: &live, names, words: said.as_ref() };
-        (each.lock().unwrap_or_else(PoisonError::into_inner))(&seen);
+        (each.borrow_mut())(&seen);
         progress.step(&container.path);
         Ok(())
     };
@@ -258,16 +240,63 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
     Failure::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
 
-/// The declarations of all manifests with some `texts` replaced.
-pub(super) fn reload(
-    dir: &Path,
-    around: &Surroundings,
-    texts: &Contents,
-    cx: &Context,
-) -> Result<Desired, String> {
-    let loaded =
-        manifest::load_with(dir, around, &Options { instead: Some(texts), ..Options::default() });
-    loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
+/// The texts of the manifests while they are edited.
+pub(super) struct Texts<'a> {
+    pub(super) dir: &'a Path,
+    around: &'a Surroundings,
+    pub(super) cx: &'a Context,
+    /// The paths of the files.
+    pub(super) paths: FilePaths,
+    /// The old texts of changed files; new files have none.
+    pub(super) old: BTreeMap<FileName, Option<String>>,
+    /// The new texts.
+    pub(super) new: Contents,
+}
+
+impl<'a> Texts<'a> {
+    /// The unchanged texts of the manifests in `dir`.
+    pub(super) fn new(
+        dir: &'a Path,
+        around: &'a Surroundings,
+        paths: FilePaths,
+        cx: &'a Context,
+    ) -> Self {
+        Self { dir, around, cx, paths, old: BTreeMap::new(), new: Contents::new() }
+    }
+
+    /// The present text of `file`.
+    pub(super) fn read(&self, file: &FileName) -> Result<String, String> {
+        match self.new.get(file) {
+            Some(text) => Ok(text.clone()),
+            None => write_files::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
+        }
+    }
+
+    /// The declarations of all manifests with some `edited` texts replaced.
+    pub(super) fn reload(&self, edited: &Contents) -> Result<Desired, String> {
+        let mut all = self.new.clone();
+        all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
+        let options = Options { instead: Some(&all), ..Options::default() };
+        let loaded = manifest::load_with(self.dir, self.around, &options);
+        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
+    }
+
+    /// Stores edited texts.
+    pub(super) fn take(&mut self, absorbed: &Absorbed) {
+        for (name, (old, new)) in &absorbed.files {
+            self.old.entry(name.clone()).or_insert_with(|| Some(old.clone()));
+            self.new.insert(name.clone(), new.clone());
+        }
+    }
+
+    /// Writes all changed files, or none.
+    pub(super) fn write(&self) -> Result<(), Failure> {
+        let file = |(name, new): (&FileName, &String)| {
+            let (path, old) = (self.paths[name].clone(), self.old[name].clone());
+            write_files::File { path, old, new: new.clone() }
+        };
+        write_files::all(&self.new.iter().map(file).collect::<Vec<_>>())
+    }
 }
 
 /// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about

@@ -7,29 +7,20 @@ use std::{
 };
 
 use super::{
-    Context,
-    base::BaseArgs,
-    exit::{Exit, Failure},
-    input::Folder,
-    progress::Progress,
-    record::RunRecord,
-    reports::{Done, ReportArgs, Reports},
-    saved,
-    session::{ChangeArgs, Opening, Session, SessionArgs, Use},
-    signal,
+    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, Folder, Opening, Progress, ReportArgs,
+    RunRecord, Session, SessionArgs, Use, saved, signal,
 };
 use crate::{
-    api::WriteClient,
-    apply::{Applied, Apply, Event, StepResult, TRUSTED},
+    apply::{Applied, Event, StepResult},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Shown, Step, shown_secret},
     digest::Key,
     plan::{
-        Approved, Blocked, Drift, Plan, Policy,
+        Approved, Blocked, Drift, LeftOut, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
     report::{
-        canvas::Sink,
+        canvas::{Canvas, Sink},
         json::{Outcomes, Planned, Sort},
         model::Content,
         terminal::{self, Title},
@@ -163,9 +154,9 @@ impl Saved {
     }
 }
 
-/// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    reports.record().watch(&cx.output)?;
+/// Shows, asks, applies and reports. Every exit states whether anything was changed.
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+    cx.reports.record.watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (
@@ -181,97 +172,115 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     }
     let used =
         Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
-    let session =
-        Opening::of(&of_session).changing(&changes).against(base, used).open(reports, cx).await?;
-    reports.record().note(|record| record.run = Some(session.run.clone()));
-    let outcome = with_session(&args, saved.as_ref(), &session, reports, cx).await;
-    session.close().await;
-    outcome
-}
-
-/// Shows, asks, applies and reports. Every exit states whether anything was changed, so the
-/// function is long.
-async fn with_session(
-    args: &Args,
-    saved: Option<&Saved>,
-    session: &Session,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<Done, Failure> {
+    let base = base.map(|base| (base, used));
+    let session = Opening { changes, base, ..Opening::of(&of_session) }.open(cx).await?;
+    cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     session.may_write()?;
-    let plan = session.plan(cx).await?;
+    let plan = &session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
-    reports.record().note(|record| record.acknowledgements = acknowledged.collect());
-    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
-    let saved = saved.map(|saved| saved.compare(&plan, session));
+    cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
+    let saved = saved.map(|saved| saved.compare(plan, &session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
-    let planned = Planned { saved_plan: saved, ..Planned::new(&session.run, &plan) };
-    let planned = Content::Planned(&planned);
-    let text = |sink: Sink<'_>| {
-        terminal::plan_to(&mut *sink, &plan, &session.run, Title::Approval, style, secrets);
-        let since = saved.map(|saved| terminal::stale(saved, style, secrets));
-        since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
-    };
-    let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
-    let stop = |exit: Exit, why: &str, reports: &mut Reports| {
-        let done = reports.finish(Sort::Plan, exit, planned, text, None);
-        cx.output.tell(why);
-        Ok(done)
-    };
+    let exit = Exit::first_of([super::plan::blocked(plan), Exit::Stale.when(is_stale)]);
+    let proposal = Proposal { session: &session, plan, saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
-        return stop(found, STALE, reports);
+        return Ok(proposal.end(exit, STALE));
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
-    let missing = missing_secrets(steps, session);
+    let missing = missing_secrets(steps, &session);
     if !missing.is_empty() {
         // The last lines say why.
         let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
-        reports.keep(missing);
-        return stop(Exit::first_of([found, Exit::Usage]), &why, reports);
+        cx.reports.keep(missing);
+        return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &why));
     }
-    let (approved, left_out) = match approval {
-        Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
-        Err(Blocked(why)) => {
-            return stop(found, &format!("nothing was changed: {why}\n"), reports);
+    match approval {
+        Ok((approved, left_out)) if approved.steps().next().is_some() => {
+            proposal.apply(&approved, &left_out, args.yes).await
         }
-        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }, reports),
-    };
-    // Show the plan before asking.
-    if reports.replace_text() {
-        text(&mut |part| cx.output.tell(part));
-    } else {
-        cx.output.print_parts(text)?;
+        Ok(_) => Ok(proposal.end(exit, if plan.steps.is_empty() { "" } else { UNCHANGED })),
+        Err(Blocked(why)) => Ok(proposal.end(exit, &format!("nothing was changed: {why}\n"))),
     }
-    cx.output.tell(&terminal::left_out(&left_out, cx.output.stderr, secrets));
-    if !args.yes && !cx.output.confirm("apply these changes")? {
-        cx.output.tell(UNCHANGED);
-        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, planned, |_| {}, None));
+}
+
+/// A plan that may be applied.
+#[derive(Clone, Copy)]
+struct Proposal<'a> {
+    session: &'a Session,
+    plan: &'a Plan,
+    /// The comparison with the saved plan, if there is one.
+    saved: Option<&'a Comparison>,
+    /// The exit code for what blocks it.
+    exit: Exit,
+    cx: &'a Context,
+}
+
+impl Proposal<'_> {
+    fn text(&self, sink: Sink<'_>) {
+        let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
+        let canvas = Canvas::to(&mut *sink, style, secrets);
+        terminal::plan_on(canvas, self.plan, &self.session.run, Title::Approval);
+        let since = self.saved.map(|saved| terminal::stale(saved, style, secrets));
+        since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     }
-    let (applied, signalled) = carry_out(session, &approved, reports.record(), cx).await?;
-    let ended_by = applied.ended_by.clone().map(Failure::from);
-    let exit = Exit::first_of([
-        signalled.unwrap_or(Exit::Success),
-        Exit::Unfinished.when(!applied.is_complete()),
-        ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
-        found,
-    ]);
-    let text = |sink: Sink<'_>| {
-        sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
-    };
-    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
-    let outcomes = Outcomes { saved_plan: saved, ..outcomes };
-    reports.record().note(|record| {
-        record.counts = Some(outcomes.counts);
-        record.left_out = left_out.len();
-    });
-    let done =
-        reports.finish(Sort::Apply, exit, Content::Outcomes(&outcomes), text, Some(made(&applied)));
-    if let Some(failure) = ended_by {
-        cx.output.tell_failure(&failure);
+
+    /// Reports it, with `text`, after a run without changes.
+    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Done {
+        let planned = Planned::new(&self.session.run, self.plan);
+        let planned = Planned { saved_plan: self.saved, ..planned };
+        self.cx.reports.finish(Sort::Plan, exit, Content::Planned(&planned), text, None)
     }
-    Ok(done)
+
+    /// Reports it, and then `why` nothing was changed.
+    fn end(&self, exit: Exit, why: &str) -> Done {
+        let done = self.finish(exit, |sink| self.text(sink));
+        self.cx.output.tell(why);
+        done
+    }
+
+    /// Shows it, asks unless told not to, applies and reports.
+    async fn apply(
+        self,
+        approved: &Approved<'_>,
+        left_out: &[LeftOut],
+        is_confirmed: bool,
+    ) -> Result<Done, Failure> {
+        let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
+        let (style, secrets) = (output.style, &*session.settings.secrets);
+        if reports.replace_text() {
+            self.text(&mut |part| output.tell(part));
+        } else {
+            output.print_parts(|sink| self.text(sink))?;
+        }
+        output.tell(&terminal::left_out(left_out, output.stderr, secrets));
+        if !is_confirmed && !output.confirm("apply these changes")? {
+            output.tell(UNCHANGED);
+            return Ok(self.finish(Exit::Interrupted, |_| {}));
+        }
+        let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
+        let ended_by = applied.ended_by.clone().map(Failure::from);
+        let exit = Exit::first_of([
+            signalled.unwrap_or(Exit::Success),
+            Exit::Unfinished.when(!applied.is_complete()),
+            ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
+            exit,
+        ]);
+        let text = |sink: Sink<'_>| {
+            sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
+        };
+        let outcomes = Outcomes::new(&session.run, plan, &applied, left_out);
+        let outcomes = Outcomes { saved_plan: saved, ..outcomes };
+        reports.record.note(|record| {
+            record.counts = Some(outcomes.counts);
+            record.left_out = left_out.len();
+        });
+        let content = Content::Outcomes(&outcomes);
+        let done = reports.finish(Sort::Apply, exit, content, text, Some(made(&applied)));
+        ended_by.iter().for_each(|failure| output.tell_failure(failure));
+        Ok(done)
+    }
 }
 
 /// A short result for readers who miss the report.
@@ -332,24 +341,15 @@ async fn carry_out(
         move |signal| at_once.end_at_once(signal),
     )?;
     record.changes_begin();
-    let writer = WriteClient::new(session.observer.client().clone());
     let progress = Progress::applying(plan.steps().count(), session.observer.client(), &cx.output);
-    let apply = Apply {
-        desired: &session.to_apply(),
-        observer: &session.observer,
-        writer: &writer,
-        settings: &session.settings,
-        trusts: TRUSTED,
-        ahead: session.ahead.min(APPLIED),
-    };
-    let applied = apply.run(plan, |event| {
+    let report = |event: Event| {
         if let Event::Ended(result) = event
             && result.outcome.is_success()
         {
             progress.step(&result.address.to_string());
         }
-    });
-    let applied = applied.await;
+    };
+    let applied = session.apply(plan, session.ahead.min(APPLIED), report).await;
     let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))

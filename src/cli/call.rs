@@ -7,23 +7,14 @@
 mod arguments;
 mod help;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
-use super::{
-    Cli, Context,
-    connect::{self, ConnectArgs, Endpoint},
-    exit::{Exit, Failure, Outcome},
-};
+use super::{Cli, ConnectArgs, Context, Exit, Failure, Outcome};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    diagnostic::Diagnostics,
     kinds::operations,
-    manifest::{Config, Surroundings, config},
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::Rows,
     report::{
@@ -99,16 +90,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         return cx.output.print(&help::operation(op)).map(|()| Exit::Success);
     }
     match op {
-        AnyOp::Read(op) => {
-            let session = Session::open(op, &args, cx).await?;
-            let outcome = session.read(&args, cx).await;
-            session.close(outcome).await
-        }
-        AnyOp::Write(op) => {
-            let session = Session::open(op, &args, cx).await?;
-            let outcome = session.write(&args, cx).await;
-            session.close(outcome).await
-        }
+        AnyOp::Read(op) => read(open(op, &args, cx).await?, &args, cx).await,
+        AnyOp::Write(op) => write(open(op, &args, cx).await?, &args, cx).await,
     }
 }
 
@@ -151,60 +134,27 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
     })
 }
 
-/// A request, with its service.
-struct Session<E> {
-    client: ReadClient,
-    request: Request<E>,
-    endpoint: Endpoint,
-}
-
-impl<E: Copy> Session<E> {
-    /// Parses the arguments, finds the service and the secrets, and replaces names of external
-    /// hosts by the service's own.
-    ///
-    /// # Errors
-    /// If any of these is wrong or missing. Nothing was sent then.
-    async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
-        let request = prepare(op, args, cx)?;
-        let (root, config) = configuration(args.config.as_deref(), cx)?;
-        let hosts = config.service.import_hosts.names().into_iter();
-        let request =
-            hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
-        let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
-        args.connect.tell_sandbox(&root, &cx.output);
-        let mut secrets = endpoint.secrets();
-        secrets.resolve(arguments::references(&request));
-        if let Some(failure) = unusable(&request, &secrets) {
-            return Err(failure);
-        }
-        let secrets = Arc::new(secrets);
-        cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = args.connect.client(&endpoint, &config, secrets)?;
-        Ok(Self { client, request, endpoint })
-    }
-
-    /// Stops the embedded service, if there is one, after everything is written.
-    async fn close(self, outcome: Outcome) -> Outcome {
-        connect::stop(self.endpoint.embedded).await;
-        outcome
-    }
-}
-
-/// The configuration from `--config` or `undrift.yaml`, and the folder with the sandbox.
-pub(super) fn configuration(
-    path: Option<&Path>,
+/// Parses the arguments, finds the service and the secrets, and replaces names of external hosts by
+/// the service's own.
+///
+/// # Errors
+/// If any of these is wrong or missing. Nothing was sent then.
+async fn open<E: Copy>(
+    op: Op<E>,
+    args: &Args,
     cx: &Context,
-) -> Result<(PathBuf, Config), Failure> {
-    let mut diagnostics = Diagnostics::default();
-    let found = match path {
-        Some(path) => (
-            PathBuf::from("."),
-            config::read(path, &path.to_string_lossy(), None, &mut diagnostics),
-        ),
-        None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
-    };
-    cx.output.tell_faults(&diagnostics);
-    if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(found) }
+) -> Result<(ReadClient, Request<E>), Failure> {
+    let request = prepare(op, args, cx)?;
+    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
+    let hosts = config.service.import_hosts.names().into_iter();
+    let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
+    let mut secrets = endpoint.secrets();
+    secrets.resolve(arguments::references(&request));
+    if let Some(failure) = unusable(&request, &secrets) {
+        return Err(failure);
+    }
+    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
+    Ok((client, request))
 }
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.
@@ -216,66 +166,57 @@ fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
     missing.or_else(|| request.body_fields()?.values().find_map(file)).map(Failure::usage)
 }
 
-impl Session<Read> {
-    async fn read(&self, args: &Args, cx: &Context) -> Outcome {
-        let request = self.request.clone();
-        let whole_list =
-            request.operation.answer == operation::Answer::List && !request.has_query("page");
-        let shown = self.request.operation.filtered_after_paging;
-        let answer = if whole_list && shown {
-            let rows = Rows::with_id(&[]);
-            let list = self.client.list_shown(request, rows).await;
-            list.map(|objects| objects.into_iter().map(Json::Object).collect())
-        } else if whole_list {
-            let list = self.client.list(request).await;
-            list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
-        } else {
-            self.client
-                .get_optional(request, &[])
-                .await
-                .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
-        };
-        print(
-            self.request.operation,
-            answer.map_err(|error| failure(error, Exit::Incomplete))?,
-            args,
-            cx,
-        )?;
-        Ok(Exit::Success)
-    }
+async fn read(
+    (client, request): (ReadClient, Request<Read>),
+    args: &Args,
+    cx: &Context,
+) -> Outcome {
+    let row = request.operation;
+    let whole_list = row.answer == operation::Answer::List && !request.has_query("page");
+    let shown = row.filtered_after_paging;
+    let answer = if whole_list && shown {
+        let rows = Rows::with_id(&[]);
+        let list = client.list_shown(request, rows).await;
+        list.map(|objects| objects.into_iter().map(Json::Object).collect())
+    } else if whole_list {
+        let list = client.list(request).await;
+        list.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
+    } else {
+        client
+            .get_optional(request, &[])
+            .await
+            .map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+    };
+    print(row, answer.map_err(|error| failure(error, Exit::Incomplete))?, args, cx)?;
+    Ok(Exit::Success)
 }
 
-impl Session<Write> {
-    async fn write(&self, args: &Args, cx: &Context) -> Outcome {
-        if !args.yes
-            && !cx.output.confirm(&format!("send `{}`", escape(&self.request.to_string())))?
-        {
-            cx.output.tell("nothing was changed\n");
-            return Ok(Exit::Interrupted);
-        }
-        let answer = WriteClient::new(self.client.clone()).send(self.request.clone()).await;
-        let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
-        match answer.status {
-            304 => cx.output.tell("nothing was changed: already done\n"),
-            404 => cx.output.tell("nothing was changed: already absent\n"),
-            _ if answer.body.is_null() => cx.output.tell("done\n"),
-            _ => print(self.request.operation, answer.body, args, cx)?,
-        }
-        Ok(Exit::Success)
+async fn write(
+    (client, request): (ReadClient, Request<Write>),
+    args: &Args,
+    cx: &Context,
+) -> Outcome {
+    let row = request.operation;
+    if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
+        cx.output.tell("nothing was changed\n");
+        return Ok(Exit::Interrupted);
     }
+    let answer = WriteClient::new(client).send(request).await;
+    let answer = answer.map_err(|error| failure(error, Exit::Unfinished))?;
+    match answer.status {
+        304 => cx.output.tell("nothing was changed: already done\n"),
+        404 => cx.output.tell("nothing was changed: already absent\n"),
+        _ if answer.body.is_null() => cx.output.tell("done\n"),
+        _ => print(row, answer.body, args, cx)?,
+    }
+    Ok(Exit::Success)
 }
 
 /// The failure of a call; `refused` is the exit code if the service refuses something that is
 /// allowed in general.
 fn failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
-    let exit = match error.status() {
-        _ if lost => Exit::Unfinished,
-        _ if error.is_unauthorized() || error.is_forbidden() => Exit::Denied,
-        Some(_) => refused,
-        None if error.page_error().is_some() => refused,
-        None => Exit::Unreachable,
-    };
+    let exit = Exit::of_request(&error, refused);
     let failure = Failure { exit, ..Failure::from(error) };
     if lost {
         failure.help("look whether it was carried out before you send it again")

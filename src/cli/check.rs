@@ -1,11 +1,6 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{
-    Context,
-    exit::{Exit, Failure},
-    input::Folder,
-    reports::{Done, ReportArgs, Reports},
-};
+use super::{Context, Done, Exit, Failure, Folder, ReportArgs};
 use crate::{
     manifest::{self, Surroundings},
     report::{
@@ -25,7 +20,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
     let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
     #[cfg(feature = "sandbox")]
     let seed = super::embedded::seed_faults(&args.dir);
@@ -39,5 +34,5 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Do
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);
     let exit = Exit::Usage.when(code != 0);
-    Ok(reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
+    Ok(cx.reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
 }

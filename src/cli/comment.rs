@@ -8,13 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    Context, call,
-    connect::{self, ConnectArgs, Endpoint},
-    environment::Environment,
-    exit::{Exit, Failure, Outcome},
-    input::{self, cannot_read},
-};
+use super::{ConnectArgs, Context, Endpoint, Environment, Exit, Failure, Outcome, input};
 use crate::{
     api::WriteClient,
     comment::{self, Comment, CommentError, LONGEST, Outcome as Became, Place},
@@ -60,23 +54,15 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let place = args.place(&cx.env)?;
     let (marker, texts) = reports(&args.report)?;
-    let (root, config) = call::configuration(args.config.as_deref(), cx)?;
-    let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
-    args.connect.tell_sandbox(&root, &cx.output);
+    let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;
     let secrets = Arc::new(endpoint.secrets());
-    cx.output.redactor().learn(Arc::clone(&secrets));
-    let outcome = async {
-        refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
-        let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
-        let observer = Observer::connect(client).await?;
-        let writer = WriteClient::new(observer.client().clone());
-        let body = texts.concat();
-        let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
-        put.map_err(|error| failure(error, &place))
-    };
-    let outcome = outcome.await;
-    connect::stop(endpoint.embedded).await;
-    let comment = outcome?;
+    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
+    refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
+    let observer = Observer::connect(client).await?;
+    let writer = WriteClient::new(observer.client().clone());
+    let body = texts.concat();
+    let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
+    let comment = put.map_err(|error| failure(error, &place))?;
     cx.output.tell(&remarks(&comment));
     cx.output.print(&summary(&comment, &place)).map(|()| Exit::Success)
 }
@@ -150,7 +136,7 @@ fn long(what: &str) -> Failure {
 /// The marker and the text of the report in `path`.
 fn report(path: &Path) -> Result<(Marker, String), Failure> {
     let shown = path.display();
-    let bytes = input::bytes(path, MOST_BYTES).map_err(|error| cannot_read(path, &error))?;
+    let bytes = input::bytes(path, MOST_BYTES).map_err(|error| input::cannot_read(path, &error))?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(long(&format!("`{shown}`")));
     }
@@ -204,15 +190,12 @@ fn refuse_token(
 fn failure(error: CommentError, place: &Place) -> Failure {
     let said = error.error();
     let in_doubt = said.in_doubt_since().is_some();
-    let exit = match (&error, said.status()) {
-        _ if in_doubt => Exit::Unfinished,
-        (CommentError::MergeRequest(_), Some(404)) => Exit::Usage,
-        _ if said.is_unauthorized() || said.is_forbidden() => Exit::Denied,
-        (CommentError::Write { .. }, Some(_)) => Exit::Unfinished,
-        (_, Some(_)) => Exit::Incomplete,
-        (_, None) if said.page_error().is_some() => Exit::Incomplete,
-        (_, None) => Exit::Unreachable,
+    let refused = match &error {
+        CommentError::MergeRequest(error) if error.is_not_found() => Exit::Usage,
+        CommentError::Write { .. } => Exit::Unfinished,
+        _ => Exit::Incomplete,
     };
+    let exit = Exit::of_request(said, refused);
     let help = match &error {
         _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {

@@ -10,15 +10,11 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    environment::Environment,
-    exit::{Exit, Failure},
-    input,
-    output::Output,
-};
+use super::{Context, Environment, Exit, Failure, Output, input};
 use crate::{
     api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings, SetupError},
-    manifest::Config,
+    diagnostic::Diagnostics,
+    manifest::{Config, Surroundings, config},
     secret::{Secret, Secrets, judge::mask_url},
 };
 
@@ -74,34 +70,13 @@ pub(super) struct ConnectArgs {
     /// Maximum duration of the run, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub(super) deadline: Option<u64>,
-}
-
-/// A service that runs inside this process.
-#[cfg(feature = "sandbox")]
-pub(super) type Embedded = crate::sandbox::Running;
-/// A service that runs inside this process; this build has none.
-#[cfg(not(feature = "sandbox"))]
-#[derive(Debug)]
-pub(super) enum Embedded {}
-
-/// Stops an embedded service, after everything is written.
-#[cfg(feature = "sandbox")]
-pub(super) async fn stop(embedded: Option<Embedded>) {
-    if let Some(embedded) = embedded {
-        embedded.stop().await;
-    }
-}
-/// Stops an embedded service; this build has none.
-#[cfg(not(feature = "sandbox"))]
-#[expect(clippy::unused_async, reason = "the other one waits")]
-pub(super) async fn stop(embedded: Option<Embedded>) {
-    if let Some(embedded) = embedded {
-        match embedded {}
-    }
+    /// The service, if it was found before.
+    #[arg(skip)]
+    pub(super) found: Option<Endpoint>,
 }
 
 /// A service with its token.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     /// The address.
     pub(super) service: Service,
@@ -111,8 +86,8 @@ pub(super) struct Endpoint {
     pub(super) token_file: Option<PathBuf>,
     /// The environment for looking up secrets.
     pub(super) environment: Environment,
-    /// The service itself, if it is embedded.
-    pub(super) embedded: Option<Embedded>,
+    /// Whether it runs inside this process. Its token is an administrator's, made by undrift itself.
+    pub(super) is_embedded: bool,
 }
 
 impl Endpoint {
@@ -134,32 +109,62 @@ impl ConnectArgs {
     /// If the address or the token is missing or not valid, or `config` names another service.
     #[cfg_attr(
         not(feature = "sandbox"),
-        expect(
-            clippy::unused_async,
-            unused_variables,
-            reason = "only the embedded service is started"
-        )
+        expect(clippy::unused_async, unused_variables, reason = "only a sandbox is started")
     )]
     pub(super) async fn endpoint(
         &self,
         root: &Path,
         config: &Config,
-        env: &Environment,
-        output: &Output,
+        cx: &Context,
     ) -> Result<Endpoint, Failure> {
+        if let Some(found) = &self.found {
+            return Ok(found.clone());
+        }
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
-            return super::embedded::start(file, root, env, output).await;
+            return super::embedded::start(file, root, cx).await;
         }
-        let service = self.service(env)?;
+        let service = self.service(&cx.env)?;
         confirm(&service, config)?;
         Ok(Endpoint {
             service,
-            token: self.token(env)?,
+            token: self.token(&cx.env)?,
             token_file: self.token_file.clone(),
-            environment: env.clone(),
-            embedded: None,
+            environment: cx.env.clone(),
+            is_embedded: false,
         })
+    }
+
+    /// Finds the service for a command without manifests, by the configuration at `path`, or else in
+    /// `undrift.yaml`. Reports which sandbox is used if its file was not given, and the collections
+    /// that it only knows from descriptions.
+    ///
+    /// # Errors
+    /// If there is no service, or the configuration is wrong.
+    pub(super) async fn without_manifests(
+        &self,
+        path: Option<&Path>,
+        cx: &Context,
+    ) -> Result<(Endpoint, Config), Failure> {
+        let mut diagnostics = Diagnostics::default();
+        let (root, config) = match path {
+            Some(path) => (
+                PathBuf::from("."),
+                config::read(path, &path.to_string_lossy(), None, &mut diagnostics),
+            ),
+            None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
+        };
+        cx.output.tell_or_refuse(&diagnostics)?;
+        let endpoint = self.endpoint(&root, &config, cx).await?;
+        #[cfg(feature = "sandbox")]
+        if let Some(file) = &self.sandbox {
+            if file.is_empty() {
+                let path = super::embedded::default_path(&root);
+                cx.output.tell(&format!("note: using the sandbox `{}`\n", path.display()));
+            }
+            super::rehearsed::tell(&cx.output);
+        }
+        Ok((endpoint, config))
     }
 
     /// Whether the command line or the environment names a service.
@@ -169,26 +174,6 @@ impl ConnectArgs {
             return true;
         }
         self.url.is_some() || env.first_of(&URL_NAMES).is_some()
-    }
-
-    /// Reports which sandbox is used if its file was not given: the one of `root`. Also reports the
-    /// collections that it only knows from descriptions.
-    #[cfg_attr(
-        not(feature = "sandbox"),
-        expect(unused_variables, clippy::unused_self, reason = "there is none")
-    )]
-    pub(super) fn tell_sandbox(&self, root: &Path, output: &Output) {
-        #[cfg(feature = "sandbox")]
-        if self.sandbox.as_deref() == Some("") {
-            output.tell(&format!(
-                "note: using the sandbox `{}`\n",
-                super::embedded::default_path(root).display()
-            ));
-        }
-        #[cfg(feature = "sandbox")]
-        if self.sandbox.is_some() {
-            super::rehearsed::tell(output);
-        }
     }
 
     /// The name of the option or variable with the address, and the address.
@@ -235,13 +220,13 @@ impl ConnectArgs {
     /// If a file of certificates cannot be read.
     fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
         let read = |path: &Path| input::read(path, MOST_OF_CERTIFICATES);
-        let ca = match self.authorities(env) {
-            Some((Some(name), path)) => Some(
-                read(path).map_err(|failure| failure.help(format!("{name} names this file")))?,
-            ),
-            Some((None, path)) => Some(read(path)?),
-            None => None,
+        let named = |name: Option<&str>, failure: Failure| match name {
+            Some(name) => failure.help(format!("{name} names this file")),
+            None => failure,
         };
+        let ca = self.authorities(env);
+        let ca = ca.map(|(name, path)| read(path).map_err(|failure| named(name, failure)));
+        let ca = ca.transpose()?;
         let identity = match &self.client_cert {
             Some(path) => Some((read(path)?, read(self.client_key.as_ref().unwrap_or(path))?)),
             None => None,
@@ -287,7 +272,7 @@ impl ConnectArgs {
         fixed.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
     }
 
-    /// A client of the service at `endpoint`.
+    /// A client of the service at `endpoint`. No output shows `secrets` from now on.
     ///
     /// # Errors
     /// If the token, a certificate or the proxy is not valid.
@@ -296,12 +281,14 @@ impl ConnectArgs {
         endpoint: &Endpoint,
         config: &Config,
         secrets: Arc<Secrets>,
+        output: &Output,
     ) -> Result<ReadClient, Failure> {
+        output.redactor.learn(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
         // The embedded service is reached without a detour.
-        let options = match endpoint.embedded {
-            Some(_) => HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() },
-            None => self.http_options(&endpoint.environment, in_flight)?,
+        let options = match endpoint.is_embedded {
+            true => HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() },
+            false => self.http_options(&endpoint.environment, in_flight)?,
         };
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
             .map_err(|error| self.not_set_up(error, &endpoint.environment))?;

@@ -1,14 +1,11 @@
 //! `undrift drift`: checks whether the service matches the manifests; for schedules.
 
-use super::{
-    Context,
-    exit::{Exit, Failure},
-    reports::{Done, ReportArgs, Reports},
-    session::{LiveArgs, Opening, SessionArgs},
-};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::{Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs};
 use crate::{
     plan::{Plan, Strictness},
-    report::{json::Sort, terminal::Title},
+    report::terminal::Title,
 };
 
 /// The options of `drift`.
@@ -21,40 +18,35 @@ pub(super) struct Args {
     live: LiveArgs,
     /// Count as differences also what no manifest lists, what UNDRIFT_HOLD holds, and secrets that
     /// are not set; `--strict=unverified` also counts fields that cannot be verified
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "unlisted", hide_possible_values = true)]
-    strict: Option<Strict>,
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "unlisted", hide_possible_values = true, value_parser = strictness())]
+    strict: Option<Strictness>,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// What `--strict` counts.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Strict {
-    Unlisted,
-    Unverified,
+fn strictness() -> impl TypedValueParser<Value = Strictness> {
+    PossibleValuesParser::new(["unlisted", "unverified"]).map(|name| match &*name {
+        "unverified" => Strictness::Unverified,
+        _ => Strictness::Unlisted,
+    })
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session = Opening::of(&args.session).from(args.live.source()).open(reports, cx).await?;
-    let planned = session.plan(cx).await.map(|mut plan| {
-        // Guards are only for writes, and nothing is written.
-        plan.guarded = std::mem::take(&mut plan.refusals).len();
-        session.report(&plan, (Sort::Drift, Title::Drift), exit(&args, &plan), reports, cx)
-    });
-    session.close().await;
-    planned
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+    let session =
+        Opening { source: args.live.source(), ..Opening::of(&args.session) }.open(cx).await?;
+    let mut plan = session.plan(cx).await?;
+    // Guards are only for writes, and nothing is written.
+    plan.guarded = std::mem::take(&mut plan.refusals).len();
+    Ok(cx.reports.finish_plan(&session.run, &plan, Title::Drift, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {
     // A declared container that does not exist is a difference.
     let (missing, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
-    let strictness = match args.strict {
-        None => Strictness::Declared,
-        Some(Strict::Unlisted) => Strictness::Unlisted,
-        Some(Strict::Unverified) => Strictness::Unverified,
-    };
+    let strictness = args.strict.unwrap_or(Strictness::Declared);
     let differs = plan.differs(strictness) || !missing.is_empty();
     Exit::first_of([
         Exit::Usage.when(!problems.is_empty()),

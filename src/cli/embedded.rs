@@ -7,14 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    connect::Endpoint,
-    environment::Environment,
-    exit::{Exit, Failure},
-    input,
-    output::Output,
-    rehearsed,
-};
+use super::{Context, Endpoint, Environment, Exit, Failure, Output, input, rehearsed};
 use crate::{
     api::Service,
     diagnostic::Diagnostics,
@@ -42,12 +35,23 @@ const MEMORY: &str = ":memory:";
 ///
 /// # Errors
 /// If the seed, the environment or the file is not valid, or another run uses the file.
-pub(super) async fn start(
-    file: &str,
-    root: &Path,
-    env: &Environment,
-    output: &Output,
-) -> Result<Endpoint, Failure> {
+pub(super) async fn start(file: &str, root: &Path, cx: &Context) -> Result<Endpoint, Failure> {
+    let running = cx.sandbox.get_or_try_init(|| launch_at(file, root, &cx.output)).await?;
+    endpoint(running, cx.env.clone().with(read_environment(&root.join(ENVIRONMENT))?))
+}
+
+/// The running sandbox as a service.
+///
+/// # Errors
+/// If its address is not valid, which does not happen.
+pub(super) fn endpoint(running: &Running, environment: Environment) -> Result<Endpoint, Failure> {
+    let service = Service::parse(&running.url(), false)
+        .map_err(|error| Failure::new(Exit::Internal, error))?;
+    let token = Secret::new(running.token());
+    Ok(Endpoint { service, token, token_file: None, environment, is_embedded: true })
+}
+
+async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, Failure> {
     let data = match file {
         MEMORY => Data::Memory,
         "" => Data::File(default_file(root)?),
@@ -60,18 +64,7 @@ pub(super) async fn start(
         let path = path.strip_prefix(".").unwrap_or(&path).display();
         output.tell(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
     }
-    let config = sandbox::Config { data, seed, ..sandbox::Config::default() };
-    let running = launch(config, output).await?;
-    let service = Service::parse(&running.url(), false)
-        .map_err(|error| Failure::new(Exit::Internal, error))?;
-    let environment = env.clone().with(read_environment(&root.join(ENVIRONMENT))?);
-    Ok(Endpoint {
-        service,
-        token: Secret::new(running.token()),
-        token_file: None,
-        environment,
-        embedded: Some(running),
-    })
+    launch(sandbox::Config { data, seed, ..sandbox::Config::default() }, output).await
 }
 
 /// Starts the sandbox with the collections that users describe, and reports its warnings.
@@ -125,11 +118,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MOST_OF_SEED)?;
     let name = path.display().to_string();
-    let faults = faults_of(&text, &name);
-    output.tell_faults(&faults);
-    if faults.has_errors() {
-        return Err(Failure::reported(Exit::Usage));
-    }
+    output.tell_or_refuse(&faults_of(&text, &name))?;
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {
         [document] => Seed::from_json(document.to_json()).ok(),

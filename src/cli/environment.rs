@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::exit::Failure;
+use super::Failure;
 use crate::{digest::Key, secret::Secret};
 
 /// Shorter keys, in bytes, are refused.

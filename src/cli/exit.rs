@@ -34,42 +34,41 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    /// All of them, in order.
-    const ALL: [Self; 12] = [
-        Self::Interrupted,
-        Self::Terminated,
-        Self::Internal,
-        Self::Unfinished,
-        Self::Stale,
-        Self::Guarded,
-        Self::Usage,
-        Self::Denied,
-        Self::Unreachable,
-        Self::Incomplete,
-        Self::Differences,
-        Self::Success,
+    /// All of them in order, with their codes.
+    const CODES: [(Self, u8); 12] = [
+        (Self::Interrupted, 130),
+        (Self::Terminated, 143),
+        (Self::Internal, 1),
+        (Self::Unfinished, 6),
+        (Self::Stale, 5),
+        (Self::Guarded, 4),
+        (Self::Usage, 3),
+        (Self::Denied, 7),
+        (Self::Unreachable, 8),
+        (Self::Incomplete, 10),
+        (Self::Differences, 2),
+        (Self::Success, 0),
     ];
 
     /// The one with this code, if there is one.
     pub(super) fn of_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|exit| exit.code() == code)
+        Self::CODES.into_iter().find(|(_, known)| *known == code).map(|(exit, _)| exit)
     }
 
     /// The exit code of the process.
     pub(super) const fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::Internal => 1,
-            Self::Differences => 2,
-            Self::Usage => 3,
-            Self::Guarded => 4,
-            Self::Stale => 5,
-            Self::Unfinished => 6,
-            Self::Denied => 7,
-            Self::Unreachable => 8,
-            Self::Incomplete => 10,
-            Self::Interrupted => 130,
-            Self::Terminated => 143,
+        Self::CODES[self as usize].1
+    }
+
+    /// The one for a failed request; `refused` if the service refuses something that is allowed in
+    /// general.
+    pub(super) fn of_request(error: &ApiError, refused: Self) -> Self {
+        match error.status() {
+            _ if error.in_doubt_since().is_some() => Self::Unfinished,
+            _ if error.is_unauthorized() || error.is_forbidden() => Self::Denied,
+            Some(_) => refused,
+            None if error.page_error().is_some() => refused,
+            None => Self::Unreachable,
         }
     }
 

@@ -9,18 +9,15 @@ mod folder;
 mod update;
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
-use super::{
-    Context, call,
-    connect::{self, ConnectArgs, Endpoint},
-    exit::{Exit, Failure, Outcome},
-    progress::Progress,
-    reports::Reports,
-};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::{ConnectArgs, Context, Endpoint, Exit, Failure, Outcome, Progress};
 use crate::{
     address::{Glob, Selector},
     desired::Container,
@@ -69,8 +66,8 @@ pub(super) struct Args {
     watch: bool,
     /// What to do about secret values: leave them out (plain), leave out all values of variables
     /// (none), or refer to environment variables (env)
-    #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true)]
-    values: SecretMode,
+    #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true, value_parser = values())]
+    values: Values,
     /// With `--values env`, write the values into this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
@@ -92,12 +89,13 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// What to do about secret values, as the option has it.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum SecretMode {
-    Plain,
-    None,
-    Env,
+/// What to do about secret values.
+fn values() -> impl TypedValueParser<Value = Values> {
+    PossibleValuesParser::new(["plain", "none", "env"]).map(|name| match &*name {
+        "none" => Values::None,
+        "env" => Values::Env,
+        _ => Values::Plain,
+    })
 }
 
 impl Args {
@@ -111,13 +109,13 @@ impl Args {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             })));
         }
-        if self.update && matches!(self.values, SecretMode::Env) {
+        if self.update && self.values == Values::Env {
             let failure = Failure::usage("`--values env` cannot be combined with `--update`");
             return Err(failure.help("export into an empty folder to get references"));
         }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
-            && !matches!(self.values, SecretMode::Env)
+            && self.values != Values::Env
         {
             let failure = Failure::usage(format!("`{option}` needs `--values env`"));
             return Err(failure.help("add `--values env` to write references instead of values"));
@@ -135,11 +133,7 @@ impl Args {
         Ok(Settings {
             caller: observer.caller().clone(),
             release,
-            values: match self.values {
-                SecretMode::Plain => Values::Plain,
-                SecretMode::None => Values::None,
-                SecretMode::Env => Values::Env,
-            },
+            values: self.values,
             all: self.all || self.watch,
             defaults: !self.no_defaults,
             create: self.create || self.rehearse,
@@ -153,23 +147,19 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     args.check()?;
     let empty = folder::check(&args.dir);
     if args.update && empty.is_err() {
-        return update::run(&args, reports, cx).await;
+        return update::run(&args, cx).await;
     }
     empty?;
     if let Some(file) = &args.secrets {
         folder::check_secrets(file, &args.dir)?;
     }
-    let (root, config) = call::configuration(None, cx)?;
     let manages = manages(&args.dir, cx)?;
-    let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
-    args.connect.tell_sandbox(&root, &cx.output);
-    let written = read(&args, &endpoint, (&config, manages.as_ref()), cx).await;
-    connect::stop(endpoint.embedded).await;
-    let (written, exit) = written?;
+    let (endpoint, config) = args.connect.without_manifests(None, cx).await?;
+    let (written, exit) = read(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
     let files = folder::write(&args.dir, &written, args.secrets.as_deref())?;
     cx.output.print(&summary(&args, &written, files))?;
     Ok(exit)
@@ -187,8 +177,7 @@ async fn read(
     cx: &Context,
 ) -> Result<(Written, Exit), Failure> {
     let secrets = Arc::new(endpoint.secrets());
-    cx.output.redactor().learn(Arc::clone(&secrets));
-    let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
+    let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
     let settings = args.settings(&observer, manages).await?;
     let existing = found(args, &settings, &observer, cx).await?;
@@ -199,10 +188,10 @@ async fn read(
         return Err(Failure::usage("`--only` and `--exclude` select nothing"));
     }
     let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
-    let found = Mutex::new((Estate::new(settings, existing.deleting), LiveStates::new()));
+    let found = RefCell::new((Estate::new(settings, existing.deleting), LiveStates::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let (estate, lives) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
+        let (estate, lives) = &mut *found.borrow_mut();
         estate.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.found_by_name());
         lives.insert(container.path.clone(), live);
@@ -213,7 +202,7 @@ async fn read(
     let ahead = args.connect.in_flight(config).most();
     observer.all(&containers, ahead, each).await?;
     drop(progress);
-    let (mut estate, lives) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut estate, lives) = found.into_inner();
     let is_read = tell_unread(&mut estate, args, cx)?;
     let written = estate.finish();
     for note in &written.notes {
@@ -262,8 +251,7 @@ fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
     let mut diagnostics = Diagnostics::default();
     let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
     if diagnostics.has_errors() {
-        cx.output.tell_faults(&diagnostics);
-        return Err(Failure::reported(Exit::Usage));
+        cx.output.tell_or_refuse(&diagnostics)?;
     }
     Ok(config.manages)
 }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::exit::Failure;
+use super::Failure;
 
 /// The folder of manifests: `-d` in every command, or the argument of one that has no other.
 #[derive(Clone, Debug, clap::Args)]

@@ -61,11 +61,20 @@ use crate::{
     manifest::{Surroundings, descriptions},
     report::{json::Sort, run_record::Job},
 };
+// Modules of commands import what they share from here.
+use base::BaseArgs;
+use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
 use input::Folder;
 use output::Output;
-use reports::{Done, ReportArgs, Reports};
+use progress::Progress;
+use record::RunRecord;
+use reports::{Done, ReportArgs, Reports, cannot_write};
+use session::{
+    ChangeArgs, LiveArgs, Manifests, Opening, Session, SessionArgs, Source, Use, selects_something,
+    usable,
+};
 use signal::unless_signalled;
 
 /// Keep GitLab projects configured as declared in Git
@@ -153,6 +162,21 @@ struct Context {
     env: Environment,
     /// Where text goes.
     output: Output,
+    /// The reports of the run.
+    reports: Reports,
+    /// The embedded service, from its first use to the end of the run.
+    #[cfg(feature = "sandbox")]
+    sandbox: tokio::sync::OnceCell<crate::sandbox::Running>,
+}
+
+impl Context {
+    /// Reports the faults of `what`, and returns the failure of the run.
+    fn unusable(&self, what: &str, diagnostics: Diagnostics) -> Failure {
+        self.output.tell_faults(&diagnostics);
+        let summary = diagnostics.summary().unwrap_or_default();
+        self.reports.keep(diagnostics);
+        Failure::usage(format!("cannot use {what}: {summary}"))
+    }
 }
 
 /// Runs undrift with the arguments and the environment of this process.
@@ -170,45 +194,67 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
     output.tell_panics();
-    let cx = Context { env, output };
     let settled = match &mut cli.command {
         Command::Apply(args) => args.settle(),
         other => other.folder().map_or(Ok(()), Folder::once),
     };
-    let manifests = cli.command.manifests();
-    let mut reports = Reports::new(cli.command.reports(), manifests, &cx.output);
-    let ready = || match misplaced_file(&arguments).filter(|file| is_database(file)) {
-        Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests"))
-            .help(equals_hint(file))),
-        None => cx.output.start_log(cli.verbose, &cx.env),
+    let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
+    #[cfg(feature = "sandbox")]
+    let sandbox = tokio::sync::OnceCell::new();
+    let mut cx = Context {
+        env,
+        output,
+        reports,
+        #[cfg(feature = "sandbox")]
+        sandbox,
     };
-    let manifests = cli.command.manifests().map(Path::to_owned);
-    let job = Job::of(|name| cx.env.get(name));
-    let outcome = reports
-        .spare_manifests(cli.command.file())
-        .and_then(|()| reports.keep_record(cli.command.record(), job, jiff::Timestamp::now))
-        .and(settled)
-        .and_then(|()| describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx))
-        .and_then(|()| reports.begin())
-        .and_then(|()| ready())
-        .and_then(|()| {
-            // Requests are many and small: handing them from thread to thread costs more than it gains.
-            let runtime = Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(dispatch(cli.command, &mut reports, &cx))
-        });
-    reports.end(outcome)
+    let outcome = cli.prepare(settled, &arguments, &mut cx).and_then(|()| {
+        // Requests are many and small: handing them from thread to thread costs more than it gains.
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let outcome = dispatch(cli.command, &cx).await;
+            #[cfg(feature = "sandbox")]
+            if let Some(sandbox) = cx.sandbox.take() {
+                sandbox.stop().await;
+            }
+            outcome
+        })
+    });
+    cx.reports.end(outcome)
+}
+
+impl Cli {
+    /// Begins the reports and the log. `settled` is the result of reading the arguments.
+    ///
+    /// # Errors
+    /// If the arguments are wrong, or a file cannot be written.
+    fn prepare(
+        &self,
+        settled: Result<(), Failure>,
+        arguments: &[OsString],
+        cx: &mut Context,
+    ) -> Result<(), Failure> {
+        cx.reports.spare_manifests(self.command.file())?;
+        let job = Job::of(|name| cx.env.get(name));
+        if let Some(path) = self.command.record() {
+            cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
+        }
+        settled?;
+        describe(&self.kinds, self.command.manifests(), cx)?;
+        cx.reports.begin()?;
+        match misplaced_file(arguments).filter(|file| is_database(file)) {
+            Some(file) => Err(Failure::usage(format!("`{file}` would be read as the manifests"))
+                .help(equals_hint(file))),
+            None => cx.output.start_log(self.verbose, &cx.env),
+        }
+    }
 }
 
 /// Adds the kinds described in `files`, before anything asks for kinds.
 ///
 /// # Errors
 /// If a file is not valid.
-fn describe(
-    files: &[PathBuf],
-    manifests: Option<&Path>,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<(), Failure> {
+fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result<(), Failure> {
     if files.is_empty() {
         return Ok(());
     }
@@ -216,10 +262,7 @@ fn describe(
     let around = Surroundings::of_process();
     let registry = descriptions::load(files, manifests, &around, &mut diagnostics);
     if !diagnostics.is_empty() {
-        cx.output.tell_faults(&diagnostics);
-        let summary = diagnostics.summary().unwrap_or_default();
-        reports.keep(diagnostics);
-        return Err(Failure::usage(format!("cannot use the described kinds: {summary}")));
+        return Err(cx.unusable("the described kinds", diagnostics));
     }
     let too_late = |_| anyhow::anyhow!("the kinds were asked for before all were known");
     kinds::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
@@ -290,26 +333,24 @@ impl Command {
     }
 }
 
-async fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
+async fn dispatch(command: Command, cx: &Context) -> Outcome {
     let output = &cx.output;
     match command {
-        Command::Check(args) => check::run(&args, reports, cx).map(Done::exit),
-        Command::Plan(args) => {
-            unless_signalled(output, plan::run(args, reports, cx)).await.map(Done::exit)
-        }
-        Command::Apply(args) => apply::run(args, reports, cx).await.map(Done::exit),
+        Command::Check(args) => check::run(&args, cx).map(Done::exit),
+        Command::Plan(args) => unless_signalled(output, plan::run(args, cx)).await.map(Done::exit),
+        Command::Apply(args) => apply::run(args, cx).await.map(Done::exit),
         Command::Drift(args) => {
-            unless_signalled(output, drift::run(args, reports, cx)).await.map(Done::exit)
+            unless_signalled(output, drift::run(args, cx)).await.map(Done::exit)
         }
-        Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, reports, cx)).await,
-        Command::Export(args) => unless_signalled(output, export::run(args, reports, cx)).await,
-        Command::Absorb(args) => absorb::run(args, reports, cx).await,
+        Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, cx)).await,
+        Command::Export(args) => unless_signalled(output, export::run(args, cx)).await,
+        Command::Absorb(args) => absorb::run(args, cx).await,
         Command::New(args) => new::run(&args, cx),
-        Command::Explain(args) => explain::run(args, reports, cx).await,
-        Command::Show(args) => show::run(&args, reports, cx),
+        Command::Explain(args) => explain::run(args, cx).await,
+        Command::Show(args) => show::run(&args, cx),
         Command::Comment(args) => comment::run(args, cx).await,
         Command::Call(args) => call::run(args, cx).await,
-        Command::Selftest(args) => selftest::run(args, reports, cx).await,
+        Command::Selftest(args) => selftest::run(args, cx).await,
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => sandbox::run(args, cx).await,
         Command::Schema(args) => schema::run(&args, cx),

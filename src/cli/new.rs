@@ -8,10 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Context,
-    exit::{Exit, Failure, Outcome},
-};
+use super::{Context, Exit, Failure, Outcome};
 use crate::{
     desired::Desired,
     diagnostic::FileName,

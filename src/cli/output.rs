@@ -9,10 +9,7 @@ use std::{
 use clap::ColorChoice;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use super::{
-    environment::Environment,
-    exit::{Exit, Failure},
-};
+use super::{Environment, Exit, Failure};
 use crate::{
     diagnostic::Diagnostics,
     report::{
@@ -49,7 +46,8 @@ impl Redactor {
 /// The two streams.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    redactor: Redactor,
+    /// The redaction of all output.
+    pub(super) redactor: Redactor,
     /// The style of results.
     pub(super) style: Style,
     /// The style of what goes to stderr.
@@ -76,11 +74,6 @@ impl Output {
             progress: stderr && verbose == 0 && env.get("CI").is_none(),
             interactive: stderr && io::stdin().is_terminal(),
         }
-    }
-
-    /// The redaction of all output.
-    pub(super) const fn redactor(&self) -> &Redactor {
-        &self.redactor
     }
 
     /// The secrets known so far.
@@ -148,6 +141,15 @@ impl Output {
     /// Writes diagnostics, if there are any.
     pub(super) fn tell_faults(&self, diagnostics: &Diagnostics) {
         self.tell(&diagnostics.render(self.stderr.into()));
+    }
+
+    /// Writes diagnostics.
+    ///
+    /// # Errors
+    /// If there are errors among them.
+    pub(super) fn tell_or_refuse(&self, diagnostics: &Diagnostics) -> Result<(), Failure> {
+        self.tell_faults(diagnostics);
+        if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(()) }
     }
 
     /// Asks whether to do `what`, for example `apply these changes`.

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use clap::{Command, CommandFactory as _, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
-use super::{
-    Cli, Context,
-    exit::{Exit, Failure, Outcome},
-};
+use super::{Cli, Context, Exit, Failure, Outcome};
 use crate::kinds::operations;
 
 /// The options of `completions`.

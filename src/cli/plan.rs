@@ -3,16 +3,12 @@
 use std::path::PathBuf;
 
 use super::{
-    Context,
-    base::BaseArgs,
-    exit::{Exit, Failure},
-    reports::{Done, ReportArgs, Reports},
-    saved::Target,
-    session::{ChangeArgs, LiveArgs, Opening, SessionArgs, Use},
+    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs,
+    Use, saved::Target,
 };
 use crate::{
     plan::{Drift, Plan, Strictness},
-    report::{json::Sort, terminal::Title},
+    report::terminal::Title,
 };
 
 /// The options of `plan`.
@@ -41,7 +37,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     // `apply` writes all of a saved plan, so drift in it counts.
     let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
     let used = Use { drift, only_changed: args.changed };
@@ -51,26 +47,24 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
             .help("name one with `--base`, such as `--base main`"));
     }
     let target = args.output.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
-    let session = Opening::of(&args.session)
-        .from(args.live.source())
-        .changing(&args.changes)
-        .against(base, used)
-        .open(reports, cx)
-        .await?;
-    let planned = match target {
-        Some(_) => session.plan_to_save(cx).await,
-        None => session.plan(cx).await,
+    let session = Opening {
+        source: args.live.source(),
+        changes: args.changes.clone(),
+        base: base.map(|base| (base, used)),
+        ..Opening::of(&args.session)
     };
-    let planned = planned.and_then(|plan| {
-        if let Some(target) = target {
+    let session = session.open(cx).await?;
+    let plan = match target {
+        Some(target) => {
+            let plan = session.plan_to_save(cx).await?;
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;
+            plan
         }
-        let is_written = args.output.is_some() && plan.base.is_some();
-        let title = if is_written { Title::Approval } else { Title::Plan };
-        Ok(session.report(&plan, (Sort::Plan, title), exit(&args, &plan), reports, cx))
-    });
-    session.close().await;
-    planned
+        None => session.plan(cx).await?,
+    };
+    let is_written = args.output.is_some() && plan.base.is_some();
+    let title = if is_written { Title::Approval } else { Title::Plan };
+    Ok(cx.reports.finish_plan(&session.run, &plan, title, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

@@ -14,7 +14,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::output::Output;
+use super::Output;
 use crate::{
     api::{Counts, ReadClient},
     desired::Container,

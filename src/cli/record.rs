@@ -17,11 +17,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{
-    exit::{Exit, Failure},
-    output::Output,
-    signal,
-};
+use super::{Exit, Failure, Output, signal};
 use crate::report::run_record::{Job, Record};
 
 /// The source of the time.

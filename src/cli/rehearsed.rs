@@ -144,12 +144,8 @@ mod by_data {
         }
     }
 
-    const fn tier(tier: Tier) -> sandbox::Tier {
-        match tier {
-            Tier::Free => sandbox::Tier::Free,
-            Tier::Premium => sandbox::Tier::Premium,
-            Tier::Ultimate => sandbox::Tier::Ultimate,
-        }
+    fn tier(tier: Tier) -> sandbox::Tier {
+        sandbox::Tier::named(&tier.to_string()).unwrap_or(sandbox::Tier::Ultimate)
     }
 }
 

@@ -6,26 +6,25 @@
 //! never sees half a report. Every [`Format`] has the same content, from one model.
 
 use std::{
+    cell::RefCell,
     fs,
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
 };
 
-use super::{
-    exit::{Exit, Failure, Outcome},
-    output::Output,
-    record::{Now, RunRecord},
-    saved::is_yaml,
-};
+use tempfile::NamedTempFile;
+
+use super::{Exit, Failure, Outcome, Output, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
+    plan::Plan,
     report::{
-        Format,
-        canvas::Sink,
-        json::Sort,
+        Format, Run,
+        canvas::{Canvas, Sink},
+        json::{Planned, Sort},
         marker::Marker,
         model::{Content, Report, State},
-        run_record::Job,
+        terminal::{self, Title},
     },
 };
 
@@ -72,8 +71,9 @@ pub(super) struct Reports {
     /// The folder or file of manifests of the command.
     manifests: String,
     targets: Vec<Target>,
-    diagnostics: Diagnostics,
-    record: RunRecord,
+    diagnostics: RefCell<Diagnostics>,
+    /// The record of the run.
+    pub(super) record: RunRecord,
 }
 
 /// The proof that the result of a run was reported, with the exit code.
@@ -102,7 +102,7 @@ impl Reports {
         };
         let manifests = manifests.map_or_else(|| ".".into(), Path::to_string_lossy).into_owned();
         let marker = args.marker.unwrap_or_else(|| sort.into());
-        let (targets, diagnostics) = (args.out, Diagnostics::default());
+        let (targets, diagnostics) = (args.out, RefCell::default());
         let record = RunRecord::default();
         Self { output: output.clone(), sort, marker, manifests, targets, diagnostics, record }
     }
@@ -121,37 +121,12 @@ impl Reports {
             (place == manifests && place.is_file())
                 || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
         };
-        let refuse = |path: &Path| Err(is_manifest(path, "write to a file with another name"));
-        let mut spared = other.filter(|path| is_read(path)).map_or(Ok(()), refuse);
-        self.targets.retain(|target| {
-            let Some(path) = target.file.as_deref().filter(|path| is_read(path)) else {
-                return true;
-            };
-            spared = refuse(path);
-            false
-        });
-        spared
-    }
-
-    /// Keeps a record of the run in the file at `path`, if there is one.
-    ///
-    /// # Errors
-    /// If it cannot be opened. Nothing else was done then.
-    pub(super) fn keep_record(
-        &mut self,
-        path: Option<&Path>,
-        job: Job,
-        now: Now,
-    ) -> Result<(), Failure> {
-        if let Some(path) = path {
-            self.record = RunRecord::begin(path, job, now, &self.output)?;
-        }
-        Ok(())
-    }
-
-    /// The record of the run.
-    pub(super) const fn record(&self) -> &RunRecord {
-        &self.record
+        let spare = |path: &Path| match is_read(path) {
+            true => Err(is_manifest(path, "write to a file with another name")),
+            false => Ok(()),
+        };
+        let spared = other.map_or(Ok(()), spare);
+        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), spare)).and(spared)
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
@@ -160,58 +135,45 @@ impl Reports {
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. Nothing else was done then.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let mut begun = self.sort_out();
-        let mut failed = Vec::new();
-        for (at, target) in self.targets.iter().enumerate() {
-            let Some(path) = &target.file else { continue };
-            if is_stream(path) {
-                continue;
-            }
+        let sorted = self.sort_out();
+        let mut targets = std::mem::take(&mut self.targets);
+        let begun = retain(&mut targets, |target| {
+            let path = target.file.as_deref().filter(|path| !is_stream(path));
+            let Some(path) = path else { return Ok(()) };
             let text = self.text(target.format, self.sort, State::Unfinished)?;
-            let Err(error) = write(path, &text) else { continue };
-            if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
-                // An old report that cannot be replaced may still be removable; if not, the error
-                // is reported anyway.
-                let _ = fs::remove_file(path);
-            }
-            begun = Err(cannot_write(path, &error));
-            failed.push(at);
-        }
-        for at in failed.into_iter().rev() {
-            self.targets.remove(at);
-        }
-        begun
+            write(path, &text).map_err(|error| {
+                if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
+                    // An old report that cannot be replaced may still be removable; if not, the
+                    // error is reported anyway.
+                    let _ = fs::remove_file(path);
+                }
+                cannot_write(path, &error)
+            })
+        });
+        self.targets = targets;
+        begun.and(sorted)
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
     fn sort_out(&mut self) -> Result<(), Failure> {
-        let mut sorted = Ok(());
         let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
-        self.targets.retain(|target| {
-            let name = target.format.name();
-            let failure = match &target.file {
-                _ if !target.format.fits(sort) => {
-                    format!("`{}` has nothing to report as `{name}`", sort.word())
+        retain(&mut self.targets, |Target { format, file }| {
+            let failure = match file {
+                _ if !format.fits(sort) => {
+                    format!("`{}` has nothing to report as `{}`", sort.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
-                None => {
-                    has_stdout = true;
-                    return true;
-                }
-                Some(path) if is_stream(path) => return true,
-                Some(path) => {
-                    let place = place(path);
-                    if !files.contains(&place) {
-                        files.push(place);
-                        return true;
-                    }
+                Some(path) if !is_stream(path) && files.contains(&place(path)) => {
                     format!("two reports would go to `{}`", path.display())
                 }
+                file => {
+                    has_stdout |= file.is_none();
+                    files.extend(file.as_deref().map(place));
+                    return Ok(());
+                }
             };
-            sorted = Err(Failure::usage(failure));
-            false
-        });
-        sorted
+            Err(Failure::usage(failure))
+        })
     }
 
     /// Whether stdout gets something else than text.
@@ -221,23 +183,33 @@ impl Reports {
 
     /// A report of this run in one format.
     fn text(&self, format: Format, sort: Sort, state: State<'_>) -> Result<String, Failure> {
-        let report =
-            Report { sort, manifests: &self.manifests, diagnostics: &self.diagnostics, state };
+        let diagnostics = &self.diagnostics.borrow();
+        let report = Report { sort, manifests: &self.manifests, diagnostics, state };
         format
             .write(&report, &self.marker, &self.output.secrets())
             .map_err(|error| Failure::new(Exit::Internal, error))
     }
 
     /// Keeps the diagnostics of the manifests, for the report of a run that fails.
-    pub(super) fn keep(&mut self, diagnostics: Diagnostics) {
-        self.diagnostics.extend(diagnostics);
+    pub(super) fn keep(&self, diagnostics: Diagnostics) {
+        self.diagnostics.borrow_mut().extend(diagnostics);
+    }
+
+    /// Reports a plan that is not applied.
+    pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, title: Title, exit: Exit) -> Done {
+        let (style, secrets) = (self.output.style, &self.output.secrets());
+        let text = |sink: Sink<'_>| {
+            terminal::plan_on(Canvas::to(sink, style, secrets), plan, run, title);
+        };
+        let sort = if title == Title::Drift { Sort::Drift } else { Sort::Plan };
+        self.finish(sort, exit, Content::Planned(&Planned::new(run, plan)), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
     /// written, that is reported with `help` and counts for the exit code, but never hides a more
     /// important one.
     pub(super) fn finish<'c>(
-        &mut self,
+        &self,
         sort: Sort,
         exit: Exit,
         content: Content<'c>,
@@ -345,47 +317,67 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Writes `text` to `path`. A plain or a new file is replaced as a whole; anything else is written
-/// to.
+/// Keeps the `targets` that pass the check; returns the last failure of the others.
+fn retain(
+    targets: &mut Vec<Target>,
+    mut check: impl FnMut(&Target) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut checked = Ok(());
+    targets.retain(|target| check(target).map_err(|failure| checked = Err(failure)).is_ok());
+    checked
+}
+
+/// Writes `text` to `path`, as [`write_by`] does.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(old) if old.is_file() => {
-            replace(path, text, Some(old.permissions())).or_else(|error| match error.kind() {
-                // A file that is mounted by itself, or in a folder of another user, may still be
-                // writable.
-                ErrorKind::PermissionDenied
-                | ErrorKind::ResourceBusy
-                | ErrorKind::CrossesDevices => fs::write(path, text),
-                _ => Err(error),
-            })
+    write_by(path, |file| file.write_all(text.as_bytes()))
+}
+
+/// Lets `write` fill the file at `path`. A plain or a new file is replaced as a whole; anything else
+/// is written to.
+///
+/// # Errors
+/// If it cannot be written; then a plain file is unchanged.
+pub(super) fn write_by(
+    path: &Path,
+    write: impl Fn(&mut fs::File) -> io::Result<()>,
+) -> io::Result<()> {
+    let permissions = match fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => Some(old.permissions()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        _ => return write(&mut fs::File::create(path)?),
+    };
+    let is_old = permissions.is_some();
+    match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
+        // A file that is mounted by itself, or in a folder of another user, may still be writable.
+        Err(error)
+            if is_old
+                && matches!(
+                    error.kind(),
+                    ErrorKind::PermissionDenied
+                        | ErrorKind::ResourceBusy
+                        | ErrorKind::CrossesDevices
+                ) =>
+        {
+            write(&mut fs::File::create(path)?)
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => replace(path, text, None),
-        _ => fs::write(path, text),
+        replaced => replaced,
     }
 }
 
-fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io::Result<()> {
-    replace_by(path, permissions, |file| file.write_all(text.as_bytes()))
-}
-
-/// Lets `write` fill a file beside `path` and renames it to that.
-///
-/// # Errors
-/// If it cannot be written; then `path` is unchanged.
-pub(super) fn replace_by(
+/// Lets `write` fill a hidden file beside `path`, which is removed unless it gets that name.
+pub(super) fn beside(
     path: &Path,
     permissions: Option<fs::Permissions>,
     write: impl FnOnce(&mut fs::File) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<NamedTempFile> {
     let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
-    let part = path.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
-    let mut file = fs::File::create_new(&part)?;
-    let written = permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions));
-    let written = written.and_then(|()| write(&mut file)).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .make_in(folder, |part| fs::File::create_new(part))?;
+    permissions.map_or(Ok(()), |permissions| file.as_file().set_permissions(permissions))?;
+    write(file.as_file_mut())?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, embedded, exit::Outcome, rehearsed, signal};
+use super::{Context, Outcome, embedded, rehearsed, signal};
 use crate::{
-    cli::exit::Exit,
+    cli::Exit,
     release::{REFERENCE, Release},
     sandbox::{Config, Data, Profile, RateLimits, Tier, facts_table},
 };

@@ -6,12 +6,8 @@ use std::{
 };
 
 use super::{
-    Context,
-    environment::Environment,
-    exit::{Exit, Failure},
-    input::{self, cannot_read},
-    reports::{cannot_write, is_manifest, write},
-    session::{ChangeArgs, Session, SessionArgs},
+    ChangeArgs, Context, Environment, Exit, Failure, Session, SessionArgs, cannot_write, input,
+    reports,
 };
 use crate::{
     digest::Key,
@@ -47,7 +43,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
 pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
-    let bytes = input::bytes(path, LARGEST).map_err(|error| cannot_read(path, &error))?;
+    let bytes = input::bytes(path, LARGEST).map_err(|error| input::cannot_read(path, &error))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
         let exit = if unusable.is_other { Exit::Usage } else { Exit::Stale };
@@ -103,7 +99,7 @@ impl Target {
     /// removed.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
         if is_yaml(path) {
-            return Err(is_manifest(path, "call it otherwise: a saved plan is JSON"));
+            return Err(reports::is_manifest(path, "call it otherwise: a saved plan is JSON"));
         }
         let key = key(env)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
@@ -141,7 +137,7 @@ impl Target {
             return Err(Failure::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
         }
-        write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
+        reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
             cx.output.tell(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"

@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::{
-    Context,
-    exit::{Exit, Failure, Outcome},
-    input,
-    reports::cannot_write,
-};
+use super::{Context, Exit, Failure, Outcome, cannot_write, input};
 use crate::{
     manifest,
     plan::saved,
@@ -32,9 +27,9 @@ const SCHEMAS: &[Generated] = &[
     ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
     ("sandbox", || manifest::schema::published("sandbox", super::embedded::seed_schema())),
-    ("plan", || written::<Report<Planned<'static>>>("plan")),
-    ("apply", || written::<Report<Outcomes<'static>>>("apply")),
-    ("check", || written::<Report<Checked<'static>>>("check")),
+    ("plan", || written::<Report<'static, Planned<'static>>>("plan")),
+    ("apply", || written::<Report<'static, Outcomes<'static>>>("apply")),
+    ("check", || written::<Report<'static, Checked<'static>>>("check")),
     ("snapshot", || written::<crate::snapshot::file::File<'static>>("snapshot")),
     ("record", || written::<Record>("record")),
     ("saved-plan", || written::<saved::Sealed>("saved-plan")),
@@ -125,7 +120,11 @@ mod tests {
         apply::Applied,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{Run, json::Sort},
+        report::{
+            Run,
+            json::Sort,
+            model::{self, State},
+        },
         secret::Secrets,
     };
 
@@ -180,16 +179,15 @@ mod tests {
             assert_fits(name, &report, ("exit_code", "none".into()));
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
-            let failed = Report::failed(Sort::Plan, 7, "no".into(), None, diagnostics.clone())
-                .to_text(none)
-                .unwrap();
+            let unfinished = |state| {
+                let (sort, diagnostics) = (Sort::Plan, &diagnostics);
+                let report = model::Report { sort, manifests: ".", diagnostics, state };
+                Report::of(&report).to_text(none).unwrap()
+            };
+            let failed = unfinished(State::Failed { exit_code: 7, error: "no", help: None });
             assert_fits(name, &failed, ("exit_code", Json::Null));
             assert_fits(name, &failed, ("status", "finished".into()));
-            assert_fits(
-                name,
-                &Report::unfinished(Sort::Plan).to_text(none).unwrap(),
-                ("status", "failed".into()),
-            );
+            assert_fits(name, &unfinished(State::Unfinished), ("status", "failed".into()));
         }
     }
 }

@@ -4,14 +4,7 @@ mod parts;
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    Context,
-    exit::{Exit, Failure, Outcome},
-    explain::tell_wrong,
-    input::Folder,
-    reports::{Done, ReportArgs, Reports},
-    saved,
-};
+use super::{Context, Done, Exit, Failure, Folder, Outcome, ReportArgs, saved};
 use crate::{
     address::Glob,
     manifest::{self, Options, Surroundings, Trace},
@@ -47,9 +40,9 @@ fn of_show(dir: clap::Arg) -> clap::Arg {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     if !args.report.is_empty() {
-        return parts::show(&args.report, reports, cx).map(Done::exit);
+        return parts::show(&args.report, cx).map(Done::exit);
     }
     if args.effective.is_empty() {
         return show_saved(&args.dir, cx.output.style, cx);
@@ -59,7 +52,9 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
         &Surroundings::of_process(),
         &Options { traced: &args.effective, ..Options::default() },
     );
-    let Some(desired) = &loaded.desired else { return Err(tell_wrong(&loaded, cx)) };
+    let Some(desired) = &loaded.desired else {
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
+    };
     for glob in &args.effective {
         let is_at = |trace: &Trace| glob.matches(&trace.path().to_lowercase());
         if !loaded.traces.iter().any(is_at) {

@@ -8,10 +8,7 @@ use std::{
 
 use tokio::{runtime::Builder, sync::oneshot};
 
-use super::{
-    exit::{Exit, Failure},
-    output::Output,
-};
+use super::{Exit, Failure, Output};
 
 /// Handles signals from now on: calls `interrupt` for the first one, and `at_once` for the second,
 /// before that ends the process. The result has the exit code for the first one, after it came.

@@ -1,21 +1,12 @@
 //! `undrift snapshot`: saves what plans read from the service in one file, without secrets.
 
-use std::{
-    fs,
-    io::{self, BufWriter},
-    path::{Path, PathBuf},
-};
+use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-    input::Folder,
-    progress::Progress,
-    reports::{Reports, cannot_write, replace_by},
-    session::{Opening, Session, SessionArgs, Source},
+    ConnectArgs, Context, Exit, Failure, Folder, Opening, Outcome, Progress, SessionArgs, Source,
+    cannot_write, reports::write_by,
 };
-use crate::{field::Scope, snapshot::Snapshot, text};
+use crate::{field::Scope, text};
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
@@ -38,8 +29,8 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    let taken = take(&args, reports, cx).await;
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let taken = take(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
         // still shows its age.
@@ -48,13 +39,27 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     taken
 }
 
-async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+/// Reads what the plan needs, and what plans of other manifests may need, and saves it.
+async fn take(args: &Args, cx: &Context) -> Outcome {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session = Opening::of(&of_session).from(Source::Taking).open(reports, cx).await?;
-    let taken = fill(args, &session, cx).await;
-    session.close().await;
-    let NewSnapshot { snapshot, calls, incomplete } = taken?;
-    save(&snapshot, &args.output).map_err(|error| cannot_write(&args.output, &error))?;
+    let session = Opening { source: Source::Taking, ..Opening::of(&of_session) }.open(cx).await?;
+    let Some(taking) = &session.taking else {
+        return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
+    };
+    taking.widen(&session.desired).await?;
+    session.plan(cx).await?;
+    // What was needed and could not be read, and why.
+    let incomplete = taking.incomplete();
+    if args.all_sections {
+        for are_nested in [false, true] {
+            let requests = taking.sections(&session.desired, are_nested);
+            let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
+            taking.also(requests, || progress.step("sections")).await?;
+        }
+    }
+    let (snapshot, calls) = (taking.finish(), taking.client().sent());
+    let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
+    write_by(&args.output, write).map_err(|error| cannot_write(&args.output, &error))?;
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
@@ -69,41 +74,4 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
         text::count(usize::try_from(calls).unwrap_or(usize::MAX), "request"),
     ))?;
     Ok(Exit::Incomplete.when(!incomplete.is_empty()))
-}
-
-/// What was read.
-struct NewSnapshot {
-    snapshot: Snapshot,
-    /// The number of requests.
-    calls: u64,
-    /// What was needed and could not be read, and why.
-    incomplete: Vec<(String, String)>,
-}
-
-/// Reads what the plan needs, and what plans of other manifests may need.
-async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<NewSnapshot, Failure> {
-    let Some(taking) = &session.taking else {
-        return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
-    };
-    taking.widen(&session.desired).await?;
-    session.plan(cx).await?;
-    let incomplete = taking.incomplete();
-    if args.all_sections {
-        for are_nested in [false, true] {
-            let requests = taking.sections(&session.desired, are_nested);
-            let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
-            taking.also(requests, || progress.step("sections")).await?;
-        }
-    }
-    Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.client().sent(), incomplete })
-}
-
-fn save(snapshot: &Snapshot, path: &Path) -> io::Result<()> {
-    let write = |file: &mut fs::File| snapshot.write(BufWriter::new(file));
-    match fs::symlink_metadata(path) {
-        Ok(old) if old.is_file() => replace_by(path, Some(old.permissions()), write),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => replace_by(path, None, write),
-        // A pipe or a device.
-        _ => snapshot.write(BufWriter::new(fs::File::create(path)?)),
-    }
 }

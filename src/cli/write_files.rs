@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{exit::Failure, input};
+use tempfile::NamedTempFile;
+
+use super::{Failure, input, reports::beside};
 use crate::manifest;
 
 /// A file to write.
@@ -50,20 +52,21 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
             Ok(())
         })
         .and_then(|()| {
-            staged.iter().try_for_each(|(beside, file)| {
-                fs::rename(beside, &file.path).map_err(|error| unwritten(&file.path, &error))?;
-                placed.push(*file);
+            staged.into_iter().try_for_each(|(beside, file)| {
+                let written = match file.old {
+                    Some(_) => beside.persist(&file.path),
+                    None => beside.persist_noclobber(&file.path),
+                };
+                written.map_err(|error| unwritten(&file.path, &error.error))?;
+                placed.push(file);
                 Ok(())
             })
         });
     if result.is_err() {
-        for (beside, _) in &staged {
-            let _ = fs::remove_file(beside);
-        }
         for file in placed {
             let _ = match &file.old {
                 Some(old) => {
-                    stage(&file.path, old).and_then(|beside| fs::rename(beside, &file.path))
+                    stage(&file.path, old).and_then(|it| Ok(it.persist(&file.path).map(drop)?))
                 }
                 None => fs::remove_file(&file.path),
             };
@@ -102,20 +105,12 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
 
 /// Writes `text` beside `path`, with the permissions of the file that it replaces. What is hidden is
 /// no manifest.
-fn stage(path: &Path, text: &str) -> io::Result<PathBuf> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.undrift-new"));
-    let _ = fs::remove_file(&beside);
-    let mut file = fs::File::create_new(&beside)?;
-    let permissions = fs::metadata(path).map(|replaced| replaced.permissions());
-    let written = permissions
-        .map_or(Ok(()), |permissions| file.set_permissions(permissions))
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| file.sync_all());
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written.map(|()| beside)
+fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let permissions = fs::metadata(path).ok().map(|replaced| replaced.permissions());
+    beside(path, permissions, |file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    })
 }
 
 #[cfg(test)]

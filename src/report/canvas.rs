@@ -71,6 +71,11 @@ impl Line {
         Self { hang: indent, cells: vec![(' ', Paint::Plain); indent] }
     }
 
+    /// A line that begins with `text`, escaped.
+    pub fn of(paint: Paint, text: impl AsRef<str>) -> Self {
+        Self::default().put(paint, text)
+    }
+
     /// A line that begins with `note:`.
     pub fn note(text: impl AsRef<str>) -> Self {
         Self::default().put(Paint::Note, "note: ").text(text)
@@ -455,7 +460,7 @@ mod tests {
 
     #[test]
     fn colours_end_where_they_should() {
-        let line = Line::default().put(Paint::Add, "+").text(" a").put(Paint::Error, "!");
+        let line = Line::of(Paint::Add, "+").text(" a").put(Paint::Error, "!");
         let colour = Style { colour: true, ..Style::default() };
         assert_eq!(drawn(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
     }

@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    json::{Sort, harmless},
-    model::{self, Group, Item, Report, fold::gathered, note, step::tail},
+    Sort,
+    json::harmless,
+    model::{self, Group, Item, Report, gathered, note, tail},
     redact::{Keys, Redacted},
 };
 use crate::{
@@ -34,19 +35,9 @@ struct Issue {
     description: String,
     check_name: String,
     fingerprint: String,
-    severity: Severity,
+    #[serde(serialize_with = "crate::text::word")]
+    severity: &'static str,
     location: Json,
-}
-
-/// How severe it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Severity {
-    Info,
-    Minor,
-    Major,
-    Critical,
-    Blocker,
 }
 
 /// The list, without `secrets`.
@@ -105,13 +96,11 @@ impl List<'_> {
     /// Adds an item, which `others` more share.
     fn item(&mut self, item: &Item<'_>, others: usize) {
         let severity = match item.group {
-            Group::Run => Severity::Blocker,
-            Group::Refused | Group::Problem | Group::Error | Group::NotApplied => {
-                Severity::Critical
-            }
-            Group::Mismatch | Group::LeftOut | Group::Incomplete => Severity::Major,
-            Group::Drift | Group::Warning => Severity::Minor,
-            Group::Acknowledged => Severity::Info,
+            Group::Run => "blocker",
+            Group::Refused | Group::Problem | Group::Error | Group::NotApplied => "critical",
+            Group::Mismatch | Group::LeftOut | Group::Incomplete => "major",
+            Group::Drift | Group::Warning => "minor",
+            Group::Acknowledged => "info",
         };
         let object = item.address.map(|address| identity_of(address, others));
         let told = item.is_told_by_message.then(|| match others {
@@ -123,13 +112,13 @@ impl List<'_> {
         let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
         let key = json!([object, told, acknowledged]);
         let place = item.place.map(|(file, spot)| (file, spot.map(|(line, _)| line)));
-        self.add(format!("{about}{}", item.message), item.code, severity, place, &key);
+        self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
     }
 
     /// Adds a step, or one change of it, which `others` more share at the same line.
     fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, sort: Sort) {
         let is_drift = matches!(sort, Sort::Drift) || step.is_drift();
-        let severity = if is_drift { Severity::Minor } else { Severity::Info };
+        let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
         let head = format!("{} {}{}", model::word(step.action), step.address, also(others));
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
@@ -153,7 +142,7 @@ impl List<'_> {
                 let place = found.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
                 let text = format!("{}{}: {title}", found.address, also(others));
                 let key = json!([identity_of(&found.address, others), note::object(found)]);
-                self.add(text, "drift", Severity::Minor, place, &key);
+                self.add(text, "drift", "minor", place, &key);
             }
         }
     }
@@ -163,7 +152,7 @@ impl List<'_> {
         &mut self,
         description: String,
         check: &str,
-        severity: Severity,
+        severity: &'static str,
         place: Option<(&str, Option<u32>)>,
         key: &Json,
     ) {

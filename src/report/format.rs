@@ -3,11 +3,8 @@
 use std::str::FromStr;
 
 use super::{
-    code_quality, concise, gitlab_terraform, html,
-    json::{self, Sort},
-    markdown,
-    marker::Marker,
-    model::{Report, State},
+    Sort, code_quality, concise, gitlab_terraform, html, json, markdown, marker::Marker,
+    model::Report,
 };
 use crate::{secret::Secrets, text::alternatives};
 
@@ -68,28 +65,12 @@ impl Format {
         secrets: &Secrets,
     ) -> serde_json::Result<String> {
         match self {
-            Self::Json => json(report, secrets),
+            Self::Json => json::Report::of(report).to_text(secrets),
             Self::Markdown => Ok(markdown::report(report, marker, secrets)),
             Self::GitlabTerraform => Ok(gitlab_terraform::report(report)),
             Self::CodeQuality => code_quality::report(report, secrets),
             Self::Html => Ok(html::report(report, secrets)),
             Self::Concise => Ok(concise::report(report, secrets)),
-        }
-    }
-}
-
-/// `report` as JSON without `secrets`, with a line feed at its end.
-fn json(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
-    let sort = report.sort;
-    match report.state {
-        State::Unfinished => json::Report::unfinished(sort).to_text(secrets),
-        State::Failed { exit_code, error, help } => {
-            let (error, help) = (error.to_owned(), help.map(str::to_owned));
-            let diagnostics = report.diagnostics.clone();
-            json::Report::failed(sort, exit_code, error, help, diagnostics).to_text(secrets)
-        }
-        State::Finished { exit_code, content } => {
-            json::Report::finished(sort, exit_code, content).to_text(secrets)
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Run,
+    model::{self, Content},
     redact::{Keys, Redacted},
 };
 use crate::{
@@ -52,7 +53,7 @@ impl Sort {
 
 /// A report.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Report<T> {
+pub struct Report<'a, T> {
     /// The sort of the report.
     pub undrift: Sort,
     /// The version of the format; 0 is unstable.
@@ -62,17 +63,17 @@ pub struct Report<T> {
     pub tool_version: &'static str,
     /// The state of the run, with its content.
     #[serde(flatten)]
-    pub state: State<T>,
+    pub state: State<'a, T>,
 }
 
 /// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum State<T> {
+pub enum State<'a, T> {
     /// It finished.
     Finished(Finished<T>),
     /// It failed before there was anything to report.
-    Failed(Failed),
+    Failed(Failed<'a>),
     /// It is running, or was killed.
     Unfinished(Unfinished),
 }
@@ -91,18 +92,18 @@ pub struct Finished<T> {
 
 /// A run that failed before there was anything to report.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Failed {
+pub struct Failed<'a> {
     /// The state.
     status: IsFailed,
     /// The exit code of the run.
     exit_code: u8,
     /// What happened.
-    error: String,
+    error: &'a str,
     /// What to do about it.
-    help: Option<String>,
+    help: Option<&'a str>,
     /// The faults of the manifests, ordered by place, with warnings.
     #[schemars(with = "Vec<DiagnosticForm>")]
-    diagnostics: Diagnostics,
+    diagnostics: &'a Diagnostics,
 }
 
 /// A run that is running, or was killed.
@@ -136,44 +137,39 @@ enum IsUnfinished {
     Unfinished,
 }
 
-impl Report<()> {
-    /// The report of a run that has just started.
-    pub const fn unfinished(undrift: Sort) -> Self {
-        Self::new(undrift, State::Unfinished(Unfinished { status: IsUnfinished::Unfinished }))
-    }
-
-    /// The report of a run that failed, with the faults of its manifests.
-    pub const fn failed(
-        undrift: Sort,
-        exit_code: u8,
-        error: String,
-        help: Option<String>,
-        diagnostics: Diagnostics,
-    ) -> Self {
-        Self::new(
-            undrift,
-            State::Failed(Failed { status: IsFailed::Failed, exit_code, error, help, diagnostics }),
-        )
+impl<'a> Report<'a, Content<'a>> {
+    /// `report` in this format.
+    pub const fn of(report: &model::Report<'a>) -> Self {
+        let diagnostics = report.diagnostics;
+        let state = match report.state {
+            model::State::Finished { exit_code, content } => {
+                return Self::finished(report.sort, exit_code, content);
+            }
+            model::State::Failed { exit_code, error, help } => State::Failed(Failed {
+                status: IsFailed::Failed,
+                exit_code,
+                error,
+                help,
+                diagnostics,
+            }),
+            model::State::Unfinished => {
+                State::Unfinished(Unfinished { status: IsUnfinished::Unfinished })
+            }
+        };
+        Self::new(report.sort, state)
     }
 }
 
-impl<T: Serialize> Report<T> {
+impl<'a, T: Serialize> Report<'a, T> {
     /// The report of a run that finished.
     pub const fn finished(undrift: Sort, exit_code: u8, content: T) -> Self {
-        Self::new(
-            undrift,
-            State::Finished(Finished { status: IsFinished::Finished, exit_code, content }),
-        )
+        let status = IsFinished::Finished;
+        Self::new(undrift, State::Finished(Finished { status, exit_code, content }))
     }
 
-    /// A report in the present format.
-    const fn new(undrift: Sort, state: State<T>) -> Self {
-        Self {
-            undrift,
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION"),
-            state,
-        }
+    const fn new(undrift: Sort, state: State<'a, T>) -> Self {
+        let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
+        Self { undrift, format_version, tool_version, state }
     }
 
     /// The JSON text without `secrets`, with a line feed at its end.

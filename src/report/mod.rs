@@ -30,6 +30,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::live::Token;
+// Renderers import what they share from here.
+use canvas::{Canvas, Line, Overflow, Paint};
+use json::Sort;
 
 /// The run that a report is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

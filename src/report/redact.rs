@@ -80,13 +80,6 @@ struct Redacting<'s, S> {
     rule: Rule<'s>,
 }
 
-impl<'s, S> Redacting<'s, S> {
-    /// The same for the parts of a value.
-    fn parts<P, E>(self, begin: impl FnOnce(S) -> Result<P, E>) -> Result<Redacting<'s, P>, E> {
-        Ok(Redacting { inner: begin(self.inner)?, rule: self.rule })
-    }
-}
-
 /// Passes on values without text.
 macro_rules! pass {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {
@@ -96,16 +89,19 @@ macro_rules! pass {
     };
 }
 
+/// Begins values with parts, which have the same rule.
+macro_rules! begin {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $parts:ident;)*) => {
+        $(type $parts = Redacting<'s, S::$parts>;
+        fn $method(self, $($argument: $type),*) -> Result<Self::$parts, S::Error> {
+            Ok(Redacting { inner: self.inner.$method($($argument),*)?, rule: self.rule })
+        })*
+    };
+}
+
 impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
     type Ok = S::Ok;
     type Error = S::Error;
-    type SerializeSeq = Redacting<'s, S::SerializeSeq>;
-    type SerializeTuple = Redacting<'s, S::SerializeTuple>;
-    type SerializeTupleStruct = Redacting<'s, S::SerializeTupleStruct>;
-    type SerializeTupleVariant = Redacting<'s, S::SerializeTupleVariant>;
-    type SerializeMap = Redacting<'s, S::SerializeMap>;
-    type SerializeStruct = Redacting<'s, S::SerializeStruct>;
-    type SerializeStructVariant = Redacting<'s, S::SerializeStructVariant>;
 
     pass! {
         serialize_bool(v: bool);
@@ -154,57 +150,25 @@ impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
         self.inner.serialize_newtype_variant(name, index, variant, &self.rule.within(value))
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<Self::SerializeSeq, S::Error> {
-        self.parts(|inner| inner.serialize_seq(length))
-    }
-    fn serialize_tuple(self, length: usize) -> Result<Self::SerializeTuple, S::Error> {
-        self.parts(|inner| inner.serialize_tuple(length))
-    }
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeTupleStruct, S::Error> {
-        self.parts(|inner| inner.serialize_tuple_struct(name, length))
-    }
-    fn serialize_tuple_variant(
-        self,
-        name: &'static str,
-        index: u32,
-        variant: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeTupleVariant, S::Error> {
-        self.parts(|inner| inner.serialize_tuple_variant(name, index, variant, length))
-    }
-    fn serialize_map(self, length: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
-        self.parts(|inner| inner.serialize_map(length))
-    }
-    fn serialize_struct(
-        self,
-        name: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeStruct, S::Error> {
-        self.parts(|inner| inner.serialize_struct(name, length))
-    }
-    fn serialize_struct_variant(
-        self,
-        name: &'static str,
-        index: u32,
-        variant: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeStructVariant, S::Error> {
-        self.parts(|inner| inner.serialize_struct_variant(name, index, variant, length))
+    begin! {
+        serialize_seq(length: Option<usize>) -> SerializeSeq;
+        serialize_tuple(length: usize) -> SerializeTuple;
+        serialize_tuple_struct(name: &'static str, length: usize) -> SerializeTupleStruct;
+        serialize_tuple_variant(name: &'static str, index: u32, variant: &'static str, length: usize) -> SerializeTupleVariant;
+        serialize_map(length: Option<usize>) -> SerializeMap;
+        serialize_struct(name: &'static str, length: usize) -> SerializeStruct;
+        serialize_struct_variant(name: &'static str, index: u32, variant: &'static str, length: usize) -> SerializeStructVariant;
     }
 }
 
-/// The parts of lists.
-macro_rules! items {
-    ($($trait:ident::$method:ident;)*) => {
+/// The parts of lists, and of structs, whose names are words of the format.
+macro_rules! parts {
+    ($($trait:ident::$method:ident($($name:ident)?);)*) => {
         $(impl<S: $trait> $trait for Redacting<'_, S> {
             type Ok = S::Ok;
             type Error = S::Error;
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-                self.inner.$method(&self.rule.within(value))
+            fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), S::Error> {
+                self.inner.$method($($name,)? &self.rule.within(value))
             }
             fn end(self) -> Result<S::Ok, S::Error> {
                 self.inner.end()
@@ -213,32 +177,13 @@ macro_rules! items {
     };
 }
 
-items! {
-    SerializeSeq::serialize_element;
-    SerializeTuple::serialize_element;
-    SerializeTupleStruct::serialize_field;
-    SerializeTupleVariant::serialize_field;
-}
-
-/// The parts of structs, whose names are words of the format.
-macro_rules! fields {
-    ($($trait:ident;)*) => {
-        $(impl<S: $trait> $trait for Redacting<'_, S> {
-            type Ok = S::Ok;
-            type Error = S::Error;
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), S::Error> {
-                self.inner.serialize_field(name, &self.rule.within(value))
-            }
-            fn end(self) -> Result<S::Ok, S::Error> {
-                self.inner.end()
-            }
-        })*
-    };
-}
-
-fields! {
-    SerializeStruct;
-    SerializeStructVariant;
+parts! {
+    SerializeSeq::serialize_element();
+    SerializeTuple::serialize_element();
+    SerializeTupleStruct::serialize_field();
+    SerializeTupleVariant::serialize_field();
+    SerializeStruct::serialize_field(name);
+    SerializeStructVariant::serialize_field(name);
 }
 
 impl<S: SerializeMap> SerializeMap for Redacting<'_, S> {
@@ -273,6 +218,7 @@ mod tests {
         diagnostic::{Diagnostic, Diagnostics},
         report::{
             json::{Checked, Outcomes, Planned, Report, Sort},
+            model::{self, State},
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
         },
         secret::{MARK, Secret},
@@ -295,21 +241,20 @@ mod tests {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
+        let unfinished = |sort, state| {
+            let report = model::Report { sort, manifests: ".", diagnostics: &diagnostics, state };
+            Report::of(&report).to_text(secrets)
+        };
+        let (error, help) = ("it was refused", Some("use another token"));
+        let failed = State::Failed { exit_code: 7, error, help };
         let texts = [
             Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
             Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
             Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
                 .to_text(secrets),
             Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
-            Report::failed(
-                Sort::Apply,
-                7,
-                "it was refused".into(),
-                Some("use another token".into()),
-                diagnostics,
-            )
-            .to_text(secrets),
-            Report::unfinished(Sort::Check).to_text(secrets),
+            unfinished(Sort::Apply, failed),
+            unfinished(Sort::Check, State::Unfinished),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }

@@ -1,8 +1,8 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    Run,
-    json::{Checked, Outcomes, Planned, Sort},
+    Run, Sort,
+    json::{Checked, Outcomes, Planned},
     model::{Content, Report, State},
     terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
 };

@@ -7,6 +7,7 @@
 
 use std::{
     ffi::OsStr,
+    fmt::Display,
     io::{BufRead as _, BufReader, Read, Write as _},
     path::{Component, Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -15,28 +16,19 @@ use std::{
 
 use super::repository::{Folder, root_of};
 use crate::{
+    cli::Failure,
     manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
     text::escape,
 };
 
 /// Why a commit cannot be read: what happened, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Error {
-    pub(super) message: String,
-    pub(super) help: String,
+pub(super) fn trouble(message: impl Display, help: impl Into<String>) -> Failure {
+    Failure::usage(message).help(help)
 }
 
-impl Error {
-    pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into() }
-    }
-
-    fn of_git(error: &std::io::Error) -> Self {
-        Self::new(
-            format!("cannot run `git`: {error}"),
-            "install Git, or pass `--base none` to plan without a base",
-        )
-    }
+fn of_git(error: &std::io::Error) -> Failure {
+    let help = "install Git, or pass `--base none` to plan without a base";
+    trouble(format!("cannot run `git`: {error}"), help)
 }
 
 /// The variables that git needs to find itself and the user's configuration.
@@ -74,10 +66,10 @@ struct Blob {
 
 impl Repository {
     /// The repository of `folder`, unless a branch could choose it.
-    pub(super) fn of(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn of(folder: &Path) -> Result<Self, Failure> {
         let shown = escape(&folder.to_string_lossy()).into_owned();
         let outside = || {
-            Error::new(
+            trouble(
                 format!("`{shown}` is not in the working tree of a Git repository"),
                 "run undrift in the clone, or pass `--base none`",
             )
@@ -90,7 +82,7 @@ impl Repository {
             let is_of_another =
                 said.contains("safe.directory") || said.contains("dubious ownership");
             return Err(if is_of_another {
-                Error::new(
+                trouble(
                     format!("git refuses `{shown}`, because another user owns the repository"),
                     "run `git config --global --add safe.directory FOLDER` with its folder, or pass `--base none`",
                 )
@@ -101,14 +93,14 @@ impl Repository {
         for link in &way.links {
             if is_tracked(link)? {
                 let link = link.file_name().unwrap_or_default().to_string_lossy();
-                return Err(Error::new(
+                return Err(trouble(
                     format!("a branch decides where the symbolic link `{}` leads", escape(&link)),
                     "name the folder that it leads to, or pass `--base none`",
                 ));
             }
         }
         if is_tracked(&own.root)? {
-            return Err(Error::new(
+            return Err(trouble(
                 format!("`{shown}` is in a submodule, and a branch decides of which repository"),
                 "run undrift in a clone of that repository alone, or pass `--base none`",
             ));
@@ -125,10 +117,10 @@ impl Repository {
     }
 
     /// The id of the commit that `revision` names.
-    pub(super) fn commit(&self, revision: &str) -> Result<String, Error> {
+    pub(super) fn commit(&self, revision: &str) -> Result<String, Failure> {
         let shown = escape(revision);
         if revision.starts_with('-') || revision.chars().any(char::is_control) {
-            return Err(Error::new(
+            return Err(trouble(
                 format!("`{shown}` is not a commit, branch or tag"),
                 "name one as `git log` takes it, such as `main` or `HEAD~1`",
             ));
@@ -137,7 +129,7 @@ impl Repository {
         let arguments = ["rev-parse", "--verify", "--end-of-options", &named];
         let output = self.run(arguments)?;
         if String::from_utf8_lossy(&output.stderr).contains("is ambiguous") {
-            return Err(Error::new(
+            return Err(trouble(
                 format!("`{shown}` names several branches, tags or commits"),
                 "name one in full, such as `refs/heads/main` or `refs/remotes/origin/main`",
             ));
@@ -148,12 +140,12 @@ impl Repository {
         }
         let shallow = self.run(["rev-parse", "--is-shallow-repository"])?;
         Err(if shallow.stdout.starts_with(b"true") {
-            Error::new(
+            trouble(
                 format!("this clone is shallow and does not have `{shown}`"),
                 "clone the whole history (`GIT_DEPTH: 0` in the job), or run `git fetch --deepen=100`",
             )
         } else {
-            Error::new(
+            trouble(
                 format!("this repository has no commit `{shown}`"),
                 "fetch it first, or name a commit, branch or tag that is there",
             )
@@ -161,7 +153,7 @@ impl Repository {
     }
 
     /// Those of `names` that are files in `commit`.
-    pub(super) fn files(&self, commit: &str, names: &[String]) -> Result<Vec<String>, Error> {
+    pub(super) fn files(&self, commit: &str, names: &[String]) -> Result<Vec<String>, Failure> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--"];
         arguments.extend(names.iter().map(String::as_str));
         let blobs = self.blobs(&arguments, |_| true)?;
@@ -170,7 +162,7 @@ impl Repository {
 
     /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, at the same
     /// relative paths. Returns how many there are.
-    pub(super) fn export(&self, commit: &str, path: &str, folder: &Path) -> Result<usize, Error> {
+    pub(super) fn export(&self, commit: &str, path: &str, folder: &Path) -> Result<usize, Failure> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
         if !path.is_empty() {
             arguments.extend(["--", path]);
@@ -178,7 +170,7 @@ impl Repository {
         let blobs = self.blobs(&arguments, is_manifest)?;
         let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
         if blobs.len() > MAX_FILES || bytes > MAX_TOTAL {
-            return Err(Error::new(
+            return Err(trouble(
                 format!("the base has more than {MAX_FILES} manifests, or 256 MiB of them"),
                 "name a folder that contains only the manifests",
             ));
@@ -189,7 +181,7 @@ impl Repository {
 
     /// Checks that `commit` and the working tree have all manifests at `path` in this repository:
     /// none in a submodule or another clone, and none ignored by git.
-    pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), Error> {
+    pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), Failure> {
         let below: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
         let listed = |arguments: &[&str]| self.listed(&[arguments, below].concat());
         let is_link = |entry: &&String| entry.starts_with("160000 ");
@@ -197,7 +189,7 @@ impl Repository {
         let here = listed(&["ls-files", "-z", "--stage"])?;
         if let Some(entry) = base.iter().chain(&here).find(is_link) {
             let path = entry.split_once('\t').map_or("", |(_, path)| path);
-            return Err(Error::new(
+            return Err(trouble(
                 format!("`{}` is a submodule: no base has the manifests in it", escape(path)),
                 format!("keep copies of them in this repository, or {WITHOUT}"),
             ));
@@ -205,7 +197,7 @@ impl Repository {
         let other = listed(&["ls-files", "-z", "--others"])?;
         let is_clone = |path: &&String| path.ends_with('/') && !is_hidden(Path::new(path.as_str()));
         if let Some(path) = other.iter().find(is_clone) {
-            return Err(Error::new(
+            return Err(trouble(
                 format!(
                     "`{}` is another repository: no base has the manifests in it",
                     escape(path)
@@ -222,7 +214,7 @@ impl Repository {
             is_manifest(file) && !is_reserved(file)
         };
         ignored.iter().find(counts).map_or(Ok(()), |path| {
-            Err(Error::new(
+            Err(trouble(
                 format!("git ignores the manifest `{}`: no base has it", escape(path)),
                 format!("commit it, move it to another folder, or {WITHOUT}"),
             ))
@@ -230,7 +222,7 @@ impl Repository {
     }
 
     /// The entries of a list from git.
-    fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, Error> {
+    fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, Failure> {
         let output = self.run(arguments)?;
         if !output.status.success() {
             return Err(unread(&output.stderr));
@@ -244,7 +236,7 @@ impl Repository {
         &self,
         arguments: &[&str],
         counts: impl Fn(&Path) -> bool,
-    ) -> Result<Vec<Blob>, Error> {
+    ) -> Result<Vec<Blob>, Failure> {
         let blob = |entry: &String| {
             // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
             let (what, path) = entry.split_once('\t')?;
@@ -259,13 +251,13 @@ impl Repository {
     }
 
     /// Writes the content of `blobs` below `folder`.
-    fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), Error> {
+    fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), Failure> {
         let failed = |error: std::io::Error| {
-            Error::new(format!("cannot read the base through git: {error}"), "try again")
+            trouble(format!("cannot read the base through git: {error}"), "try again")
         };
         let mut command = self.command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut git = command.spawn().map_err(|error| Error::of_git(&error))?;
+        let mut git = command.spawn().map_err(|error| of_git(&error))?;
         let (Some(mut asks), Some(answers)) = (git.stdin.take(), git.stdout.take()) else {
             return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
         };
@@ -288,9 +280,9 @@ impl Repository {
     fn run<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Output, Error> {
+    ) -> Result<Output, Failure> {
         let mut command = self.command(arguments);
-        command.stdin(Stdio::null()).output().map_err(|error| Error::of_git(&error))
+        command.stdin(Stdio::null()).output().map_err(|error| of_git(&error))
     }
 
     fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
@@ -321,7 +313,7 @@ impl Repository {
 
 /// Whether the repository around a link, or around another repository, tracks it: then a branch
 /// could choose its target.
-fn is_tracked(path: &Path) -> Result<bool, Error> {
+fn is_tracked(path: &Path) -> Result<bool, Failure> {
     let Some(around) = path.parent().and_then(Repository::containing) else { return Ok(false) };
     let Ok(inner) = path.strip_prefix(&around.root) else { return Ok(false) };
     let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
@@ -355,10 +347,10 @@ fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<
 }
 
 /// The fault if git cannot list a commit.
-fn unread(said: &[u8]) -> Error {
+fn unread(said: &[u8]) -> Failure {
     let said = String::from_utf8_lossy(said);
     let first = said.lines().next().unwrap_or("it does not say why");
-    Error::new(
+    trouble(
         format!("git cannot read the base: {}", escape(first)),
         "fetch the whole commit, or pass `--base none`",
     )

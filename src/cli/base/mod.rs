@@ -12,14 +12,14 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{Context, environment::Environment, exit::Failure};
+use super::{Context, Environment, Failure};
 use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},
     manifest::{self, Config, Includes, Loaded, Options, Surroundings, folder_of},
     text::escape,
 };
-use git::{Error, Repository};
+use git::{Repository, trouble};
 
 /// The base, from the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -108,18 +108,19 @@ impl Request {
         must_work: bool,
         cx: &Context,
     ) -> Result<Found, Failure> {
-        let (content, trouble) = match self.content(named, around, cx) {
+        let (content, fault) = match self.content(named, around, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
-            Err(trouble) => (None, Some((trouble, self.variable.is_none()))),
+            Err(fault) => (None, Some((fault, self.variable.is_none()))),
         };
-        if let Some((Error { message, help }, is_fatal)) = trouble {
+        if let Some((Failure { error, help, .. }, is_fatal)) = fault {
             let of = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
+            let message = error.map(|error| error.to_string()).unwrap_or_default();
             let message = format!("no base to compare with: {of}{message}");
             if is_fatal {
-                return Err(Failure::usage(message).help(help));
+                return Err(Failure { help, ..Failure::usage(message) });
             }
-            let warning = Diagnostic::warning("base", message).help(help);
+            let warning = Diagnostic::warning("base", message).help_if(help);
             let warnings = [warning].into_iter().collect::<Diagnostics>();
             cx.output.tell_faults(&warnings);
         }
@@ -132,14 +133,14 @@ impl Request {
         named: &Path,
         around: &Surroundings,
         cx: &Context,
-    ) -> Result<Result<Content, Error>, Error> {
+    ) -> Result<Result<Content, Failure>, Failure> {
         let repository = Repository::of(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
         let failed = |error: std::io::Error| {
             let message = format!("cannot make a temporary folder: {error}");
-            Error::new(message, "make sure that there is room in it")
+            trouble(message, "make sure that there is room in it")
         };
         let folder = private_folder().map_err(failed)?;
         // No `undrift.yaml` above counts.
@@ -160,7 +161,7 @@ impl Request {
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Error> {
+fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Failure> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -168,7 +169,7 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Error> {
         let text = first.map(one_line).unwrap_or_default();
         let message = format!("its manifests have faults; the first is {text}");
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
-        return Err(Error::new(message, help));
+        return Err(trouble(message, help));
     };
     let Loaded { includes, config, diagnostics, .. } = loaded;
     Ok(Content { desired, includes, config, diagnostics, paths, _files: Some(folder) })
@@ -185,7 +186,7 @@ fn one_line(fault: &Diagnostic) -> String {
 
 /// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
 /// else the named one. Relative to the repository, without a `/` at the end.
-fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Error> {
+fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Failure> {
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
-    cli::exit::Failure,
+    cli::Failure,
     kinds::operations::parameters,
     level::{LEVELS, Level},
     operation::{Op, Operation, Parameter, Place, Request, Type},

@@ -2,15 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Args, tell_wrong};
+use super::Args;
 use crate::{
     address::{Glob, Selector},
-    cli::{
-        Context,
-        exit::{Exit, Failure, Outcome},
-        reports::Reports,
-        session::{Opening, SessionArgs},
-    },
+    cli::{Context, Exit, Failure, Opening, Outcome, SessionArgs},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
     kinds,
@@ -20,7 +15,7 @@ use crate::{
 };
 
 /// Explains an address.
-pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
     let (path, rest) =
         args.what.split_once('#').map_or((&*args.what, None), |(path, rest)| (path, Some(rest)));
     let glob = Glob::over_paths(path).map_err(Failure::usage)?;
@@ -29,7 +24,9 @@ pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Out
         &Surroundings::of_process(),
         &Options { traced: &[glob], ..Options::default() },
     );
-    let Some(desired) = &loaded.desired else { return Err(tell_wrong(&loaded, cx)) };
+    let Some(desired) = &loaded.desired else {
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
+    };
     let subject = find(desired, path, rest)?;
     let is_it = |trace: &&manifest::Trace| trace.path() == &subject.container.path;
     let trace = loaded.traces.iter().find(is_it).ok_or_else(|| undeclared(path, desired))?;
@@ -44,21 +41,15 @@ pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Out
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
     let session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = Opening::of(&session).open(reports, cx).await?;
-    let looked = session.look().await;
-    let shown = looked.map(|(plan, live)| {
-        let secrets = &session.settings.secrets;
-        let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
-        let exit = Exit::first_of([
-            Exit::Usage.when(!plan.problems.is_empty()),
-            Exit::Incomplete.when(!plan.incomplete.is_empty()),
-        ]);
-        (live, exit)
-    });
-    session.close().await;
-    let (live, exit) = shown?;
+    let session = Opening::of(&session).open(cx).await?;
+    let (plan, live) = session.look().await?;
+    let secrets = &session.settings.secrets;
+    let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
     cx.output.print(&format!("{text}\n{live}"))?;
-    Ok(exit)
+    Ok(Exit::first_of([
+        Exit::Usage.when(!plan.problems.is_empty()),
+        Exit::Incomplete.when(!plan.incomplete.is_empty()),
+    ]))
 }
 
 /// The documentation of the field in `subject`.

@@ -2,17 +2,11 @@
 
 mod address;
 
-use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, HELP, Outcome},
-    input::Folder,
-    reports::Reports,
-};
+use super::{ConnectArgs, Context, Exit, Failure, Folder, Outcome, exit::HELP};
 use crate::{
     desired::Guard,
     diagnostic::codes,
-    manifest::{self, Loaded, Surroundings, schema},
+    manifest::{self, Surroundings, schema},
     report::terminal::explain,
     text::{alternatives, did_you_mean},
 };
@@ -36,10 +30,10 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let what = &args.what;
     if what.contains(['#', '/']) {
-        return address::run(&args, reports, cx).await;
+        return address::run(&args, cx).await;
     }
     let style = cx.output.style;
     let mut known = schema::known(what);
@@ -62,7 +56,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let loaded = manifest::load(&args.dir, &Surroundings::of_process());
     let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
     if declared.any(|container| container.path.eq_ignore_ascii_case(what)) {
-        return address::run(&args, reports, cx).await;
+        return address::run(&args, cx).await;
     }
     Err(unknown(what))
 }
@@ -91,11 +85,4 @@ fn unknown(what: &str) -> Failure {
     let names = names.iter().map(String::as_str).chain(guards.iter().map(String::as_str));
     let near = did_you_mean(what, codes.chain(names).chain(last));
     failure.help(near.unwrap_or_else(|| OTHERWISE.to_owned()))
-}
-
-/// Reports the faults of manifests that cannot be used.
-pub(super) fn tell_wrong(loaded: &Loaded, cx: &Context) -> Failure {
-    cx.output.tell_faults(&loaded.diagnostics);
-    let summary = loaded.diagnostics.summary().unwrap_or_default();
-    Failure::usage(format!("cannot use the manifests: {summary}"))
 }

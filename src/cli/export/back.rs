@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::{Context, exit::Failure},
+    super::{Context, Failure},
     LiveStates,
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     kind::Created,
     manifest::{self, Config, RESERVED, Surroundings},
     observe::Observer,
-    plan::{self},
+    plan,
     secret::{Reference, Secrets},
 };
 

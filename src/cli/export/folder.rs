@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cli::{exit::Failure, reports::cannot_write, write_files},
+    cli::{Failure, cannot_write, write_files},
     export::{File, Written},
     manifest::RESERVED,
     secret::Secret,

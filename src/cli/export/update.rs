@@ -5,9 +5,8 @@
 //! `absorb` writes them. All files are written, or none.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use super::{Args, folder, found, nothing_written, tell_unread};
@@ -16,12 +15,9 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        Context,
-        absorb::{compare, reload, shown},
-        exit::{Exit, Failure, Outcome},
-        reports::Reports,
-        session::{Manifests, Opening, Session, SessionArgs, usable},
-        write_files,
+        Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
+        absorb::{Texts, compare, shown},
+        usable,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
@@ -45,36 +41,7 @@ struct Sorted {
     plain: BTreeSet<String>,
 }
 
-/// The texts of the manifests while they are edited.
-struct Texts<'a> {
-    args: &'a Args,
-    around: &'a Surroundings,
-    cx: &'a Context,
-    /// What the manifests may declare.
-    manages: Option<Manages>,
-    /// The paths of the files.
-    paths: BTreeMap<FileName, PathBuf>,
-    /// The old texts of changed files; new files have none.
-    old: BTreeMap<FileName, Option<String>>,
-    /// The new texts.
-    new: Contents,
-}
-
 impl Texts<'_> {
-    fn read(&self, file: &FileName) -> Result<String, String> {
-        match self.new.get(file) {
-            Some(text) => Ok(text.clone()),
-            None => write_files::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
-        }
-    }
-
-    /// The declarations of all manifests with some `texts` replaced.
-    fn reload(&self, texts: &Contents) -> Result<Desired, String> {
-        let mut all = self.new.clone();
-        all.extend(texts.iter().map(|(name, text)| (name.clone(), text.clone())));
-        reload(&self.args.dir, self.around, &all, self.cx)
-    }
-
     /// The declarations of all manifests.
     fn desired(&self) -> Result<Desired, Failure> {
         self.reload(&Contents::new()).map_err(|why| self.wrong(&why))
@@ -87,8 +54,8 @@ impl Texts<'_> {
     }
 
     /// Starts a document for the container at `path`, in the file that an export would use.
-    fn begin(&mut self, scope: Scope, path: &str) {
-        let place = self.args.dir.join(export::stem(scope, path) + ".yaml");
+    fn begin(&mut self, scope: Scope, path: &str, watch: bool) {
+        let place = self.dir.join(export::stem(scope, path) + ".yaml");
         let name = self.paths.iter().find(|(_, known)| **known == place).map(|(name, _)| name);
         let name = name.cloned().unwrap_or_else(|| {
             place.strip_prefix(".").unwrap_or(&place).display().to_string().into()
@@ -100,7 +67,7 @@ impl Texts<'_> {
             false if text.ends_with('\n') => "---\n".to_owned(),
             false => "\n---\n".to_owned(),
         };
-        let watch = self.args.watch.then(|| Item::value("watch", true));
+        let watch = watch.then(|| Item::value("watch", true));
         let head = [Item::value("kind", scope.document()), Item::value("path", path)];
         let document = write::document(&head.into_iter().chain(watch).collect::<Vec<_>>());
         self.paths.entry(name.clone()).or_insert(place);
@@ -132,14 +99,6 @@ impl Texts<'_> {
         }
     }
 
-    /// Stores edited texts.
-    fn take(&mut self, absorbed: Absorbed) {
-        for (name, (old, new)) in absorbed.files {
-            self.old.entry(name.clone()).or_insert(Some(old));
-            self.new.insert(name, new);
-        }
-    }
-
     /// The old and new text of each file.
     fn files(&self) -> BTreeMap<FileName, (String, String)> {
         let file = |(name, new): (&FileName, &String)| {
@@ -148,36 +107,31 @@ impl Texts<'_> {
         };
         self.new.iter().map(file).collect()
     }
-
-    fn write(&self) -> Result<(), Failure> {
-        let file = |(name, new): (&FileName, &String)| {
-            let (path, old) = (self.paths[name].clone(), self.old[name].clone());
-            write_files::File { path, old, new: new.clone() }
-        };
-        write_files::all(&self.new.iter().map(file).collect::<Vec<_>>())
-    }
 }
 
 /// Runs the command.
-pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
     let (paths, manages) = (loaded.paths(), loaded.config.manages.clone());
-    let manifests = usable(loaded, reports, cx)?;
+    let manifests = usable(loaded, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &[], &args.connect, Vec::new());
-    let session = Opening::of(&of_session).with(manifests, around.today, reports, cx).await?;
-    let (old, new) = (BTreeMap::new(), Contents::new());
-    let texts = Texts { args, around: &around, cx, manages, paths, old, new };
-    let outcome = update(texts, desired, &session).await;
-    session.close().await;
-    outcome
+    let session = Opening::of(&of_session).with(manifests, around.today, cx).await?;
+    let texts = Texts::new(&args.dir, &around, paths, cx);
+    update(args, texts, manages.as_ref(), desired, &session).await
 }
 
-async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -> Outcome {
-    let (args, cx) = (texts.args, texts.cx);
-    let settings = args.settings(&session.observer, texts.manages.as_ref()).await?;
+async fn update(
+    args: &Args,
+    mut texts: Texts<'_>,
+    manages: Option<&Manages>,
+    mut desired: Desired,
+    session: &Session,
+) -> Outcome {
+    let cx = texts.cx;
+    let settings = args.settings(&session.observer, manages).await?;
     let existing = found(args, &settings, &session.observer, cx).await?;
     let names = |container: &Container| -> Vec<String> {
         container.former().chain([&*container.path]).map(str::to_lowercase).collect()
@@ -192,7 +146,9 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let elsewhere = |one: &&Container| !new.is_empty() && !selected.contains_key(&*lower(one));
     let (renamed, lost) = moved(desired.containers.iter().filter(elsewhere), session).await?;
     new.retain(|lower| lost.is_empty() && !renamed.contains_key(*lower));
-    new.iter().map(|lower| selected[lower]).for_each(|(scope, path)| texts.begin(*scope, path));
+    for (scope, path) in new.iter().map(|lower| selected[lower]) {
+        texts.begin(*scope, path, args.watch);
+    }
     if !new.is_empty() {
         desired = texts.desired()?;
     }
@@ -208,7 +164,7 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     refused.extend(lost);
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
-    texts.take(added);
+    texts.take(&added);
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
     // Both share the screen.
     let most = if changes.is_empty() { SCREEN } else { SCREEN / 2 };
@@ -238,7 +194,7 @@ async fn moved(
         bare
     };
     let declared: Vec<_> = declared.map(bare).collect();
-    let found = Mutex::<(BTreeMap<_, _>, Vec<_>)>::default();
+    let found = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
     let look = async |container: &Container, live: Live| {
         let (path, origin) = (escape(&container.path), &container.origin);
         let why = match live.presence {
@@ -248,8 +204,7 @@ async fn moved(
                 let why =
                     format!("it is `{path}`, renamed by hand: write `path: {new}` in {origin}");
                 let refusal = Refusal::new(&Address::container(to.as_str().into()), why);
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.0.insert(to.to_lowercase(), refusal);
+                found.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
             }
             Presence::Moved { to: None } => "it was renamed by hand".to_owned(),
@@ -259,12 +214,12 @@ async fn moved(
         };
         let why = format!("{why}; each new group or project may be this one, so none is added");
         let refusal = Refusal::new(&container.address(), why);
-        found.lock().unwrap_or_else(PoisonError::into_inner).1.push(refusal);
+        found.borrow_mut().1.push(refusal);
         Ok(())
     };
     let declared: Vec<_> = declared.iter().collect();
     session.observer.all(&declared, session.ahead, look).await?;
-    let (renamed, mut lost) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (renamed, mut lost) = found.into_inner();
     lost.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, lost))
 }

@@ -12,26 +12,18 @@ mod sample;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use tempfile::TempDir;
 
 use super::{
-    Context,
-    connect::ConnectArgs,
-    exit::{Exit, Failure, Outcome},
-    reports::{self, Reports},
-    session::{Manifests, Opening, Session, SessionArgs},
-    signal,
+    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
+    reports, signal,
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    apply::{Apply, TRUSTED},
     desired::{Acknowledgement, Moves},
     field::{Named, Scope, Tier},
     kind::unmarked_path,
@@ -90,60 +82,26 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    #[cfg(feature = "sandbox")]
-    if args.connect.sandbox.is_some() {
-        // Sessions come and go, and what it holds in memory has to outlast them.
-        let (root, config) = (Path::new("."), Config::default());
-        let endpoint = args.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
-        if let Some(running) = endpoint.embedded {
-            let environment = endpoint.environment;
-            let (connect, cx) = running_at(&running, &args.connect, environment, cx);
-            let outcome = test(&Args { connect, ..args }, reports, &cx).await;
-            running.stop().await;
-            return outcome;
-        }
-    }
-    test(&args, reports, cx).await
-}
-
-/// The options and the environment for a service that already runs in this process.
-#[cfg(feature = "sandbox")]
-fn running_at(
-    running: &crate::sandbox::Running,
-    connect: &ConnectArgs,
-    environment: super::environment::Environment,
-    cx: &Context,
-) -> (ConnectArgs, Context) {
-    // It is reached without a detour.
-    let variables = [("UNDRIFT_TOKEN", running.token()), ("UNDRIFT_PROXY", "")];
-    let env = environment.with(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let connect = ConnectArgs {
-        url: Some(running.url()),
-        sandbox: None,
-        token_file: None,
-        ..connect.clone()
-    };
-    (connect, Context { env, output: cx.output.clone() })
-}
-
-async fn test(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    let tester = Tester::new(args.connect.clone())?;
-    let setup = prepare(args, &tester.connect(cx).await?).await?;
+pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+    let mut tester = Tester::new(args.connect.clone())?;
+    let setup = prepare(&args, &tester.connect(cx).await?).await?;
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
         cx.output.tell("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
-    let stop = Arc::clone(&tester.stop);
-    let signals = signal::watch(cx.output.clone(), move || stop.now(), |_| {})?;
-    let found = tester.phases(&setup, reports, cx).await;
+    let client = Arc::clone(&tester.client);
+    let interrupt =
+        move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
+    let signals = signal::watch(cx.output.clone(), interrupt, |_| {})?;
+    tester.signals = Arc::clone(&signals);
+    let found = tester.phases(&setup, cx).await;
     let is_clean = tester.clean(&setup, cx).await;
     if let Some(signal) = signals.get() {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
-    let expected = expected(&setup, reports, cx).await?;
+    let expected = expected(&setup, cx).await?;
     let report = Report { setup: &setup, found: &found, expected: expected.as_ref() };
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
@@ -227,12 +185,9 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(
-    setup: &Setup,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<Option<Findings>, Failure> {
+async fn expected(setup: &Setup, cx: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
+        cli::embedded,
         release::REFERENCE,
         sandbox::{self, Data, Profile, Seed},
     };
@@ -252,10 +207,10 @@ async fn expected(
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
     let config =
         sandbox::Config { data: Data::Memory, seed: Some(seed), profile, ..Default::default() };
-    let running = super::embedded::launch(config, &cx.output).await?;
-    let (connect, beside) = running_at(&running, &ConnectArgs::default(), cx.env.clone(), cx);
-    let tester = Tester::new(connect)?;
-    let found = tester.phases(setup, reports, &beside).await;
+    let running = embedded::launch(config, &cx.output).await?;
+    let found = Some(embedded::endpoint(&running, cx.env.clone())?);
+    let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
+    let found = tester.phases(setup, cx).await;
     running.stop().await;
     found.map(Some)
 }
@@ -263,32 +218,8 @@ async fn expected(
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &Setup, _: &mut Reports, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(_: &Setup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
-}
-
-/// Ends requests once a signal arrived.
-#[derive(Default)]
-struct Stop {
-    is_over: AtomicBool,
-    client: Mutex<Option<ReadClient>>,
-}
-
-impl Stop {
-    fn now(&self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        if let Some(client) = &*self.client.lock().unwrap_or_else(PoisonError::into_inner) {
-            client.interrupt();
-        }
-    }
-
-    /// Also ends the requests of this client.
-    fn guard(&self, client: &ReadClient) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
-        if self.is_over.load(Ordering::SeqCst) {
-            client.interrupt();
-        }
-    }
 }
 
 /// All phases against one service.
@@ -296,7 +227,10 @@ struct Tester {
     connect: ConnectArgs,
     /// The folder of the manifests, removed when dropped.
     folder: TempDir,
-    stop: Arc<Stop>,
+    /// The client of the present session, for a signal that arrives.
+    client: Arc<Mutex<Option<ReadClient>>>,
+    /// The first signal, once it arrived.
+    signals: Arc<OnceLock<Exit>>,
 }
 
 impl Tester {
@@ -304,56 +238,37 @@ impl Tester {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
         let folder = folder
             .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
-        Ok(Self { connect, folder, stop: Arc::default() })
+        Ok(Self { connect, folder, client: Arc::default(), signals: Arc::default() })
     }
 
     /// Connects outside a session.
     async fn connect(&self, cx: &Context) -> Result<Observer, Failure> {
         let (root, config) = (Path::new("."), Config::default());
-        let endpoint = self.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
+        let endpoint = self.connect.endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.apart_from(secrets));
-        cx.output.redactor().learn(Arc::clone(&secrets));
-        let client = self.connect.client(&endpoint, &config, secrets)?;
+        let client = self.connect.client(&endpoint, &config, secrets, &cx.output)?;
         Ok(Observer::connect(client).await?)
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(
-        &self,
-        setup: &Setup,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<Findings, Failure> {
+    async fn phases(&self, setup: &Setup, cx: &Context) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
-            let session = self.session(phase, setup, reports, cx).await?;
-            let applied = match session.plan(cx).await {
-                Ok(plan) => carry_out(phase, plan, &session, &mut found).await,
-                Err(failure) => Err(failure),
-            };
-            session.close().await;
-            applied?;
-            if self.stop.is_over.load(Ordering::SeqCst) {
+            let session = self.session(phase, setup, cx).await?;
+            carry_out(phase, session.plan(cx).await?, &session, &mut found).await?;
+            if self.signals.get().is_some() {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
-            let session = self.session(phase, setup, reports, cx).await?;
-            let again = session.plan(cx).await.map(|plan| found.add_repeated(phase, &plan));
-            session.close().await;
-            again?;
+            let session = self.session(phase, setup, cx).await?;
+            found.add_repeated(phase, &session.plan(cx).await?);
         }
         Ok(found)
     }
 
     /// A session for the documents of a phase.
-    async fn session(
-        &self,
-        phase: Phase,
-        setup: &Setup,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<Session, Failure> {
+    async fn session(&self, phase: Phase, setup: &Setup, cx: &Context) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let around = Surroundings::of_process();
@@ -368,8 +283,10 @@ impl Tester {
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = Opening::of(&args);
-        let session = opening.with(manifests, around.today, reports, cx).await?;
-        self.stop.guard(session.observer.client());
+        let session = opening.with(manifests, around.today, cx).await?;
+        let client = session.observer.client();
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        self.signals.get().iter().for_each(|_| client.interrupt());
         Ok(session)
     }
 
@@ -381,11 +298,9 @@ impl Tester {
             Err(failure) => Err(failure),
         };
         let (is_clean, state) = match cleaned {
-            Ok(Remains::Nothing) => return true,
-            Ok(Remains::Marked) => {
-                (true, "is marked for deletion; the service deletes it by itself")
-            }
-            Ok(Remains::All) => (false, "is still there; delete it by hand"),
+            Ok(None) => return true,
+            Ok(Some(true)) => (true, "is marked for deletion; the service deletes it by itself"),
+            Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
                 cx.output.tell_failure(&failure);
                 (false, "may still be there; delete it by hand")
@@ -409,16 +324,7 @@ async fn carry_out(
     plan.acknowledge(&refused, &Moves::default(), Surroundings::of_process().today);
     found.planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
-    let writer = WriteClient::new(session.observer.client().clone());
-    let apply = Apply {
-        desired: &session.desired,
-        observer: &session.observer,
-        writer: &writer,
-        settings: &session.settings,
-        trusts: TRUSTED,
-        ahead: AHEAD,
-    };
-    let applied = apply.run(&approved, |_| ()).await;
+    let applied = session.apply(&approved, AHEAD, |_| ()).await;
     if !applied.interrupted {
         found.applied(phase, &applied);
     }
@@ -428,43 +334,29 @@ async fn carry_out(
     }
 }
 
-/// What is left of the group.
-enum Remains {
-    Nothing,
-    /// The service waits before it deletes it.
-    Marked,
-    All,
-}
-
-/// Removes the group at `path`, and looks until it is gone.
-async fn remove(observer: &Observer, path: &str) -> Result<Remains, ApiError> {
+/// Removes the group at `path`, and looks until it is gone. Returns whether the service waits before
+/// it deletes the group, if it is still there.
+async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some(own) = group(client, path, path).await? else { return Ok(Remains::Nothing) };
+    let Some(own) = group(client, path, path).await? else { return Ok(None) };
     let id = own.id;
     let delete = || operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
     let look = || async { group(client, &id.to_string(), path).await };
     for looks in 1..=LOOKS {
-        match look().await? {
-            None => return Ok(Remains::Nothing),
-            Some(own) if own.is_marked => {
-                // If possible, delete it at once instead of after some days.
-                let at_once = delete().query("permanently_remove", true);
-                if writer.send(at_once.query("full_path", own.path)).await.is_err() {
-                    return Ok(Remains::Marked);
-                }
+        let Some(own) = look().await? else { return Ok(None) };
+        if own.is_marked {
+            // If possible, delete it at once instead of after some days.
+            let at_once = delete().query("permanently_remove", true);
+            if writer.send(at_once.query("full_path", own.path)).await.is_err() {
+                return Ok(Some(true));
             }
-            Some(_) => {}
         }
         client.clock().sleep(LONGER * looks).await;
     }
-    Ok(match look().await? {
-        None => Remains::Nothing,
-        Some(own) if own.is_marked => Remains::Marked,
-        Some(_) => Remains::All,
-    })
+    Ok(look().await?.map(|own| own.is_marked))
 }
 
 /// The new group.

@@ -287,24 +287,7 @@ impl Setup {
             fields.insert(spec.name.to_owned(), value);
         }
         if let Some(spec) = changing {
-            let value = self.sample(spec, phase)?;
-            // Add the fields that limit this one, and those without which it has no effect.
-            for other in section.table().specs() {
-                if other.field.relations.at_most == Some(spec.name) {
-                    fields.insert(other.name.to_owned(), value.clone());
-                }
-            }
-            let mut needed = spec.field.relations.switch();
-            while let Some(name) = needed {
-                let switch = section.table().get(name);
-                let on = match switch.filter(|switch| switch.schema["type"] != "boolean") {
-                    Some(switch) => self.sample(switch, Phase::Create)?,
-                    None => true.into(),
-                };
-                fields.entry(name.to_owned()).or_insert(on);
-                needed = switch.and_then(|switch| switch.field.relations.switch());
-            }
-            fields.insert(spec.name.to_owned(), value);
+            self.change(section, spec, phase, &mut fields)?;
         }
         if fields.is_empty() {
             return Err(format!("no field of the tier {} changes alone", self.tier));
@@ -313,6 +296,33 @@ impl Setup {
             Shape::Mapping => fields.into(),
             _ => Json::Array(vec![fields.into()]),
         })
+    }
+
+    /// Adds to `fields` the value of `spec` in a phase, the fields that limit it, and those without
+    /// which it has no effect.
+    fn change(
+        &self,
+        section: Section,
+        spec: &Spec,
+        phase: Phase,
+        fields: &mut Object,
+    ) -> Result<(), String> {
+        let value = self.sample(spec, phase)?;
+        let limits = |other: &&Spec| other.field.relations.at_most == Some(spec.name);
+        let limits = section.table().specs().iter().filter(limits);
+        fields.extend(limits.map(|other| (other.name.to_owned(), value.clone())));
+        let mut needed = spec.field.relations.switch();
+        while let Some(name) = needed {
+            let switch = section.table().get(name);
+            let on = match switch.filter(|switch| !is_boolean(switch)) {
+                Some(switch) => self.sample(switch, Phase::Create)?,
+                None => true.into(),
+            };
+            fields.entry(name.to_owned()).or_insert(on);
+            needed = switch.and_then(|switch| switch.field.relations.switch());
+        }
+        fields.insert(spec.name.to_owned(), value);
+        Ok(())
     }
 
     /// Whether the service's release has the field.

@@ -12,12 +12,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::Selector,
-    cli::{
-        connect::ConnectArgs,
-        environment::Environment,
-        exit::{Exit, Failure},
-        input::Folder,
-    },
+    cli::{ConnectArgs, Environment, Exit, Failure, Folder},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
     manifest::Loaded,

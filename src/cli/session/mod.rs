@@ -1,46 +1,40 @@
 //! What `plan`, `apply` and `drift` share: from manifests and a service to a plan. A session is
-//! opened in steps (`opening`): `args` are the options, `manifests` loads, `source` is the service
+//! opened in steps (`opening`): `args` are the options, `source` is the service
 //! or a snapshot, `preflight` checks the token, `compared` adds a base.
 
 mod args;
-mod manifests;
 mod opening;
 mod preflight;
 mod source;
 mod with_base;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    cell::{Cell, RefCell},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use jiff::civil::Date;
 
-use super::{
-    Context,
-    connect::{self, Embedded},
-    exit::{Exit, Failure},
-    progress::Progress,
-    reports::{Done, Reports},
-};
+use super::{Context, Failure, Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
-pub(super) use manifests::{Manifests, usable};
 pub(super) use opening::Opening;
 pub(super) use source::{LiveArgs, Source};
 pub(super) use with_base::Use;
 
 use crate::{
-    apply,
+    api::WriteClient,
+    apply::{self, Applied, Apply, Event, TRUSTED},
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
     live::Live,
+    manifest::{Config, Includes, Loaded},
     observe::Observer,
-    plan::{self, Extent, Plan},
-    report::{
-        Run,
-        canvas::Sink,
-        json::{Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
-    },
+    plan::{self, Approved, Extent, Plan},
+    report::Run,
+    secret::Secrets,
     snapshot::Recorder,
+    value::Value,
 };
 use with_base::Compared;
 
@@ -48,8 +42,14 @@ use with_base::Compared;
 pub(super) struct Session {
     /// The selected declarations.
     pub(super) desired: Desired,
-    /// Further inputs of the plan.
-    beside: PlanInputs,
+    /// Containers that rules match but that are not planned.
+    roster: Roster,
+    /// Containers that rules include but a saved plan does not concern: they only count for guards.
+    apart: Vec<Container>,
+    /// Whether plans remember their parts, for the comparison with a saved one.
+    remembers: bool,
+    /// Whether everything is selected.
+    selects_all: bool,
     /// The acknowledgements.
     acknowledged: Vec<Acknowledgement>,
     /// The day of the run.
@@ -66,20 +66,7 @@ pub(super) struct Session {
     pub(super) run: Run,
     /// The snapshot that is being taken.
     pub(super) taking: Option<Arc<Recorder>>,
-    embedded: Option<Embedded>,
     compared: Option<Compared>,
-}
-
-/// Inputs of a plan other than the selected declarations.
-struct PlanInputs {
-    /// Containers that rules match but that are not planned.
-    roster: Roster,
-    /// Containers that rules include but a saved plan does not concern: they only count for guards.
-    apart: Vec<Container>,
-    /// Whether plans remember their parts, for the comparison with a saved one.
-    remembers: bool,
-    /// Whether everything is selected.
-    selects_all: bool,
 }
 
 impl Session {
@@ -88,9 +75,8 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
-        let plan = Plan::of_roster(self.beside.roster.clone());
-        let remembers = self.beside.remembers;
-        let plan = if remembers { plan.remembering() } else { plan.without_requests() };
+        let plan = Plan::of_roster(self.roster.clone());
+        let plan = if self.remembers { plan.remembering() } else { plan.without_requests() };
         self.add_all(plan, cx).await
     }
 
@@ -99,7 +85,7 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn plan_to_save(&self, cx: &Context) -> Result<Plan, Failure> {
-        self.add_all(Plan::of_roster(self.beside.roster.clone()), cx).await
+        self.add_all(Plan::of_roster(self.roster.clone()), cx).await
     }
 
     async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
@@ -109,19 +95,19 @@ impl Session {
         let client = taking.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
         let progress = Progress::reading(each, client, &cx.output);
-        self.beside.apart.iter().for_each(|container| plan.also_brought_in(container));
-        let plan = Mutex::new(plan);
+        self.apart.iter().for_each(|container| plan.also_brought_in(container));
+        let plan = RefCell::new(plan);
         let each = async |container, mut live: Live| {
             let planned = match &self.compared {
                 Some(compared) => compared.plan(self, container, &mut live).await?,
                 None => apply::plan(&self.observer, container, &mut live, &self.settings).await?,
             };
-            plan.lock().unwrap_or_else(PoisonError::into_inner).add(container, planned, live);
+            plan.borrow_mut().add(container, planned, live);
             progress.step(&container.path);
             Ok(())
         };
         self.observer.all(&containers, self.ahead, each).await?;
-        let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut plan = plan.into_inner();
         self.compared.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.sorted(&self.extent);
         let mut warnings: Diagnostics = plan
@@ -129,7 +115,7 @@ impl Session {
             .into_iter()
             .collect();
         // A hold for another part of the organisation is not a typing error.
-        if self.beside.selects_all {
+        if self.selects_all {
             warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
         }
         cx.output.tell_faults(&warnings);
@@ -146,33 +132,34 @@ impl Session {
     /// If all further requests would fail too.
     pub(super) async fn look(&self) -> Result<(Plan, Live), Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        let found = Mutex::new(None);
+        let found = Cell::new(None);
         let each = async |container, mut live: Live| {
             let planned = apply::plan(&self.observer, container, &mut live, &self.settings).await?;
             let mut plan = Plan::default();
             plan.add(container, planned, live.clone());
-            *found.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((plan.sorted(&self.extent), live));
+            found.set(Some((plan.sorted(&self.extent), live)));
             Ok(())
         };
         self.observer.all(&containers, 1, each).await?;
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.ok_or_else(|| Failure::usage("nothing is selected"))
+        found.into_inner().ok_or_else(|| Failure::usage("nothing is selected"))
     }
 
-    /// Reports `plan`, which is not applied.
-    pub(super) fn report(
+    /// Applies what is approved, `ahead` groups and projects at once.
+    pub(super) async fn apply(
         &self,
-        plan: &Plan,
-        (sort, title): (Sort, Title),
-        exit: Exit,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Done {
-        let (style, secrets) = (cx.output.style, &*self.settings.secrets);
-        let text = |sink: Sink<'_>| terminal::plan_to(sink, plan, &self.run, title, style, secrets);
-        let planned = Planned::new(&self.run, plan);
-        reports.finish(sort, exit, Content::Planned(&planned), text, None)
+        approved: &Approved<'_>,
+        ahead: usize,
+        report: impl Fn(Event),
+    ) -> Applied {
+        let apply = Apply {
+            desired: &self.to_apply(),
+            observer: &self.observer,
+            writer: &WriteClient::new(self.observer.client().clone()),
+            settings: &self.settings,
+            trusts: TRUSTED,
+            ahead,
+        };
+        apply.run(approved, report).await
     }
 
     /// Refuses to apply with a token that cannot write.
@@ -182,9 +169,45 @@ impl Session {
     pub(super) fn may_write(&self) -> Result<(), Failure> {
         preflight::may_write(self.run.token.as_ref())
     }
+}
 
-    /// Stops the embedded service, if there is one, after everything is written.
-    pub(super) async fn close(self) {
-        connect::stop(self.embedded).await;
+/// Manifests without errors.
+pub(super) struct Manifests {
+    /// Their declarations.
+    pub(super) desired: Desired,
+    /// Their rules with `undeclared: include`, if there are any.
+    pub(super) includes: Option<Includes>,
+    /// Their folder.
+    pub(super) root: PathBuf,
+    /// Their `undrift.yaml`.
+    pub(super) config: Config,
+}
+
+/// The manifests in `loaded`, after reporting its diagnostics.
+///
+/// # Errors
+/// If it has errors.
+pub(super) fn usable(loaded: Loaded, cx: &Context) -> Result<Manifests, Failure> {
+    let Loaded { includes, root, config, .. } = loaded;
+    let Some(desired) = loaded.desired else {
+        return Err(cx.unusable("the manifests", loaded.diagnostics));
+    };
+    cx.output.tell_faults(&loaded.diagnostics);
+    cx.reports.keep(loaded.diagnostics);
+    Ok(Manifests { desired, includes, root, config })
+}
+
+/// Adds to `secrets` those that `manifests` refer to, also in rules.
+fn secrets_of(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
+    let declared = manifests.desired.containers.iter().flat_map(Container::named);
+    let of_rules = manifests.includes.iter().flat_map(Includes::named);
+    let named = declared.map(|(.., value)| value).chain(of_rules);
+    for value in named {
+        match value {
+            Value::Secret(reference) => secrets.resolve([reference]),
+            Value::File(path) => secrets.look_through([path]),
+            Value::Plain(_) => {}
+        }
     }
+    secrets
 }

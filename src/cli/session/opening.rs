@@ -1,55 +1,37 @@
 //! Opens a session: first the choices that need no service, then those that do.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use jiff::civil::Date;
 
 use super::{
-    ChangeArgs, Manifests, PlanInputs, Session, SessionArgs, Source, Use, args,
-    manifests::{secrets_of, tell},
-    preflight,
-    source::{Opened, Transports},
+    ChangeArgs, Manifests, Session, SessionArgs, Source, Use, args, preflight, source::Opened,
     usable,
 };
 use crate::{
     address::Address,
-    cli::{Context, base, exit::Failure, rehearsed, reports::Reports, saved},
-    desired::{Acknowledgement, Desired, Groups, Roster},
+    cli::{Context, Failure, base, rehearsed, saved},
+    desired::{Container, Desired, Groups, Roster},
     kinds::settings,
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
     plan::{self, Drift, Extent, Holds, Limits, Outline},
     report::Run,
-    secret::Secrets,
 };
 
 /// What to open.
 pub(in crate::cli) struct Opening<'a> {
-    args: &'a SessionArgs,
-    changes: ChangeArgs,
-    source: Source<'a>,
-    base: Option<(base::Request, Use)>,
+    pub(in crate::cli) args: &'a SessionArgs,
+    pub(in crate::cli) changes: ChangeArgs,
+    pub(in crate::cli) source: Source<'a>,
+    /// The base, if there is one.
+    pub(in crate::cli) base: Option<(base::Request, Use)>,
 }
 
 impl<'a> Opening<'a> {
-    /// Uses the service in the arguments.
+    /// Uses the service in the arguments, without a base, and changes nothing.
     pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: Source::Service, base: None }
-    }
-
-    /// Uses `source` instead.
-    pub(in crate::cli) fn from(self, source: Source<'a>) -> Self {
-        Self { source, ..self }
-    }
-
-    /// For changes.
-    pub(in crate::cli) fn changing(self, changes: &ChangeArgs) -> Self {
-        Self { changes: changes.clone(), ..self }
-    }
-
-    /// With a `base`, if there is one.
-    pub(in crate::cli) fn against(self, base: Option<base::Request>, used: Use) -> Self {
-        Self { base: base.map(|base| (base, used)), ..self }
     }
 
     /// Loads the manifests, finds the service, and reads the token's user.
@@ -57,11 +39,7 @@ impl<'a> Opening<'a> {
     /// # Errors
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
-    pub(in crate::cli) async fn open(
-        mut self,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<Session, Failure> {
+    pub(in crate::cli) async fn open(mut self, cx: &Context) -> Result<Session, Failure> {
         let (dir, around) = (&self.args.dir, Surroundings::of_process());
         let mut loaded = manifest::load(dir, &around);
         self.args.select.without_others(&mut loaded);
@@ -75,13 +53,13 @@ impl<'a> Opening<'a> {
             let paths = loaded.paths_below_root();
             loaded.diagnostics.since(&paths, &content.diagnostics, &content.paths);
         }
-        let manifests = usable(loaded, reports, cx)?;
+        let manifests = usable(loaded, cx)?;
         let mut outline = Outline::default();
         if base.is_some() {
             outline.add(&manifests.desired.containers);
         }
         let selection = self.args.select.selection();
-        let session = self.with(manifests, around.today, reports, cx).await?;
+        let session = self.with(manifests, around.today, cx).await?;
         Ok(match base {
             Some((found, used)) => session.against(found, used, (selection, outline), cx),
             None => session,
@@ -94,152 +72,107 @@ impl<'a> Opening<'a> {
     /// If a selector matches nothing, or there is no service.
     pub(in crate::cli) async fn with(
         self,
-        manifests: Manifests,
+        mut manifests: Manifests,
         today: Date,
-        reports: &mut Reports,
         cx: &Context,
     ) -> Result<Session, Failure> {
-        let chosen = self.choose(manifests, today, cx)?;
-        chosen.reach(&self, cx).await?.session(&self, reports, cx).await
-    }
-
-    /// Selects, and reads the environment. Without rules that include more, a selector without a
-    /// match is refused before anything is read.
-    fn choose(&self, manifests: Manifests, today: Date, cx: &Context) -> Result<Choices, Failure> {
-        let Manifests { mut desired, includes, root, config, .. } = manifests;
-        let includes = includes.filter(|_| self.args.select.reaches_beyond(&desired));
-        if includes.is_none() {
-            desired = self.select(desired)?;
+        let select = &self.args.select;
+        manifests.includes.take_if(|_| !select.reaches_beyond(&manifests.desired));
+        if manifests.includes.is_none() {
+            // A selector without a match is refused before anything is read.
+            manifests.desired = self.select(manifests.desired)?;
         }
-        let acknowledged = self.changes.acknowledged(&cx.env)?;
+        let mut acknowledged = self.changes.acknowledged(&cx.env)?;
         let (holds, over) = args::holds(&cx.env, today)?;
         cx.output.tell_faults(&over);
-        Ok(Choices { desired, includes, root, config, acknowledged, holds, today })
-    }
-
-    fn select(&self, desired: Desired) -> Result<Desired, Failure> {
-        self.args.select.of(desired.without_idle_acknowledgements(), &self.changes.resend)
-    }
-}
-
-/// The choices made before anything is read.
-struct Choices {
-    desired: Desired,
-    /// The rules with `undeclared: include`.
-    includes: Option<Includes>,
-    root: PathBuf,
-    config: Config,
-    acknowledged: Vec<Acknowledgement>,
-    holds: Holds,
-    today: Date,
-}
-
-impl Choices {
-    /// Finds the service, and reads the token's user.
-    async fn reach(self, opening: &Opening<'_>, cx: &Context) -> Result<Connected, Failure> {
-        let args = opening.args;
-        let allowed = args.allowed(&cx.env)?;
-        let mut found = opening.source.find(args, &self.root, &self.config, cx).await?;
-        let secrets = found.secrets(&self.root, &cx.env).allowing(allowed);
-        let secrets = Arc::new(secrets_of(&self.desired, self.includes.as_ref(), secrets));
-        cx.output.redactor().learn(Arc::clone(&secrets));
-        let target = found.target();
-        if let Some(saved) = &args.select.saved {
+        let opened = self.source.open(self.args, &manifests, cx).await?;
+        let Opened { target, live, has_token, client, secrets, through } = opened;
+        if let Some(saved) = &select.saved {
             saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
         }
-        let (live, has_token) = (found.live(), found.has_token());
-        let (client, through) = found.client(args, &self.config, Arc::clone(&secrets), cx)?;
-        through.declare(&self.desired, &secrets);
-        let moves = Arc::clone(&self.desired.moves);
-        let observer = Observer::connect(client).await?.following(moves);
+        let Manifests { mut desired, includes, config, .. } = manifests;
+        let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
         let token = match has_token {
-            true => preflight::token(&observer, self.today, &cx.output).await?,
+            true => preflight::token(&observer, today, &cx.output).await?,
             false => None,
         };
-        let run = Run {
-            target,
-            caller: observer.caller().username.clone(),
-            sandbox: observer.is_sandbox(),
-            rehearsed: if observer.is_sandbox() { rehearsed::sections() } else { Vec::new() },
-            live,
-            token,
-        };
-        Ok(Connected { chosen: self, found, secrets, through, observer, run })
-    }
-}
-
-/// A service that answers, with the choices so far.
-struct Connected {
-    chosen: Choices,
-    found: Opened,
-    secrets: Arc<Secrets>,
-    through: Transports,
-    observer: Observer,
-    run: Run,
-}
-
-impl Connected {
-    /// Adds the containers that rules include, which only the service knows.
-    async fn session(
-        self,
-        opening: &Opening<'_>,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<Session, Failure> {
-        let Self { chosen, found, secrets, through, observer, run } = self;
-        let Choices { mut desired, includes, config, mut acknowledged, holds, today, .. } = chosen;
-        let select = &opening.args.select;
+        let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
+        let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
-            roster = observer.roster(&includes.ask(&desired)).await?;
-            desired = includes
-                .bring_in(desired, &mut roster)
-                .map_err(|wrong| tell(wrong, reports, cx))?;
-            cx.output.tell_faults(&roster.idle);
-            reports.keep(roster.idle.clone());
-            desired = opening.select(desired)?;
-            roster = select.of_roster(roster, &desired.moves);
+            (desired, roster) = self.bring_in(includes, desired, &observer, cx).await?;
             through.declare(&desired, &secrets);
         }
         let mut apart = select.take_unplanned(&mut desired);
         apart.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
-        let (removals, reach) = limits(&config);
-        let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
-        let changed = desired
-            .containers
-            .iter()
-            .filter(|of| !is_held(&of.address().section(settings::SECTION)));
         let settings = plan::Settings {
-            release: config.service.release,
-            created: desired.created_unless(is_held),
-            groups: Groups::of(changed),
-            resend: opening.changes.resend.clone(),
-            holds,
-            limits: removals,
-            hosts: config.service.import_hosts.names(),
             is_offline: through.is_offline(),
             ..plan::Settings::of(observer.caller().clone(), secrets, &desired)
         };
+        let (_, reach) = limits(&config);
         Ok(Session {
+            settings: self.settings(settings, &desired, holds, &config),
             desired,
-            beside: PlanInputs {
-                roster,
-                apart,
-                remembers: select.saved.is_some(),
-                selects_all: select.is_everything(),
-            },
+            roster,
+            apart,
+            remembers: select.saved.is_some(),
+            selects_all: select.is_everything(),
             acknowledged,
             today,
             observer,
-            settings,
-            extent: Extent { limit: opening.changes.limit, reach, spares_drift: false },
-            ahead: opening.args.connect.in_flight(&config).most(),
-            run,
+            extent: Extent { limit: self.changes.limit, reach, spares_drift: false },
+            ahead: self.args.connect.in_flight(&config).most(),
+            run: Run { target, caller, sandbox, rehearsed, live, token },
             taking: through.taking,
-            embedded: found.embedded(),
             compared: None,
         })
+    }
+
+    fn select(&self, desired: Desired) -> Result<Desired, Failure> {
+        self.args.select.of(desired.without_idle_acknowledgements(), &self.changes.resend)
+    }
+
+    /// Adds the containers that rules include, which only the service knows. Returns also those
+    /// that rules match and that are not planned.
+    async fn bring_in(
+        &self,
+        includes: Includes,
+        desired: Desired,
+        observer: &Observer,
+        cx: &Context,
+    ) -> Result<(Desired, Roster), Failure> {
+        let mut roster = observer.roster(&includes.ask(&desired)).await?;
+        let desired = includes
+            .bring_in(desired, &mut roster)
+            .map_err(|wrong| cx.unusable("the manifests", wrong))?;
+        cx.output.tell_faults(&roster.idle);
+        cx.reports.keep(roster.idle.clone());
+        let desired = self.select(desired)?;
+        let roster = self.args.select.of_roster(roster, &desired.moves);
+        Ok((desired, roster))
+    }
+
+    /// `settings` with what the configuration and the options say about `desired`.
+    fn settings(
+        &self,
+        settings: plan::Settings,
+        desired: &Desired,
+        holds: Holds,
+        config: &Config,
+    ) -> plan::Settings {
+        let is_held = |address: &Address| holds.until(address, &desired.moves).is_some();
+        let is_free = |of: &&Container| !is_held(&of.address().section(settings::SECTION));
+        plan::Settings {
+            release: config.service.release,
+            created: desired.created_unless(is_held),
+            groups: Groups::of(desired.containers.iter().filter(is_free)),
+            resend: self.changes.resend.clone(),
+            holds,
+            limits: limits(config).0,
+            hosts: config.service.import_hosts.names(),
+            ..settings
+        }
     }
 }
 

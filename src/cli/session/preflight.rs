@@ -6,10 +6,7 @@
 use jiff::civil::Date;
 
 use crate::{
-    cli::{
-        exit::{Exit, Failure},
-        output::Output,
-    },
+    cli::{Exit, Failure, Output},
     field::Scope,
     live::{Home, Token},
     observe::Observer,

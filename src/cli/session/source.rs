@@ -8,16 +8,10 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::SessionArgs;
+use super::{Manifests, SessionArgs, secrets_of};
 use crate::{
     api::{Clock as _, ReadClient, Service, Settings, SystemClock},
-    cli::{
-        Context,
-        connect::{Embedded, Endpoint},
-        environment::Environment,
-        exit::{Exit, Failure},
-        input,
-    },
+    cli::{Context, Environment, Exit, Failure, input},
     desired::Desired,
     digest::Key,
     manifest::Config,
@@ -62,11 +56,19 @@ pub(in crate::cli) enum Source<'w> {
     Taking,
 }
 
-/// A source that was found.
-pub(super) enum Opened {
-    /// A service, and whether a snapshot of it is taken.
-    Service(Endpoint, bool),
-    Snapshot(Service, Box<Snapshot>, Option<Key>),
+/// A source that can be read.
+pub(super) struct Opened {
+    /// The address of the service.
+    pub(super) target: String,
+    /// The snapshot in place of the service, if any.
+    pub(super) live: Option<SnapshotSource>,
+    /// Whether a user gave it a token.
+    pub(super) has_token: bool,
+    /// For reading.
+    pub(super) client: ReadClient,
+    /// The secrets of the manifests.
+    pub(super) secrets: Arc<Secrets>,
+    pub(super) through: Transports,
 }
 
 /// The transports that must know the declarations.
@@ -92,126 +94,83 @@ impl Transports {
 }
 
 impl Source<'_> {
-    /// Finds the service, or reads the snapshot.
+    /// Finds the service, or reads the snapshot, for `manifests`.
     ///
     /// # Errors
-    /// If there is no service, or the snapshot is of another one.
-    pub(super) async fn find(
+    /// If there is no service, the snapshot is of another one, or the token, the certificates or
+    /// the proxy are not valid.
+    pub(super) async fn open(
         self,
         args: &SessionArgs,
-        root: &Path,
-        config: &Config,
+        manifests: &Manifests,
         cx: &Context,
     ) -> Result<Opened, Failure> {
-        match self {
-            Self::Snapshot(path) => {
-                let snapshot = load(path)?;
-                let key = cx.env.key(KEY_NAME)?;
-                check_key(&snapshot.head, key.as_ref())?;
-                let service = args.connect.confirmed(&snapshot.head.target, config, &cx.env)?;
-                warn_if_old(&snapshot.head, cx);
-                Ok(Opened::Snapshot(service, Box::new(snapshot), key))
-            }
+        let allowed = args.allowed(&cx.env)?;
+        let find_all = |secrets: Secrets| {
+            let secrets = Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
+            cx.output.redactor.learn(Arc::clone(&secrets));
+            secrets
+        };
+        let opened = match self {
+            Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, cx)?,
             Self::Service | Self::Taking => {
-                let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output).await?;
-                Ok(Opened::Service(endpoint, matches!(self, Self::Taking)))
+                let is_taken = matches!(self, Self::Taking);
+                from_service(args, is_taken, manifests, find_all, cx).await?
             }
-        }
+        };
+        opened.through.declare(&manifests.desired, &opened.secrets);
+        Ok(opened)
     }
 }
 
-impl Opened {
-    /// The source of secrets for manifests in `root`.
-    pub(super) fn secrets(&self, root: &Path, env: &Environment) -> Secrets {
-        match self {
-            Self::Service(endpoint, _) => {
-                endpoint.apart_from(Secrets::new(root, endpoint.environment.clone()))
-            }
-            Self::Snapshot(..) => Secrets::new(root, env.clone()),
-        }
-    }
-
-    /// Whether a user gave it a token. The token of the embedded service is an administrator's,
-    /// made by undrift itself.
-    pub(super) const fn has_token(&self) -> bool {
-        match self {
-            Self::Service(endpoint, _) => endpoint.embedded.is_none(),
-            Self::Snapshot(..) => false,
-        }
-    }
-
-    /// The client for reading, with the snapshot that is being taken, if any.
-    ///
-    /// # Errors
-    /// If the token, the certificates or the proxy are not valid.
-    pub(super) fn client(
-        &mut self,
-        args: &SessionArgs,
-        config: &Config,
-        secrets: Arc<Secrets>,
-        cx: &Context,
-    ) -> Result<(ReadClient, Transports), Failure> {
-        match self {
-            Self::Snapshot(service, snapshot, key) => {
-                let offline = Offline::new(std::mem::take(&mut **snapshot), key.take());
-                let offline = Arc::new(offline);
-                let (service, through) = (service.clone(), Arc::clone(&offline));
-                let client = ReadClient::new(service, through, secrets, Settings::default());
-                Ok((client, Transports { offline: Some(offline), ..Transports::default() }))
-            }
-            Self::Service(endpoint, is_taken) => {
-                let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
-                if !*is_taken {
-                    return Ok((client, Transports::default()));
-                }
-                let head = Head {
-                    target: target(endpoint),
-                    sandbox: endpoint.embedded.is_some(),
-                    taken_at: now(),
-                    key: None,
-                };
-                let taking =
-                    Recorder::new(client, head, Arc::clone(&secrets), cx.env.key(KEY_NAME)?);
-                let taking = Arc::new(taking);
-                let in_flight = args.connect.in_flight(config);
-                let settings = Settings { in_flight, ..Settings::default() };
-                let through = Arc::clone(&taking);
-                let client = ReadClient::new(endpoint.service.clone(), through, secrets, settings);
-                Ok((client, Transports { taking: Some(taking), ..Transports::default() }))
-            }
-        }
-    }
-
-    /// The address of the service.
-    pub(super) fn target(&self) -> String {
-        match self {
-            Self::Service(endpoint, _) => target(endpoint),
-            Self::Snapshot(_, snapshot, _) => snapshot.head.target.clone(),
-        }
-    }
-
-    /// The snapshot in place of the service, if any.
-    pub(super) fn live(&self) -> Option<SnapshotSource> {
-        let Self::Snapshot(_, snapshot, _) = self else { return None };
-        let taken_at = snapshot.head.taken_at;
-        let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
-        Some(SnapshotSource { taken_at: taken_at.to_string(), shown })
-    }
-
-    /// The service itself, if it is embedded.
-    pub(super) fn embedded(self) -> Option<Embedded> {
-        match self {
-            Self::Service(endpoint, _) => endpoint.embedded,
-            Self::Snapshot(..) => None,
-        }
-    }
+fn from_snapshot(
+    path: &Path,
+    args: &SessionArgs,
+    Manifests { root, config, .. }: &Manifests,
+    find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
+    cx: &Context,
+) -> Result<Opened, Failure> {
+    let snapshot = load(path)?;
+    let Head { target, taken_at, .. } = &snapshot.head;
+    let (target, taken_at) = (target.clone(), *taken_at);
+    let key = cx.env.key(KEY_NAME)?;
+    check_key(&snapshot.head, key.as_ref())?;
+    let service = args.connect.confirmed(&target, config, &cx.env)?;
+    warn_if_old(&snapshot.head, cx);
+    let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
+    let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown });
+    let secrets = find_all(Secrets::new(root, cx.env.clone()));
+    let offline = Arc::new(Offline::new(snapshot, key));
+    let through = Arc::clone(&offline);
+    let client = ReadClient::new(service, through, Arc::clone(&secrets), Settings::default());
+    let through = Transports { offline: Some(offline), taking: None };
+    Ok(Opened { target, live, has_token: false, client, secrets, through })
 }
 
-fn target(endpoint: &Endpoint) -> String {
-    match &endpoint.embedded {
-        Some(_) => SANDBOX.to_owned(),
-        None => endpoint.service.to_string(),
+async fn from_service(
+    args: &SessionArgs,
+    is_taken: bool,
+    Manifests { root, config, .. }: &Manifests,
+    find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
+    cx: &Context,
+) -> Result<Opened, Failure> {
+    let endpoint = args.connect.endpoint(root, config, cx).await?;
+    let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
+    let secrets = find_all(endpoint.apart_from(Secrets::new(root, endpoint.environment.clone())));
+    let mut client = args.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
+    let target = if sandbox { SANDBOX.to_owned() } else { service.to_string() };
+    let mut through = Transports::default();
+    if is_taken {
+        let head = Head { target: target.clone(), sandbox, taken_at: now(), key: None };
+        let key = cx.env.key(KEY_NAME)?;
+        let taking = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
+        let settings =
+            Settings { in_flight: args.connect.in_flight(config), ..Settings::default() };
+        let recorder = Arc::clone(&taking);
+        client = ReadClient::new(service, recorder, Arc::clone(&secrets), settings);
+        through.taking = Some(taking);
     }
+    Ok(Opened { target, live: None, has_token: !sandbox, client, secrets, through })
 }
 
 fn load(path: &Path) -> Result<Snapshot, Failure> {

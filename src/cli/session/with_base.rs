@@ -2,8 +2,9 @@
 
 use std::{
     borrow::Cow,
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use super::{Session, opening::limits};
@@ -36,9 +37,9 @@ pub(super) struct Compared {
     acknowledgements: Vec<Acknowledgement>,
     drift: Drift,
     /// The comparison so far.
-    against: Mutex<Comparison>,
+    against: RefCell<Comparison>,
     /// The declarations without excluded parts, by path.
-    rests: Mutex<BTreeMap<Arc<str>, Rest>>,
+    rests: RefCell<BTreeMap<Arc<str>, Rest>>,
 }
 
 impl Session {
@@ -98,8 +99,8 @@ impl Session {
             config,
             acknowledgements,
             drift: used.drift,
-            against: Mutex::new(against),
-            rests: Mutex::default(),
+            against: RefCell::new(against),
+            rests: RefCell::default(),
         });
         self
     }
@@ -107,7 +108,7 @@ impl Session {
     /// The declarations without what this run excludes, after planning.
     pub(in crate::cli) fn to_apply(&self) -> Cow<'_, Desired> {
         let Some(compared) = &self.compared else { return Cow::Borrowed(&self.desired) };
-        let rests = compared.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        let rests = compared.rests.borrow();
         if rests.is_empty() {
             return Cow::Borrowed(&self.desired);
         }
@@ -134,18 +135,16 @@ impl Compared {
             apply::plan_against(observer, container, &self.base, self.drift, live, settings);
         let BranchPlan { mut plan, rest, against } = planned.await?;
         plan.findings.problems.extend(outside(&self.config, container));
-        self.against.lock().unwrap_or_else(PoisonError::into_inner).extend(against);
+        self.against.borrow_mut().extend(against);
         if !matches!(rest, Rest::All) {
-            let mut rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
-            rests.insert(container.path.clone(), rest);
+            self.rests.borrow_mut().insert(container.path.clone(), rest);
         }
         Ok(plan)
     }
 
     /// Adds the comparison of all containers to `plan`.
     pub(super) fn finish(&self, plan: &mut Plan) {
-        let against = self.against.lock().unwrap_or_else(PoisonError::into_inner);
-        plan.base = Some(against.clone());
+        plan.base = Some(self.against.borrow().clone());
     }
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.

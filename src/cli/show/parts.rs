@@ -11,21 +11,14 @@ use serde::Deserialize;
 use crate::{
     address::Address,
     cause::Cause,
-    cli::{
-        Context,
-        exit::{Exit, Failure},
-        input,
-        reports::{Done, Reports},
-    },
+    cli::{Context, Done, Exit, Failure, input},
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
     report::{
         Run,
-        canvas::Sink,
-        json::{FORMAT_VERSION, Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
+        json::{FORMAT_VERSION, Sort},
+        terminal::Title,
     },
 };
 
@@ -81,11 +74,7 @@ struct Part {
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(
-    files: &[PathBuf],
-    reports: &mut Reports,
-    cx: &Context,
-) -> Result<Done, Failure> {
+pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Done, Failure> {
     let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     if let Some(why) = overlap(files, &parts) {
         return Err(Failure::usage(why).help("each group and project must be in one part"));
@@ -93,13 +82,9 @@ pub(super) fn show(
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
     let all_drift = parts.iter().all(|part| part.sort == Sort::Drift);
-    let (sort, title) =
-        if all_drift { (Sort::Drift, Title::Drift) } else { (Sort::Plan, Title::Plan) };
+    let title = if all_drift { Title::Drift } else { Title::Plan };
     let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
-    let (style, secrets) = (cx.output.style, cx.output.secrets());
-    let text = |sink: Sink<'_>| terminal::plan_to(sink, &plan, &run, title, style, &secrets);
-    let planned = Planned::new(&run, &plan);
-    Ok(reports.finish(sort, exit, Content::Planned(&planned), text, None))
+    Ok(cx.reports.finish_plan(&run, &plan, title, exit))
 }
 
 /// Why the parts are not those of one whole: two are of different services, or change the same

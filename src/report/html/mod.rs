@@ -26,6 +26,8 @@ use ink::Ink;
 
 /// The style of the page.
 const STYLE: &str = include_str!("page.css");
+/// The filters. They are hidden until the script shows them, because they need it.
+const FILTERS: &str = include_str!("filters.html");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
 
@@ -54,7 +56,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let warnings = all.partition_point(|item| item.group < Group::Warning);
     items(&mut page, &all[..warnings], ink);
     if !steps.is_empty() {
-        page += &filters(&steps);
+        page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
     let unfold = steps.len() <= UNFOLDED;
     for part in Part::ALL {
@@ -178,22 +180,6 @@ fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) 
     let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
     steps::also(page, "the same", &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
-}
-
-/// The filters. They are hidden until the script shows them, because they need it.
-fn filters(steps: &[StepItem<'_>]) -> String {
-    let all = count(steps.len(), "object");
-    format!(
-        "<form id=\"filters\" role=\"search\" aria-label=\"Filter the changes\" hidden>\n\
-         <label class=\"search\">Filter <input id=\"q\" type=\"search\" autocomplete=\"off\" \
-         placeholder=\"path, entry, field or value\"></label>\n\
-         <label>Section <select id=\"section\"><option value=\"\">all</option></select></label>\n\
-         <div id=\"facets\"></div>\n\
-         <div class=\"row\"><output id=\"shown\" aria-live=\"polite\">{all}</output>\n\
-         <button type=\"button\" id=\"reset\">Reset</button>\n\
-         <button type=\"button\" id=\"unfold\">Unfold all</button>\n\
-         <button type=\"button\" id=\"fold\">Fold all</button></div>\n</form>\n"
-    )
 }
 
 /// The notes, folded.

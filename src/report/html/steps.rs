@@ -8,11 +8,8 @@ use crate::{
     report::{
         compare::{self, Compared, Sign},
         model::{
-            Part, StepItem,
-            fold::{Fold, Folded, Piece, by_container},
-            step::{Row, object, remarks, rows_of, sign},
-            value::Cell,
-            whose, word,
+            Cell, Fold, Folded, Part, Piece, Row, StepItem, by_container, remarks, rows_of, sign,
+            step::object, whose, word,
         },
     },
     text::count,

@@ -16,13 +16,9 @@ use super::{
     compare::{self, Compared},
     marker::Marker,
     model::{
-        Group, Item, Part, Report, StepItem,
-        fold::{Fold, Folded, Piece, by_container, gathered, same},
-        item::acknowledgement,
-        note::{grouped, object as about},
-        step::{Row, firsts, object, remarks, rows_of, sign},
-        value::Cell,
-        whose,
+        Cell, Fold, Folded, Group, Item, Part, Piece, Report, Row, StepItem, acknowledgement,
+        by_container, by_path, firsts, gathered, grouped, note::object as about, remarks, rows_of,
+        same, sign, step::object, whose,
     },
 };
 use crate::{
@@ -98,9 +94,9 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
-        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut seen: BTreeMap<_, usize> = BTreeMap::new();
         let mut is_shown = |item: &Item<'_>| {
-            let seen = seen.entry(item.code).or_default();
+            let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
             *seen <= ALIKE || item.refusal.is_some()
         };
@@ -120,7 +116,7 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
             continue;
         }
         more(page, left, "entry");
-        for of_code in gathered(&rest, |(item, _)| item.code) {
+        for of_code in gathered(&rest, |(item, _)| item.code.clone()) {
             let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
             page.say(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
         }
@@ -358,10 +354,7 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for note in &found {
-            projects.entry(&note.address.path).or_default().push(about(note));
-        }
+        let projects = by_path(found.iter().map(|note| (&*note.address.path, about(note))));
         let lines = grouped(projects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();

@@ -9,7 +9,8 @@ use crate::{
     diagnostic::Diagnostic,
     diff::{Note, Problem, Reason},
     report::{
-        json::{Outcomes, Planned, Sort},
+        Sort,
+        json::{Outcomes, Planned},
         model::{Content, State},
         terminal::tests::{hostile, many, run},
         testing::World,

@@ -75,7 +75,7 @@ pub struct Item<'a> {
     /// Its sort.
     pub group: Group,
     /// Its code, for machines: that of a diagnostic, or a similar word.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// The object.
     pub address: Option<&'a Address>,
     /// What is the case.
@@ -94,10 +94,14 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn new(group: Group, code: &'static str, message: impl Into<Cow<'a, str>>) -> Self {
+    fn new(
+        group: Group,
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'a, str>>,
+    ) -> Self {
         Item {
             group,
-            code,
+            code: code.into(),
             address: None,
             message: message.into(),
             place: None,
@@ -109,12 +113,12 @@ impl<'a> Item<'a> {
     }
 
     /// What items with the same text, or refusals of the same sort, have in common.
-    pub fn gist(&self) -> (Group, &'static str, String, Option<String>) {
+    pub fn gist(&self) -> (Group, Cow<'static, str>, String, Option<String>) {
         let said = match self.refusal {
             Some(refusal) => format!("{:?}", sort_of(refusal)),
             None => self.apart(self.gist.as_deref().unwrap_or(&self.message)),
         };
-        (self.group, self.code, said, self.help.as_deref().map(|help| self.apart(help)))
+        (self.group, self.code.clone(), said, self.help.as_deref().map(|help| self.apart(help)))
     }
 
     /// `text` without the path of its object, and without the quoted ones of the groups above.
@@ -246,22 +250,8 @@ fn of_problem(group: Group, problem: &Problem) -> Item<'_> {
 
 fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
-    let item = Item::new(group, code_of(refusal.guard), message).of(&refusal.address);
+    let item = Item::new(group, format!("guard-{}", refusal.guard), message).of(&refusal.address);
     Item { refusal: Some(refusal), is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
-}
-
-/// The code of a refusal by a guard.
-const fn code_of(guard: Guard) -> &'static str {
-    match guard {
-        Guard::Removals => "guard-removals",
-        Guard::LastOwner => "guard-last-owner",
-        Guard::OwnAccess => "guard-own-access",
-        Guard::Visibility => "guard-visibility",
-        Guard::Protection => "guard-protection",
-        Guard::Transfer => "guard-transfer",
-        Guard::Deletion => "guard-deletion",
-        Guard::Reach => "guard-reach",
-    }
 }
 
 fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {

@@ -15,14 +15,19 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use item::{Group, Item};
+pub use fold::{Fold, Folded, Piece, by_container, gathered, same};
+pub use item::{Group, Item, acknowledgement, declared_at, sort_of};
+pub(in crate::report) use note::by_sort;
+pub use note::{MANY, by_path, grouped};
+pub use outcome::{differs, gist, unread, why, with_request_id};
 use serde::Serialize;
+pub use step::{Row, firsts, remarks, rows_of, sign, tail, whole};
+pub use summary::Title;
+pub use value::{Cell, cell};
 
-use self::summary::Title;
 use super::{
-    Run,
-    canvas::Line,
-    json::{Checked, Outcomes, Planned, Sort},
+    Line, Run, Sort,
+    json::{Checked, Outcomes, Planned},
 };
 use crate::{
     address::Address,
@@ -227,11 +232,7 @@ impl<'a> Report<'a> {
 
     /// The notes, by sort.
     pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
-        let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for note in self.plan().into_iter().flat_map(|plan| &plan.notes) {
-            sorts.entry(note::sort(&note.reason)).or_default().push(note);
-        }
-        sorts
+        note::by_sort(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }
 
     /// The steps, in the order of the plan.

@@ -51,6 +51,24 @@ pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
     }
 }
 
+/// `notes` by sort.
+pub(in crate::report) fn by_sort<'n>(
+    notes: impl IntoIterator<Item = &'n Note>,
+) -> BTreeMap<Sort, Vec<&'n Note>> {
+    let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    notes.into_iter().for_each(|note| sorts.entry(sort(&note.reason)).or_default().push(note));
+    sorts
+}
+
+/// `objects` by the path of their group or project.
+pub fn by_path<'p>(
+    objects: impl IntoIterator<Item = (&'p str, String)>,
+) -> BTreeMap<&'p str, Vec<String>> {
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    objects.into_iter().for_each(|(path, object)| paths.entry(path).or_default().push(object));
+    paths
+}
+
 /// The number of groups and projects that are named one by one.
 pub const MANY: usize = 10;
 

@@ -4,10 +4,7 @@ use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome},
     cause::Cause,
-    report::{
-        canvas::{Line, Paint},
-        json::OutcomeCounts,
-    },
+    report::{Line, Paint, json::OutcomeCounts, model::summary::counted},
 };
 
 /// The colour and the word for an outcome.
@@ -69,18 +66,13 @@ pub fn summary(applied: &Applied) -> Vec<Line> {
     let counts = OutcomeCounts::of(&applied.steps).named();
     let unread = applied.mismatches.iter().filter_map(unread).count();
     let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
-    let parts: Vec<_> = counts
-        .iter()
-        .chain(&known)
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, word)| format!("{n} {word}"))
-        .collect();
+    let parts = counted(counts.into_iter().chain(known));
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),
         (false, false) => (Paint::Error, "partly applied: "),
     };
     let repeat = applied.is_worth_repeating().then_some("run apply again to finish");
-    let first = Line::default().put(paint, word).text(parts.join(", "));
+    let first = Line::of(paint, word).text(parts.join(", "));
     [Some(first), repeat.map(|words| Line::default().text(words))].into_iter().flatten().collect()
 }

@@ -8,7 +8,7 @@ use crate::{
     kind::plain_text,
     kinds,
     origin::Origin,
-    report::canvas::Paint,
+    report::Paint,
     value::Json,
 };
 

@@ -6,7 +6,7 @@ use crate::{
     desired::Exception,
     diff::{Label, Note, Reason},
     plan::{Counts, Estimate, Limited, Plan, Strictness},
-    report::canvas::{Line, Paint},
+    report::{Line, Paint},
     text::{count, few_listed},
 };
 
@@ -72,7 +72,7 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
             "each leaves out its group or project"
         };
         let text = format!("{}; {so}", obstacles.join(" and "));
-        lines.push(Line::default().put(Paint::Error, "blocked: ").text(text));
+        lines.push(Line::of(Paint::Error, "blocked: ").text(text));
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
@@ -87,7 +87,7 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
             }
         };
         let text = count(paths.len(), "group or project") + " could not be read completely" + &so;
-        lines.push(Line::default().put(Paint::Change, "incomplete: ").text(text));
+        lines.push(Line::of(Paint::Change, "incomplete: ").text(text));
     }
     lines
 }
@@ -125,7 +125,7 @@ fn nothing(plan: &Plan, title: Title) -> Line {
         objects => format!("; secrets of {} not set", count(objects, "object")),
     };
     let paint = if is_whole && unchanged == 0 { Paint::Add } else { Paint::Change };
-    Line::default().put(paint, text + &secrets + &against(plan) + &unlisted(plan))
+    Line::of(paint, text + &secrets + &against(plan) + &unlisted(plan))
 }
 
 /// How many groups and projects match their manifests, and how many are only known to be archived.
@@ -167,7 +167,7 @@ fn unverified(plan: &Plan, title: Title) -> Option<Line> {
         Title::Drift => "; only --strict=unverified counts them as differences",
     };
     let text = format!("fields of {}{counted}", count(objects.len(), "object"));
-    let line = Line::default().put(Paint::Note, "not verified: ").text(text);
+    let line = Line::of(Paint::Note, "not verified: ").text(text);
     // A plan with steps is about those.
     let is_told = title == Title::Drift || plan.steps.is_empty();
     (is_told && !objects.is_empty()).then_some(line)
@@ -197,7 +197,7 @@ fn something(plan: &Plan, title: Title) -> Line {
     };
     let estimate = plan.estimate.map_or_else(String::new, estimate);
     let text = does + &estimate + &against(plan) + &unlisted(plan);
-    Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
+    Line::of(Paint::Bold, format!("{}: ", title.word())).text(text)
 }
 
 /// How many containers match a rule but stay out: a line for each reason.
@@ -222,8 +222,13 @@ pub fn limited(plan: &Plan) -> Option<Line> {
 pub fn to_do(counts: &Counts) -> String {
     let parts =
         [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
+    counted(parts).join(", ")
+}
+
+/// The `parts` of which there are some, with their number.
+pub fn counted<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
     let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-    parts.map(|(n, what)| format!("{n} {what}")).collect::<Vec<_>>().join(", ")
+    parts.map(|(n, what)| format!("{n} {what}")).collect()
 }
 
 /// Additions to the last line: the number of steps that are drift, and of excluded ones.
@@ -236,8 +241,7 @@ fn against(plan: &Plan) -> String {
         (number(Label::Unknown), "not known to be this branch's"),
         (base.left.len(), "left alone"),
     ];
-    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-    parts.map(|(n, what)| format!("; {n} {what}")).collect()
+    counted(parts).into_iter().map(|part| format!("; {part}")).collect()
 }
 
 /// The number of groups and of projects.

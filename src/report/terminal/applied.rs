@@ -6,12 +6,13 @@ use super::{fold::also, heading};
 use crate::{
     apply::{Applied, Mismatch, StepResult},
     report::{
-        Run, Style,
-        canvas::{Canvas, Line, Paint},
+        Canvas, Line, Paint, Run, Style,
         model::{
-            fold::same,
-            outcome::{self, differs, gist, outcome, unread, why, with_request_id},
-            step::{object, sign, tail},
+            differs, gist,
+            outcome::{self, outcome},
+            same, sign,
+            step::object,
+            tail, unread, why, with_request_id,
         },
     },
     secret::Secrets,
@@ -47,7 +48,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     for (step, others) in same(&shown, full, key) {
         if last != &*step.address.path {
             last = &step.address.path;
-            canvas.paragraph([Line::default().put(Paint::Bold, last)]);
+            canvas.paragraph([Line::of(Paint::Bold, last)]);
         }
         let (paint, sign) = sign(step.action);
         let line = Line::indented(2)
@@ -63,7 +64,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     }
     if listed < succeeded {
         let text = format!("{} succeeded (--full lists them)", count(succeeded, "step"));
-        canvas.paragraph([Line::default().put(Paint::Dim, text)]);
+        canvas.paragraph([Line::of(Paint::Dim, text)]);
     }
 }
 
@@ -77,7 +78,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         if mismatches.is_empty() {
             continue;
         }
-        canvas.paragraph([Line::default().put(Paint::Error, title)]);
+        canvas.paragraph([Line::of(Paint::Error, title)]);
         let key = |mismatch: &&Mismatch| (differs(mismatch), mismatch.fields.clone());
         for (mismatch, others) in same(&mismatches, canvas.style().full, key) {
             let line = Line::indented(2)
@@ -102,5 +103,5 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
     let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());
     let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
     let helps: BTreeSet<_> = causes.chain(mismatches).collect();
-    canvas.paragraph(helps.iter().map(|it| Line::default().put(Paint::Note, "help: ").text(it)));
+    canvas.paragraph(helps.iter().map(|it| Line::of(Paint::Note, "help: ").text(it)));
 }

@@ -1,17 +1,12 @@
 //! A plan against the base of a branch: the branch's changes first, then the drift, folded.
 
-use std::collections::BTreeMap;
-
 use super::{fold, notes::paragraph};
 use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Comparison, Plan},
     report::{
-        canvas::{Canvas, Line, Overflow, Paint},
-        model::{
-            step::{object, sign, tail},
-            summary::Title,
-        },
+        Canvas, Line, Overflow, Paint,
+        model::{Title, by_path, sign, step::object, tail},
     },
 };
 
@@ -22,7 +17,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
         return;
     }
     let title = "this branch acknowledges what a guard would refuse:";
-    canvas.paragraph([Line::default().put(Paint::Change, title)]);
+    canvas.paragraph([Line::of(Paint::Change, title)]);
     for Acknowledged { refusal, reason, by, .. } in new {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
@@ -92,7 +87,7 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
 /// `steps` in full.
 fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
-        canvas.paragraph([Line::default().put(Paint::Bold, title)]);
+        canvas.paragraph([Line::of(Paint::Bold, title)]);
         fold::projects(canvas, steps.iter().copied());
     }
 }
@@ -119,9 +114,5 @@ fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
 
 /// A paragraph with a line for each group and project.
 fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p str, String)>) {
-    let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (path, item) in items {
-        projects.entry(path).or_default().push(item);
-    }
-    paragraph(canvas, title, projects);
+    paragraph(canvas, title, by_path(items));
 }

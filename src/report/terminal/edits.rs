@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use similar::{ChangeTag, TextDiff};
+use similar::{Change, ChangeTag, TextDiff};
 
 use super::fold::{NAMED, the_same};
 use crate::{
     diagnostic::FileName,
-    report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
-        model::fold::same,
-    },
+    report::{Canvas, Line, Paint, Style, model::same},
     secret::Secrets,
     text::{count, escape_lines},
 };
@@ -24,18 +20,14 @@ const AROUND: usize = 3;
 /// A file with its text before and after.
 pub(super) type Edited = (FileName, [String; 2]);
 
-/// A line of a comparison: its sign and text, and its number, from 0, in each file that has it.
-struct Compared {
-    tag: ChangeTag,
-    text: String,
-    numbers: [Option<usize>; 2],
-}
+/// A line of a comparison.
+type Compared<'f> = Change<&'f str>;
 
 /// Lines that are replaced together.
 struct Edit<'f> {
     file: &'f FileName,
     /// The lines of the file by turns: changed ones, and those between.
-    parts: &'f [Vec<Compared>],
+    parts: &'f [Vec<Compared<'f>>],
     /// The index of its part.
     at: usize,
 }
@@ -46,7 +38,9 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
     if style.full || style.width.is_none() {
         return escape_lines(&files.iter().map(patch).collect::<String>()).into_owned();
     }
-    let compared: Vec<_> = files.iter().map(|file| (&file.0, parts(file))).collect();
+    let compared = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
+    let compared: Vec<_> = compared.collect();
+    let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, parts(diff))).collect();
     let all: Vec<_> = compared.iter().flat_map(|(file, parts)| edits_of(file, parts)).collect();
     let folds = same(&all, false, Edit::lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
@@ -74,7 +68,7 @@ pub fn edits(files: &[Edited], most: usize, style: Style) -> String {
         for (_, others) in hunk {
             let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
             if let Some(told) = the_same("the same edit at", "more place", &places, NAMED) {
-                canvas.line(&Line::default().put(Paint::Note, told));
+                canvas.line(&Line::of(Paint::Note, told));
                 room = room.saturating_sub(2);
             }
         }
@@ -95,52 +89,46 @@ fn patch((name, [old, new]): &Edited) -> String {
 
 /// Adds how much is not shown.
 fn more(canvas: &mut Canvas<'_>, what: &str) {
-    canvas.line(&Line::default().put(Paint::Dim, format!("… and {what} (--full shows all)")));
+    canvas.line(&Line::of(Paint::Dim, format!("… and {what} (--full shows all)")));
 }
 
 /// The lines of a file, changed ones and others by turns.
-fn parts((_, [old, new]): &Edited) -> Vec<Vec<Compared>> {
-    let diff = TextDiff::from_lines(old, new);
-    let mut parts: Vec<Vec<Compared>> = Vec::new();
-    for change in diff.iter_all_changes() {
-        let line = Compared {
-            tag: change.tag(),
-            text: change.value().to_owned(),
-            numbers: [change.old_index(), change.new_index()],
-        };
-        match parts.last_mut() {
-            Some(last) if last[0].is_edit() == line.is_edit() => last.push(line),
-            _ => parts.push(vec![line]),
-        }
-    }
-    parts
+fn parts<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<Compared<'d>>> {
+    let lines: Vec<_> = diff.iter_all_changes().collect();
+    lines.chunk_by(|a, b| is_edit(a) == is_edit(b)).map(<[_]>::to_vec).collect()
 }
 
-fn edits_of<'f>(file: &'f FileName, parts: &'f [Vec<Compared>]) -> impl Iterator<Item = Edit<'f>> {
-    let changed = (0..parts.len()).filter(|at| parts[*at][0].is_edit());
+fn edits_of<'f>(
+    file: &'f FileName,
+    parts: &'f [Vec<Compared<'f>>],
+) -> impl Iterator<Item = Edit<'f>> {
+    let changed = (0..parts.len()).filter(|at| is_edit(&parts[*at][0]));
     changed.map(move |at| Edit { file, parts, at })
 }
 
-impl Compared {
-    fn is_edit(&self) -> bool {
-        self.tag != ChangeTag::Equal
-    }
+fn is_edit(line: &Compared<'_>) -> bool {
+    line.tag() != ChangeTag::Equal
+}
+
+/// The numbers of a line, from 0, in each file that has it.
+fn numbers(line: &Compared<'_>) -> [Option<usize>; 2] {
+    [line.old_index(), line.new_index()]
 }
 
 impl<'f> Edit<'f> {
-    fn changed(&self) -> &'f [Compared] {
+    fn changed(&self) -> &'f [Compared<'f>] {
         &self.parts[self.at]
     }
 
     /// The lines before and after.
     fn lines(&self) -> Vec<(ChangeTag, &'f str)> {
-        self.changed().iter().map(|line| (line.tag, &*line.text)).collect()
+        self.changed().iter().map(|line| (line.tag(), line.value())).collect()
     }
 
     /// The file, and the line in the new text, or in the old one if it is only removed.
     fn place(&self) -> String {
         let [old, new] =
-            [0, 1].map(|side| self.changed().iter().find_map(|line| line.numbers[side]));
+            [0, 1].map(|side| self.changed().iter().find_map(|line| numbers(line)[side]));
         format!("{}:{}", self.file, new.or(old).unwrap_or_default() + 1)
     }
 
@@ -151,7 +139,7 @@ impl<'f> Edit<'f> {
     }
 
     /// The unchanged lines before and after it.
-    fn around(&self) -> [&'f [Compared]; 2] {
+    fn around(&self) -> [&'f [Compared<'f>]; 2] {
         let part =
             |at: Option<usize>| at.and_then(|at| self.parts.get(at)).map_or(&[][..], |part| part);
         [part(self.at.checked_sub(1)), part(Some(self.at + 1))]
@@ -160,8 +148,8 @@ impl<'f> Edit<'f> {
 
 /// Neighbouring edits with some of the lines around them.
 fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
-    let mut lines: Vec<&Compared> = Vec::new();
-    let mut after: &[Compared] = &[];
+    let mut lines: Vec<&Compared<'_>> = Vec::new();
+    let mut after: &[Compared<'_>] = &[];
     for edit in edits {
         let [before, behind] = edit.around();
         match lines.is_empty() {
@@ -173,11 +161,12 @@ fn hunk_text<'f>(edits: impl Iterator<Item = &'f Edit<'f>>) -> String {
     }
     lines.extend(after);
     let [old, new] = [0, 1].map(|side| {
-        let numbers: Vec<_> = lines.iter().filter_map(|line| line.numbers[side]).collect();
+        let numbers: Vec<_> = lines.iter().filter_map(|line| numbers(line)[side]).collect();
         format!("{},{}", numbers.first().map_or(0, |first| first + 1), numbers.len())
     });
     let mut text = format!("@@ -{old} +{new} @@\n");
-    for Compared { tag, text: line, .. } in lines {
+    for line in lines {
+        let (tag, line) = (line.tag(), line.value());
         let ending = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
         text += &format!("{tag}{line}{ending}");
     }

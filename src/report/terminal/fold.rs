@@ -6,12 +6,8 @@ use crate::{
     address::Address,
     diff::{Action, Step},
     report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
-        model::{
-            fold::{Fold, Folded, Piece, by_container, same},
-            step::{object, whole},
-        },
+        Canvas, Line, Paint, Style,
+        model::{Fold, Folded, Piece, by_container, same, step::object, whole},
     },
     secret::Secrets,
     text::count,
@@ -38,7 +34,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         // Each removal is named.
         let removes = steps.iter().any(|piece| piece.step.action == Action::Delete);
         let most = if removes { others.len() } else { NAMED };
-        let head = Line::default().put(Paint::Bold, &*steps[0].step.address.path);
+        let head = Line::of(Paint::Bold, &*steps[0].step.address.path);
         canvas.paragraph([head.put(Paint::Dim, aside.unwrap_or_default())]);
         let noun = format!("more {}", steps[0].step.scope.noun());
         for (at, Piece { step, changes, .. }) in steps.into_iter().enumerate() {
@@ -80,7 +76,7 @@ fn left_out(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let (changes, of) =
         (count(changes.len(), "more change"), count(paths.len(), "group or project"));
     let text = format!("… and {changes} in {of} (--full lists them){with}");
-    canvas.paragraph([Line::default().put(Paint::Dim, text)]);
+    canvas.paragraph([Line::of(Paint::Dim, text)]);
     let removals: Vec<_> = removals.collect();
     for alike in removals.chunk_by(|(what, ..), (other, ..)| what == other) {
         let paths: Vec<_> = alike.iter().map(|(_, path, _)| *path).collect();

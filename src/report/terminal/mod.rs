@@ -12,7 +12,6 @@ pub mod explain;
 mod fold;
 mod notes;
 mod saved;
-mod value;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -24,28 +23,12 @@ pub use fold::lines;
 pub use notes::left_out;
 pub use saved::{saved, stale};
 
-use super::{
-    Run, Style,
-    canvas::{Canvas, Line, Paint, Sink},
-    model::summary,
-};
+use super::{Canvas, Line, Paint, Run, Style, model::summary};
 use crate::{plan::Plan, secret::Secrets};
 
 /// `plan` as text, without `secrets`.
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
     plan_on(Canvas::new(style, secrets), plan, run, title)
-}
-
-/// The same for `sink`, in parts.
-pub fn plan_to(
-    sink: Sink<'_>,
-    plan: &Plan,
-    run: &Run,
-    title: Title,
-    style: Style,
-    secrets: &Secrets,
-) {
-    plan_on(Canvas::to(sink, style, secrets), plan, run, title);
 }
 
 /// How many lines a plan has, unless all are asked for.
@@ -57,7 +40,7 @@ const STEPS: usize = 12;
 
 /// `plan` on an empty `canvas`. What stands last is drawn first: it matters most, and the steps get
 /// the room that is left.
-fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
+pub fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> String {
     let most = if title == Title::Approval { BEFORE_RESULT } else { MOST };
     heading(&mut canvas, title.word(), run);
     branch::acknowledged(&mut canvas, &plan.acknowledged);
@@ -80,7 +63,7 @@ fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> Stri
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
         if !steps.is_empty() {
-            canvas.paragraph([Line::default().put(Paint::Bold, title)]);
+            canvas.paragraph([Line::of(Paint::Bold, title)]);
             fold::projects(&mut canvas, steps);
         }
     }
@@ -93,7 +76,7 @@ fn plan_on(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, title: Title) -> Stri
 
 /// The service of a report; the sandbox is always named as such.
 fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
-    let line = Line::default().put(Paint::Bold, word).text(" for ");
+    let line = Line::of(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
     let line = line.text(" as ").text(&run.caller);
@@ -102,9 +85,7 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
         None => line,
     });
     if let Some(live) = &run.live {
-        canvas.line(
-            &Line::default().put(Paint::Note, format!("from the snapshot of {}", live.shown)),
-        );
+        canvas.line(&Line::of(Paint::Note, format!("from the snapshot of {}", live.shown)));
     }
-    run.rehearsals().for_each(|told| canvas.line(&Line::default().put(Paint::Note, told)));
+    run.rehearsals().for_each(|told| canvas.line(&Line::of(Paint::Note, told)));
 }

@@ -10,14 +10,11 @@ use crate::{
     diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
     plan::LeftOut,
     report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
+        Canvas, Line, Paint, Style,
         model::{
-            fold::same,
-            item::{acknowledgement, sort_of},
-            note::{MANY, Sort, grouped, object, sort},
-            outcome::{gist, with_request_id},
-            step::tail,
+            MANY, acknowledgement, by_path, by_sort, gist, grouped,
+            note::{object, sort},
+            same, sort_of, tail, with_request_id,
         },
     },
     secret::Secrets,
@@ -31,12 +28,8 @@ const FEW: usize = 3;
 
 /// Notes: a paragraph for each sort, with a line for each project.
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
-    let mut sorts: BTreeMap<Sort, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
-    for note in notes {
-        let projects = sorts.entry(sort(&note.reason)).or_default();
-        projects.entry(&note.address.path).or_default().push(object(note));
-    }
-    for ((_, title), projects) in sorts {
+    for ((_, title), found) in by_sort(notes) {
+        let projects = by_path(found.into_iter().map(|note| (&*note.address.path, object(note))));
         // Nothing more is known of them.
         let is_archived = title == sort(&Reason::Archived).1;
         if is_archived && projects.len() >= FEW && !canvas.style().full {
@@ -51,13 +44,13 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
 
 /// Holds: a paragraph for each last day.
 pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
-    let mut days: BTreeMap<_, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+    let mut days: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for Held { address, until } in held {
-        let projects = days.entry(until).or_default();
-        projects.entry(&address.path).or_default().push(tail(address));
+        days.entry(until).or_default().push((&*address.path, tail(address)));
     }
-    for (until, projects) in days {
-        paragraph(canvas, &format!("held until {until}, that day included; unchanged"), projects);
+    for (until, objects) in days {
+        let title = format!("held until {until}, that day included; unchanged");
+        paragraph(canvas, &title, by_path(objects));
     }
 }
 
@@ -97,7 +90,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
         return;
     }
-    let title = Line::default().put(Paint::Change, "incomplete: ");
+    let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
     let key = |scope: &Incomplete| gist(&scope.reason, &scope.address);
     let all = same(incomplete, canvas.style().full, key);

@@ -1,6 +1,6 @@
 //! Saved plans, and what changed since they were saved.
 
-use super::{fold, heading, value};
+use super::{change, fold, heading};
 use crate::{
     address::Address,
     plan::{
@@ -8,9 +8,8 @@ use crate::{
         saved::{Comparison, Difference, Sealed, Sides, Stale},
     },
     report::{
-        Run, Style,
-        canvas::{Canvas, Line, Paint},
-        model::{fold::same, step::tail, summary::to_do},
+        Canvas, Line, Paint, Run, Style,
+        model::{same, summary::to_do, tail},
     },
     secret::Secrets,
     text::count,
@@ -28,8 +27,8 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
         ..Run::default()
     };
     heading(&mut canvas, "saved plan", &run);
-    canvas.line(&Line::default().put(Paint::Dim, format!("made {}", plan.created_at)));
-    canvas.line(&Line::default().put(Paint::Dim, format!("id {}", sealed.id)));
+    canvas.line(&Line::of(Paint::Dim, format!("made {}", plan.created_at)));
+    canvas.line(&Line::of(Paint::Dim, format!("id {}", sealed.id)));
     let steps = plan.shown();
     fold::projects(&mut canvas, &steps);
     canvas.gap();
@@ -37,8 +36,8 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     let to_do = Some(to_do(&counts)).filter(|text| !text.is_empty());
     let to_do = to_do.as_deref().unwrap_or("no changes");
     let text = format!("{to_do}; {}", count(counts.calls, "call"));
-    canvas.line(&Line::default().put(Paint::Bold, "saved plan: ").text(text));
-    canvas.line(&Line::default().put(
+    canvas.line(&Line::of(Paint::Bold, "saved plan: ").text(text));
+    canvas.line(&Line::of(
         Paint::Dim,
         "apply plans anew, carries out the steps that are still needed, and checks guards again",
     ));
@@ -52,7 +51,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
         return String::new();
     }
     if !comparison.stale.is_empty() {
-        canvas.line(&Line::default().put(Paint::Error, "changed since the plan was saved:"));
+        canvas.line(&Line::of(Paint::Error, "changed since the plan was saved:"));
     }
     let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
     let what =
@@ -73,7 +72,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");
         let text = format!("not needed any more: {steps} of the saved plan");
-        canvas.line(&Line::default().put(Paint::Note, text));
+        canvas.line(&Line::of(Paint::Note, text));
     }
     canvas.finish()
 }
@@ -83,9 +82,10 @@ fn difference(canvas: &mut Canvas, difference: &Difference) {
     for (title, sides) in [("saved", saved), ("now", now)] {
         let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
         canvas.line(&match sides {
-            Some(Sides { before, after }) => {
-                line.with(value::shown(before)).put(Paint::Change, " → ").with(value::shown(after))
-            }
+            Some(Sides { before, after }) => line
+                .with(change::shown(before))
+                .put(Paint::Change, " → ")
+                .with(change::shown(after)),
             None => line.put(Paint::Dim, "(no change)"),
         });
     }

@@ -25,7 +25,7 @@ use crate::{
     origin::{Layer, Origin},
     plan::{self, Extent},
     release::{self, Known},
-    report::{html, json::Sort, markdown, marker::Marker, testing::World},
+    report::{Sort, html, markdown, marker::Marker, testing::World},
     secret::Secrets,
     text::is_unsafe,
     value::Json,

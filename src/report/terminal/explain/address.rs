@@ -15,9 +15,8 @@ use crate::{
     origin::Origin,
     plan::Plan,
     report::{
-        Run, Style,
-        canvas::{Canvas, Line, Overflow, Paint},
-        terminal::{change, notes, value},
+        Canvas, Line, Overflow, Paint, Run, Style,
+        terminal::{change, notes},
     },
     secret::Secrets,
     text::listed,
@@ -85,7 +84,7 @@ pub fn declared(
     secrets: &Secrets,
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
-    canvas.line(&Line::default().put(Paint::Bold, subject.title()));
+    canvas.line(&Line::of(Paint::Bold, subject.title()));
     if let Some(known) = known {
         described(&mut canvas, &known.described);
         canvas.gap();
@@ -100,7 +99,7 @@ pub fn declared(
                 let whole = field.map(|f| shown_declared(of.field(name), &f.value, &values));
                 if let Some(shown) = whole.and_then(|whole| inner(whole, within)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
-                    canvas.line(&line.with(value::shown(&shown)));
+                    canvas.line(&line.with(change::shown(&shown)));
                 }
                 let links = trace.chain(of, key, &subject.field);
                 self::links(&mut canvas, None, &links, of, &values);
@@ -170,7 +169,7 @@ fn links(
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
         let line = match contribution(link, of, beside) {
-            Ok(shown) => line.with(value::shown(&shown)),
+            Ok(shown) => line.with(change::shown(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
         match link.names.get(1..).unwrap_or_default() {
@@ -229,12 +228,12 @@ pub fn live(
     let findings = part(subject, plan);
     canvas.gap();
     let target = if run.sandbox { "the sandbox" } else { &run.target };
-    canvas.line(&Line::default().put(Paint::Bold, target).text(" as ").text(&run.caller));
+    canvas.line(&Line::of(Paint::Bold, target).text(" as ").text(&run.caller));
     let steps: Vec<&Step> = findings.steps.iter().chain(&findings.watched).collect();
     let is_open = !(findings.problems.is_empty() && findings.incomplete.is_empty());
     if steps.is_empty() && !is_open {
         let found = shown_there(subject, live).map(|shown| {
-            Line::indented(2).put(Paint::Dim, "live  ").hang_here().with(value::shown(&shown))
+            Line::indented(2).put(Paint::Dim, "live  ").hang_here().with(change::shown(&shown))
         });
         found.iter().for_each(|line| canvas.line(line));
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };

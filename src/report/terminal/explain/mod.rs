@@ -8,10 +8,7 @@ use crate::{
     diagnostic::codes,
     kinds::reference::Described,
     manifest::schema::Known,
-    report::{
-        Style,
-        canvas::{Canvas, Line, Paint},
-    },
+    report::{Canvas, Line, Paint, Style},
     secret::Secrets,
 };
 
@@ -20,7 +17,7 @@ pub fn code(name: &str, style: Style) -> Option<String> {
     let code = codes::of(name)?;
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
-    canvas.line(&Line::default().put(Paint::Bold, name).text(", the code of a message"));
+    canvas.line(&Line::of(Paint::Bold, name).text(", the code of a message"));
     canvas.line(&Line::indented(2).text(code.explanation()));
     if let Some(example) = code.example() {
         for (title, text) in [("wrong:", example.wrong), ("right:", example.right)] {
@@ -39,8 +36,8 @@ pub fn fields(all: &[Known], style: Style) -> String {
         canvas.gap();
         let kinds = known.labels().join(", ");
         let head = match known.name.as_str() {
-            "" => Line::default().put(Paint::Bold, kinds),
-            name => Line::default().put(Paint::Bold, name).text(format!(", in {kinds}")),
+            "" => Line::of(Paint::Bold, kinds),
+            name => Line::of(Paint::Bold, name).text(format!(", in {kinds}")),
         };
         canvas.line(&head);
         described(&mut canvas, &known.described);
