@@ -1,8 +1,8 @@
 //! Compares declared values and creations with what the groups above allow.
 
-use super::{Context, Findings};
+use super::{Context, Findings, Problem};
 use crate::{
-    address::group_of,
+    address::{Address, group_of},
     field::Scope,
     kind::{Id, Namespace, NamespaceOwner, Section, same},
     kinds::{
@@ -11,17 +11,33 @@ use crate::{
         settings,
     },
     live::Question,
+    origin::Origin,
     text,
     value::{Json, Value},
 };
 
-/// Why a group above prevents a declared value.
+/// Why the service does not take a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The service refuses it: the code, what is wrong, and what to do.
     Refused(&'static str, String, String),
     /// It would have no effect; the end of a sentence that begins with `waits`.
     Waits(String),
+}
+
+impl Limit {
+    /// The problem at `address`.
+    ///
+    /// # Errors
+    /// If the value only waits: the end of a sentence that begins with `waits`.
+    pub fn problem(self, address: &Address, origin: &Origin) -> Result<Problem, String> {
+        match self {
+            Self::Refused(code, message, help) => {
+                Ok(Problem::new(address, code, message, help, origin))
+            }
+            Self::Waits(why) => Err(why),
+        }
+    }
 }
 
 /// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    Action, Change, Context, Findings, Incomplete, Limit, Note, Problem, Reason, Shown, Step,
-    Support, bound,
+    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, Support,
+    bound,
     bound::{changed, forbidden, has_group_above},
     fit, hidden_effects, problem, removal, shown_declared, shown_live, subject, subject_id,
 };
@@ -227,9 +227,8 @@ impl<'a> Comparing<'a> {
             Support::Fits => return true,
             Support::Local => {}
             Support::Depends => findings.ask(Question::Release),
-            Support::Unfit(misfit) => {
-                let problem = misfit.problem(self.address.clone(), self.origin(name));
-                findings.problems.push(problem);
+            Support::Unfit(limit) => {
+                findings.problems.extend(limit.problem(&self.address, &self.origin(name)));
             }
         }
         false
@@ -256,12 +255,7 @@ impl<'a> Comparing<'a> {
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
-        Note {
-            address: self.address.clone(),
-            reason,
-            fields,
-            origin: Some(self.entry.origin.clone()),
-        }
+        Note { fields, ..Note::new(&self.address, reason, &self.entry.origin) }
     }
 
     /// Adds a note with the secrets that are not set, so that a plan does not look more certain
@@ -466,11 +460,9 @@ impl<'a> Comparing<'a> {
             if let Compared::Differs = compared
                 && let Some(bound) = bound(self.section, name, value, self.context, findings)
             {
-                match bound {
-                    Limit::Refused(code, why, help) => {
-                        findings.problems.push(self.problem(code, why, Some(help), name));
-                    }
-                    Limit::Waits(why) => waiting.entry(why).or_default().push(name.clone()),
+                match bound.problem(&self.address, &self.origin(name)) {
+                    Ok(problem) => findings.problems.push(problem),
+                    Err(why) => waiting.entry(why).or_default().push(name.clone()),
                 }
                 continue;
             }
@@ -634,10 +626,8 @@ impl<'a> Comparing<'a> {
         }
         let is_new = step.action == Action::Create && step.possible.is_none();
         let forbidden = is_new.then(|| forbidden(self.section, self.context, findings)).flatten();
-        match forbidden {
-            Some(Limit::Refused(code, why, help)) => {
-                findings.problems.push(self.problem(code, why, Some(help), ""));
-            }
+        match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
+            Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),
         }
     }

@@ -118,6 +118,14 @@ pub struct Note {
     pub origin: Option<Origin>,
 }
 
+impl Note {
+    /// A note about an object as a whole, and where it is declared.
+    pub fn new(address: &Address, reason: Reason, origin: &Origin) -> Self {
+        let (address, origin) = (address.clone(), Some(origin.clone()));
+        Self { address, reason, fields: Vec::new(), origin }
+    }
+}
+
 /// The reason of a [`Note`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "detail", rename_all = "snake_case")]

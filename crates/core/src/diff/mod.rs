@@ -261,12 +261,7 @@ fn unlisted(
                 .then_some("the owner of the personal namespace")
         });
     let spared = never.or_else(|| doubt.unmatched.then_some(UNMATCHED));
-    let note = |reason| Note {
-        address: address.clone(),
-        reason,
-        fields: Vec::new(),
-        origin: Some(declared.unlisted.origin.clone()),
-    };
+    let note = |reason| Note::new(&address, reason, &declared.unlisted.origin);
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
     match (policy, spared) {

@@ -1,13 +1,7 @@
 //! Compares declarations with the release of the service.
 
-use super::Problem;
-use crate::{
-    address::Address,
-    kind::{Section, Unsupported},
-    origin::Origin,
-    release::{Known, Release},
-    value::Value,
-};
+use super::Limit;
+use crate::{kind::Section, release::Known, value::Value};
 
 /// Whether the service can do what a field declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,20 +13,7 @@ pub enum Support {
     /// That depends on its release, which was not read yet.
     Depends,
     /// It cannot.
-    Unfit(NotInRelease),
-}
-
-/// Why the service cannot do it, and its release.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotInRelease(Unsupported, Release);
-
-impl NotInRelease {
-    /// The problem to repair at `address`.
-    pub fn problem(self, address: Address, origin: Origin) -> Problem {
-        let Self(unfit, release) = self;
-        let message = format!("{}; the service has release {release}", unfit.message);
-        Problem { address, code: "release", message, help: Some(unfit.help), origin }
-    }
+    Unfit(Limit),
 }
 
 /// Whether a service of this release can do what the field `name` declares.
@@ -47,7 +28,10 @@ pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Su
         _ if spec.field.available.local_before && !is_there => Support::Local,
         Known::Hidden => Support::Fits,
         Known::Is(release) => match table.unfit(spec, declared, release) {
-            Some(unfit) => Support::Unfit(NotInRelease(unfit, release)),
+            Some(unfit) => {
+                let message = format!("{}; the service has release {release}", unfit.message);
+                Support::Unfit(Limit::Refused("release", message, unfit.help))
+            }
             None => Support::Fits,
         },
     }

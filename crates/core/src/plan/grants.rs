@@ -27,8 +27,8 @@ impl Planning<'_> {
         if gone.is_empty() {
             return;
         }
-        for (name, section) in self.in_order() {
-            let Some(mut supposed) = self.without_grants(name, section, &gone) else { continue };
+        for section in self.in_order() {
+            let Some(mut supposed) = self.without_grants(section, &gone) else { continue };
             self.settings.leave_held(section.of, &mut supposed);
             if let Some(until) =
                 supposed.watched.iter().find_map(|step| self.settings.held_until(&step.address))
@@ -60,14 +60,9 @@ impl Planning<'_> {
 
     /// The differences of a section if its grants to `gone` were lost; `None` if it names nobody,
     /// or was not read.
-    fn without_grants(
-        &self,
-        name: &str,
-        section: &DeclaredSection,
-        gone: &[(Named, u64)],
-    ) -> Option<Findings> {
+    fn without_grants(&self, section: &DeclaredSection, gone: &[(Named, u64)]) -> Option<Findings> {
         let names_people = section.of.home.names_people;
-        let found = self.live.sections.get(name).filter(|_| names_people)?;
+        let found = self.live.sections.get(section.of.section).filter(|_| names_people)?;
         let table = section.of.table();
         let without = |entry: &LiveEntry| {
             let all = gone.iter();
@@ -184,7 +179,7 @@ impl Planning<'_> {
     /// out of the rule. Marks the removal of members who keep access by a group above.
     pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
-        for (_, section) in self.in_order() {
+        for section in self.in_order() {
             for (who, rule) in grantees(section) {
                 rules.entry(who).or_default().push((section, rule));
             }
@@ -239,7 +234,7 @@ impl Planning<'_> {
             let is_open = named == Some(Named::User) && !is_given;
             is_open.then_some((name, UserRule { address, is_member }))
         };
-        let rules = self.in_order().flat_map(|(_, section)| {
+        let rules = self.in_order().flat_map(|section| {
             grantees(section).filter_map(move |(who, entry)| rule(section, who, entry))
         });
         rules.collect()
@@ -305,7 +300,7 @@ impl Planning<'_> {
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
         let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
-        let note = Note { address: step.address.clone(), ..self.note(reason, &step.origin) };
+        let note = Note::new(&step.address, reason, &step.origin);
         (!grants_of.is_empty()).then_some(note)
     }
 

@@ -17,6 +17,7 @@ mod guard;
 mod hold;
 mod lifecycle;
 mod order;
+mod presence;
 mod reach;
 pub mod saved;
 #[cfg(test)]
@@ -549,17 +550,18 @@ impl ContainerPlan {
     /// Plans nothing: a rule included the container, and it no longer exists.
     fn vanished(&mut self, declared: &Container) {
         self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
-        self.findings.notes.push(Note {
-            address: declared.address(),
-            reason: Reason::Vanished,
-            fields: Vec::new(),
-            origin: Some(declared.origin.clone()),
-        });
+        let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
+        self.findings.notes.push(note);
     }
 
     /// Plans nothing, because what is at `address` could not be read for `reason`.
     fn leave_unread(&mut self, address: Address, reason: Cause) {
         self.closed = Some(reason.clone());
+        self.leave_out(address, reason);
+    }
+
+    /// Plans nothing at `address`, because it could not be read for `reason`.
+    fn leave_out(&mut self, address: Address, reason: Cause) {
         self.findings.incomplete.push(Incomplete { address, reason });
     }
 

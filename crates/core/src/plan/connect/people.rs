@@ -206,8 +206,7 @@ pub(in crate::plan) fn still_named(
             of_user.iter().filter(is_hit).map(|rule| rule.address.to_string()).collect();
         let hit: Vec<_> = hit.iter().map(String::as_str).collect();
         let what = format!("it may end access that rules need: {}", text::few_listed(&hit));
-        let (address, origin) = (step.address.clone(), Some(step.origin.clone()));
-        let note = Note { address, reason: Reason::Besides { what }, fields: Vec::new(), origin };
+        let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
         (!hit.is_empty()).then_some(note)
     };
     steps.iter().filter(|_| !rules.is_empty()).filter_map(note).collect()
