@@ -214,16 +214,24 @@ impl Container {
         self.sections.iter().find(|section| section.of.section == name)
     }
 
+    /// The declared entries of the section `name`.
+    pub fn entries(&self, name: &str) -> impl Iterator<Item = &Entry> {
+        self.section(name).into_iter().flat_map(|section| &section.entries)
+    }
+
+    /// The declared entry `key` of the section `name`.
+    pub fn entry(&self, name: &str, key: &str) -> Option<&Entry> {
+        self.entries(name).find(|entry| entry.key == key)
+    }
+
     /// The declared value of a setting of which there is one.
     pub fn setting(&self, section: &str, name: &str) -> Option<Sourced<Value>> {
-        self.section(section)?.entries.first()?.fields.get(name)
+        self.entries(section).next()?.fields.get(name)
     }
 
     /// Whether its settings declare a name.
     pub fn declares_name(&self) -> bool {
-        let mut settings =
-            self.section(kinds::settings::SECTION).into_iter().flat_map(|of| &of.entries);
-        settings.any(|entry| entry.fields.get("name").is_some())
+        self.entries(kinds::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
     }
 
     /// The names of the declared sections.
@@ -312,6 +320,14 @@ impl Container {
             effects.unwrap_or_default().contains(&Effect::provides(Capability::Writable))
         })
     }
+}
+
+/// The field with the user or group of an entry.
+pub fn subject(section: Section) -> Option<(&'static str, Named)> {
+    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
+    names.find_map(|(name, named)| {
+        Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))
+    })
 }
 
 /// A declared section.

@@ -10,12 +10,12 @@ use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, Support,
     bound,
     bound::{changed, forbidden, has_group_above},
-    fit, hidden_effects, problem, removal, shown_declared, shown_live, subject, subject_id,
+    fit, hidden_effects, problem, removal, shown_declared, shown_live, subject_id,
 };
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Entry, State},
+    desired::{Entry, State, subject},
     field::{Accepted, Compare, Field, Readback, Tier},
     kind::{
         Call, Effect, Identity, Job, LiveEntry, Section, Shape, Spec, Unable,
@@ -606,11 +606,8 @@ impl<'a> Comparing<'a> {
 
     /// Adds a step, unless the service would refuse it because of the group above.
     fn push(&self, step: Step, findings: &mut Findings) {
-        let access = step.effects.iter().find_map(|effect| match effect {
-            Effect::Access { user: Some(user), .. } => Some(*user),
-            _ => None,
-        });
-        if let Some(user) = access.filter(|_| has_group_above(self.context)) {
+        let access = step.accesses().next();
+        if let Some((user, ..)) = access.filter(|_| has_group_above(self.context)) {
             match self.context.inherited {
                 None => findings.ask(Question::Inherited),
                 Some(inherited) => {

@@ -32,7 +32,7 @@ use matching::{Match, Matching};
 use crate::{
     address::{Address, Selector},
     cause::Cause,
-    desired::{DeclaredSection, Groups, State, Unlisted},
+    desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
     kind::{
         self, Effect, Job, LiveEntry, Names, Risk, Section, Shape, Spec, Target, Unable,
@@ -310,14 +310,6 @@ fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
 /// The user or group in a live entry.
 fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject(section).is_some())
-}
-
-/// The field with the user or group of an entry.
-pub fn subject(section: Section) -> Option<(&'static str, Named)> {
-    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
-    names.find_map(|(name, named)| {
-        Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))
-    })
 }
 
 /// The step that removes `live`.

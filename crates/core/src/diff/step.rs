@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Label;
 use crate::{
     address::Address,
-    field::{Route, Scope},
+    field::{Named, Route, Scope},
     kind::{self, Capability, Effect, LiveEntry, Section},
     kinds,
     operation::{Request, Write},
@@ -129,9 +129,9 @@ pub struct Step {
     /// that are not shown. Empty if the plan dropped them.
     #[serde(skip)]
     pub sends: Vec<kind::Call>,
-    /// What the dropped requests refer to, if anything.
+    /// What its requests refer to, if anything, also when they were dropped.
     #[serde(skip)]
-    pub dropped: Option<Box<References>>,
+    pub refers: Option<Box<References>>,
     /// Its effects beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
@@ -180,8 +180,8 @@ impl Step {
             label: None,
             calls: sends.iter().map(ShownCall::from).collect(),
             after: Vec::new(),
+            refers: References::of(&sends),
             sends,
-            dropped: None,
             effects: Vec::new(),
             is_copy: false,
             live: None,
@@ -213,8 +213,6 @@ impl Step {
     /// of a step of the group or project itself stay: they show whether somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
-            let references = References::of(self);
-            self.dropped = (!references.is_empty()).then(|| Box::new(references));
             self.sends = Vec::new();
         }
     }
@@ -312,21 +310,37 @@ impl Step {
 
     /// The paths of the things that must be created before its requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
-        self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
+        self.refers.iter().flat_map(|all| &all.waits_for).map(String::as_str)
     }
 
     /// The paths that the arguments of its requests name.
     pub fn named(&self) -> impl Iterator<Item = &str> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
-        self.requests().flat_map(Request::named).chain(dropped.map(String::as_str))
+        self.refers.iter().flat_map(|all| &all.named).map(String::as_str)
     }
 
     /// The secrets and files that its requests send.
     pub fn sources(&self) -> impl Iterator<Item = &Value> {
-        let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
-        fields.filter(|value| value.plain().is_none()).chain(dropped)
+        self.refers.iter().flat_map(|all| &all.sources)
+    }
+
+    /// The users whose access it changes, with their levels before and after.
+    pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Access { user: Some(user), before, after, .. } => {
+                Some((*user, *before, *after))
+            }
+            _ => None,
+        })
+    }
+
+    /// The users who need access for it, each with the username if the user is an outsider.
+    pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&str>)> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::NeedsAccess { of: Named::User, id, outsider } => {
+                Some((*id, outsider.as_deref()))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -339,17 +353,16 @@ pub struct References {
 }
 
 impl References {
-    fn of(step: &Step) -> Self {
-        let owned = |paths: &mut dyn Iterator<Item = &str>| paths.map(str::to_owned).collect();
-        Self {
-            waits_for: owned(&mut step.waits_for()),
-            named: owned(&mut step.named()),
-            sources: step.sources().cloned().collect(),
-        }
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.waits_for.is_empty() && self.named.is_empty() && self.sources.is_empty()
+    fn of(sends: &[kind::Call]) -> Option<Box<Self>> {
+        let requests = || sends.iter().map(|call| &call.request);
+        let fields = requests().filter_map(Request::body_fields).flat_map(Fields::values);
+        let all = Self {
+            waits_for: requests().flat_map(Request::waits_for).map(str::to_owned).collect(),
+            named: requests().flat_map(Request::named).map(str::to_owned).collect(),
+            sources: fields.filter(|value| value.plain().is_none()).cloned().collect(),
+        };
+        let is_empty = all.waits_for.is_empty() && all.named.is_empty() && all.sources.is_empty();
+        (!is_empty).then(|| Box::new(all))
     }
 }
 

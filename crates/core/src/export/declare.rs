@@ -12,6 +12,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
+    desired::subject,
     field::{Compare, Named, Readback, Scope, Secrecy, Tier},
     kind::{
         Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
@@ -81,7 +82,7 @@ struct Declaring<'a> {
 /// The ids in `live` whose names are needed.
 pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
     let entries = kinds::sections(scope).filter_map(|of| {
-        let entries = live.sections.get(of.section)?.entries().ok()?;
+        let entries = live.entries(of.section)?;
         Some(entries.iter().flat_map(move |entry| forms::ids_in(of, entry.fields.raw())))
     });
     entries.flatten().collect()
@@ -156,7 +157,7 @@ impl Declaring<'_> {
                 if self.settings.create && may_be_created(of.home.scope, self.path) {
                     let fields = vec![(of.section.to_owned(), true.into())];
                     let entry = Entry { fields, ..Entry::default() };
-                    self.document.parts.push(Part { of, about: Vec::new(), entries: vec![entry] });
+                    self.document.parts.push(Part::new(of, vec![entry]));
                 }
                 return;
             }
@@ -167,7 +168,7 @@ impl Declaring<'_> {
             (_, Some(Err(cause))) => return self.unread(of, cause),
             (_, None) => return self.unread(of, &Cause::new("not read")),
         };
-        let mut part = Part { of, about: Vec::new(), entries: Vec::new() };
+        let mut part = Part::new(of, Vec::new());
         let tier = entries.iter().map(|live| live.tier).fold(of.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
         if !matches!(of.home.place, Place::Object) || self.facts.tier > Tier::Free {
@@ -278,12 +279,11 @@ impl Declaring<'_> {
     /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
     /// personal namespace.
     fn is_left_out(&self, of: Section, live: &LiveEntry) -> bool {
-        let is_user = |name: &&&str| of.field(name).names == Some(Named::User);
-        let Some(user) = of.identity.iter().find(is_user) else { return live.protected.is_some() };
+        let Some((user, Named::User)) = subject(of) else { return live.protected.is_some() };
         let caller = &self.settings.caller;
         let own = [Some(caller.id), self.facts.personal_owner];
         // An answer with a wrong id must not make the caller's own access look like another user's.
-        let name = live.fields.raw().get(*user).and_then(Json::as_str);
+        let name = live.fields.raw().get(user).and_then(Json::as_str);
         live.protected.is_some()
             || live.id().is_some_and(|id| own.contains(&Some(id)))
             || name.is_some_and(|name| name.eq_ignore_ascii_case(&caller.username))

@@ -360,7 +360,7 @@ fn otherwise(of: Section, own: &Entry, above: &Entry) -> Option<Entry> {
 
 /// How many lines an entry takes, or a field as one.
 fn lines(of: Section, entry: &Entry) -> u64 {
-    let part = Part { of, about: Vec::new(), entries: vec![entry.clone()] };
+    let part = Part::new(of, vec![entry.clone()]);
     let text = part.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
         Node::Map(items) if !is_whole(of) => write::document(&items),
@@ -432,7 +432,7 @@ fn remove(document: &mut Document, key: &Key, of: Section) {
 /// Adds an entry, or its fields to an existing one.
 fn add(parts: &mut Vec<Part>, of: Section, entry: Entry) {
     let at = parts.iter().position(|part| part.of.section == of.section).unwrap_or_else(|| {
-        parts.push(Part { of, about: Vec::new(), entries: Vec::new() });
+        parts.push(Part::new(of, Vec::new()));
         parts.len() - 1
     });
     let entries = &mut parts[at].entries;

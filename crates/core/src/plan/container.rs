@@ -9,7 +9,7 @@ use super::{ContainerPlan, Settings, guard, order};
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, DeclaredSection, State},
+    desired::{Container, DeclaredSection, State, subject},
     diff::{self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step},
     field::Scope,
     kind::{Arrival, Capability, Effect, Facts, Names, Namespace, NamespaceOwner, Shape, Target},
@@ -74,7 +74,7 @@ fn names(declared: &Container, live: &Live, settings: &Settings) -> Names {
     for of in kinds::sections(declared.scope) {
         let Some(found) = live.sections.get(of.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.
-        if let (Ok(entries), Some((_, named))) = (found.entries(), diff::subject(of)) {
+        if let (Ok(entries), Some((_, named))) = (found.entries(), subject(of)) {
             for (id, entry) in entries.iter().filter_map(|one| Some((one.id()?, one))) {
                 names.insert_name(named, id, &of.name(entry.fields.raw()));
             }

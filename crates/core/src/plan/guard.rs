@@ -291,9 +291,10 @@ fn shared(live: &Live, declared: &Container) -> impl Iterator<Item = (u64, u8)> 
 
 /// The effects of the declared sections as they are live.
 fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effect> {
-    let sections = declared.sections.iter().filter_map(|section| {
-        Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
-    });
+    let sections = declared
+        .sections
+        .iter()
+        .filter_map(|section| Some((section.of, live.entries(section.of.section)?)));
     sections.flat_map(|(section, entries)| {
         entries.iter().flat_map(move |entry| {
             section.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
@@ -426,8 +427,7 @@ fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
         if !own().flat_map(rules_of).any(|_| true) {
             continue;
         }
-        let entries = live.sections.get(name).and_then(|live| live.entries().ok());
-        let there = entries.into_iter().flatten().flat_map(|entry| {
+        let there = live.entries(name).into_iter().flatten().flat_map(|entry| {
             let effects = section.of.rules.effects(None, entry.fields.raw(), entry.fields.raw());
             effects.into_iter().filter_map(|effect| match effect {
                 Effect::Rule { before, .. } => before,
