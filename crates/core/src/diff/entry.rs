@@ -8,9 +8,7 @@ use std::{
 
 use super::{
     Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, Support,
-    bound,
-    bound::{changed, forbidden, has_group_above},
-    fit, hidden_effects, problem, removal, shown_declared, shown_live, subject_id,
+    fit, problem, removal, shown_declared, shown_live, subject_id,
 };
 use crate::{
     address::Address,
@@ -203,7 +201,7 @@ impl<'a> Comparing<'a> {
         );
         let help = "write the URL as it is live; to change it, list the old one in `previously`";
         let field = self.section.identity.last().copied().unwrap_or_default();
-        self.problem("nearly-the-same", message, Some(help.into()), field)
+        self.problem("nearly-the-same", message, help, field)
     }
 
     fn origin(&self, field: &str) -> Origin {
@@ -214,10 +212,10 @@ impl<'a> Comparing<'a> {
         &self,
         code: &'static str,
         message: String,
-        help: Option<String>,
+        help: impl Into<String>,
         field: &str,
     ) -> Problem {
-        Problem { address: self.address.clone(), code, message, help, origin: self.origin(field) }
+        Problem::new(&self.address, code, message, help, &self.origin(field))
     }
 
     /// Whether the service has a declared field, so that it can be compared. Asks a question if
@@ -289,7 +287,7 @@ impl<'a> Comparing<'a> {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
                 if is_secret(fault.field) {
                     let message = self.context.secrets.redact(&fault.message);
-                    let problem = self.problem(fault.code, message, Some(fault.help), fault.field);
+                    let problem = self.problem(fault.code, message, fault.help, fault.field);
                     findings.problems.push(problem);
                 }
             });
@@ -302,21 +300,22 @@ impl<'a> Comparing<'a> {
         Job { section: self.section, target, names, release, is_alone: self.is_alone, act }
     }
 
-    /// Records why there are no calls.
-    fn unable(&self, unable: Unable, findings: &mut Findings) {
-        match unable {
-            Unable::Unseen(cause) => self.incomplete(cause, findings),
-            Unable::DependsOnRelease => findings.ask(Question::Release),
-            Unable::DependsOnEntries(name) => {
-                if let Some(named) = kinds::section(self.context.target.scope, &name) {
-                    findings.ask(Question::Entries(named.section));
-                }
+    /// The calls for a job; records why there are none.
+    fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
+        match self.section.rules.calls(job) {
+            Ok(calls) => return Some(calls),
+            Err(Unable::Unseen(cause)) => self.incomplete(cause, findings),
+            Err(Unable::DependsOnRelease) => findings.ask(Question::Release),
+            Err(Unable::DependsOnEntries(name)) => {
+                let named = kinds::section(self.context.target.scope, &name);
+                named.into_iter().for_each(|of| findings.ask(Question::Entries(of.section)));
             }
-            other => {
+            Err(other) => {
                 let problem = problem(other, &self.address, |field| self.origin(field));
                 findings.problems.extend(problem);
             }
         }
+        None
     }
 
     /// Compares the entry with its live entry.
@@ -328,7 +327,7 @@ impl<'a> Comparing<'a> {
         {
             let message = format!("`{}` is {why}", text::escape(&self.entry.key));
             let help = "remove it there, or declare it here to change it";
-            findings.problems.push(self.problem("inherited", message, Some(help.into()), ""));
+            findings.problems.push(self.problem("inherited", message, help, ""));
             return;
         }
         if let Some(why) = live.protected {
@@ -356,7 +355,7 @@ impl<'a> Comparing<'a> {
         let given = |(name, value): (&String, &Value)| {
             let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
             let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.gives(changed(row, self.context, findings)?).filter(|given| *given != own)
+                row.gives(self.context.changed(row, findings)?).filter(|given| *given != own)
             });
             Some((name.clone(), given?.clone()))
         };
@@ -378,12 +377,7 @@ impl<'a> Comparing<'a> {
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
         let job = self.job(Act::Change(&self.values, live, &changed));
-        let sends = match self.section.rules.calls(&job) {
-            Ok(sends) => sends,
-            Err(unable) => {
-                return self.unable(unable, findings);
-            }
-        };
+        let Some(sends) = self.calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
         let is_sent_again = |field: &Field| {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
@@ -402,12 +396,10 @@ impl<'a> Comparing<'a> {
         let after = self.after(live.fields.raw());
         let who = subject_id(self.section, live);
         let before = before.fields.raw();
-        let mut effects = self.section.rules.effects(who, before, &after);
+        let effects = self.section.rules.effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let after = self.judged(after);
-        effects.extend(stakes::changing(self.section, &changed, before, &after));
-        effects.extend(hidden_effects(&step.sends));
-        self.push(Step { effects, ..step.of(live) }, findings);
+        let risks = stakes::changing(self.section, &changed, before, &self.judged(after));
+        self.push(step.of(live).with(effects, risks), findings);
     }
 
     /// Whether the service would refuse these changes because an undeclared field would then show
@@ -433,7 +425,7 @@ impl<'a> Comparing<'a> {
                     format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
                 let help =
                     format!("declare `{name}: {limit}` too; the service takes both together");
-                self.problem("too-visible", message, Some(help), most)
+                self.problem("too-visible", message, help, most)
             })
             .collect();
         let any = !problems.is_empty();
@@ -458,7 +450,7 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             if let Compared::Differs = compared
-                && let Some(bound) = bound(self.section, name, value, self.context, findings)
+                && let Some(bound) = self.context.bound(self.section, name, value, findings)
             {
                 match bound.problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
@@ -517,7 +509,7 @@ impl<'a> Comparing<'a> {
                 self.section.noun,
                 names.join(", ")
             );
-            let help = Some("add what is missing, or remove the entry".into());
+            let help = "add what is missing, or remove the entry";
             findings.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }
@@ -554,13 +546,7 @@ impl<'a> Comparing<'a> {
         if self.is_unfit(findings) {
             return None;
         }
-        let sends = match self.section.rules.calls(&self.job(Act::Create(&self.values))) {
-            Ok(sends) => sends,
-            Err(unable) => {
-                self.unable(unable, findings);
-                return None;
-            }
-        };
+        let sends = self.calls(&self.job(Act::Create(&self.values)), findings)?;
         let changes = self.values.keys().filter(|name| !self.steers(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
         let who = subject(self.section).and_then(|(name, named)| {
@@ -568,12 +554,10 @@ impl<'a> Comparing<'a> {
         });
         let nothing = Object::new();
         let after = self.after(&nothing);
-        let mut effects = self.section.rules.effects(who, &nothing, &after);
-        let step = self.step(Action::Create, changes, sends);
+        let effects = self.section.rules.effects(who, &nothing, &after);
         let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
-        effects.extend(stakes::creating(self.section, preset, &self.judged(after)));
-        effects.extend(hidden_effects(&step.sends));
-        Some(Step { effects, ..step })
+        let risks = stakes::creating(self.section, preset, &self.judged(after));
+        Some(self.step(Action::Create, changes, sends).with(effects, risks))
     }
 
     /// The fields `after` with those that are declared as secrets, for guards only.
@@ -607,7 +591,7 @@ impl<'a> Comparing<'a> {
     /// Adds a step, unless the service would refuse it because of the group above.
     fn push(&self, step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
-        if let Some((user, ..)) = access.filter(|_| has_group_above(self.context)) {
+        if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
                 None => findings.ask(Question::Inherited),
                 Some(inherited) => {
@@ -622,7 +606,7 @@ impl<'a> Comparing<'a> {
             }
         }
         let is_new = step.action == Action::Create && step.possible.is_none();
-        let forbidden = is_new.then(|| forbidden(self.section, self.context, findings)).flatten();
+        let forbidden = is_new.then(|| self.context.forbidden(self.section, findings)).flatten();
         match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
             Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),
@@ -637,7 +621,7 @@ impl<'a> Comparing<'a> {
             declared.word
         );
         let help = format!("write `access_level: {above}` or more, or take the entry away");
-        self.problem("inherited-access", message, Some(help), "access_level")
+        self.problem("inherited-access", message, help, "access_level")
     }
 
     fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {

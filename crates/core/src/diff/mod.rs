@@ -16,8 +16,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bound::has_group_above;
-pub use bound::{Limit, bound};
+pub use bound::Limit;
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
 pub use label::Label;
 pub use released::{Support, fit};
@@ -35,8 +34,8 @@ use crate::{
     desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Effect, Job, LiveEntry, Names, Risk, Section, Shape, Spec, Target, Unable,
-        calls::Act, forms, stakes,
+        self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
+        stakes,
     },
     kinds::preset,
     live::{Caller, Collection, Inherited},
@@ -338,19 +337,9 @@ fn removal(
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
-    let mut effects =
-        section.rules.effects(subject_id(section, live), live.fields.raw(), &Object::new());
-    effects.extend(stakes::removing(section, live.fields.raw()));
-    effects.extend(hidden_effects(&step.sends));
-    Ok(Step { effects, ..step.of(live) })
-}
-
-/// The effects of calls that the fields of their step do not show.
-fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
-    sends.iter().flat_map(|call| {
-        let what = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
-        what.into_iter().chain(call.opens.map(|how| Effect::Risk(Risk::Opens, how.to_owned())))
-    })
+    let who = subject_id(section, live);
+    let effects = section.rules.effects(who, live.fields.raw(), &Object::new());
+    Ok(step.of(live).with(effects, stakes::removing(section, live.fields.raw())))
 }
 
 /// A live value in a form that may be shown.
@@ -396,17 +385,6 @@ pub fn problem(
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    match unable {
-        Unable::Needless
-        | Unable::Unseen(_)
-        | Unable::DependsOnRelease
-        | Unable::DependsOnEntries(_) => None,
-        Unable::Because { code, message, help, field } => Some(Problem {
-            address: address.clone(),
-            code,
-            message,
-            help: Some(help),
-            origin: origin(&field),
-        }),
-    }
+    let Unable::Because { code, message, help, field } = unable else { return None };
+    Some(Problem::new(address, code, message, help, &origin(&field)))
 }

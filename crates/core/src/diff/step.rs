@@ -9,7 +9,7 @@ use super::Label;
 use crate::{
     address::Address,
     field::{Named, Route, Scope},
-    kind::{self, Capability, Effect, LiveEntry, Section},
+    kind::{self, Capability, Effect, LiveEntry, Risk, Section},
     kinds,
     operation::{Request, Write},
     origin::Origin,
@@ -192,6 +192,18 @@ impl Step {
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
         Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
+    }
+
+    /// Adds effects, and those of its calls that its fields do not show.
+    pub(super) fn with(mut self, effects: Vec<Effect>, risks: Vec<Effect>) -> Self {
+        self.effects = effects;
+        self.effects.extend(risks);
+        for call in &self.sends {
+            let opens = call.opens.map(|how| Effect::Risk(Risk::Opens, how.to_owned()));
+            let besides = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
+            self.effects.extend(besides.into_iter().chain(opens));
+        }
+        self
     }
 
     /// Frees the room for more in its lists, and takes from `shared` what other steps have too:

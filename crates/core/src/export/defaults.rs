@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    declare::is_sayable,
     document::{Document, Entry, Part},
+    entry::is_sayable,
 };
 use crate::{
     address::{group_of, groups_above, is_literal},

@@ -4,7 +4,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::declare::Unread;
 use crate::{
+    cause::Cause,
     field::{Scope, Tier},
     kind::{Section, Shape},
     kinds::{self, approval_rule, settings},
@@ -45,6 +47,10 @@ pub(super) struct Document {
     pub(super) ignored: Vec<&'static str>,
     /// The values of its references.
     pub(super) secrets: Vec<Reference>,
+    /// The sections that the service did not show.
+    pub(super) refused: Vec<Unread>,
+    /// Entries and fields that no manifest can express, with their sections, and why.
+    pub(super) left_out: Vec<(String, Cause)>,
 }
 
 /// A section.
@@ -166,6 +172,27 @@ impl Part {
 }
 
 impl Document {
+    /// A document without content.
+    pub(super) fn new(scope: Scope, path: &str) -> Self {
+        Self {
+            scope,
+            path: path.into(),
+            about: Vec::new(),
+            parts: Vec::new(),
+            unread: Vec::new(),
+            is_archived: false,
+            is_personal: false,
+            tier: Tier::Free,
+            proven: Tier::Free,
+            hidden: Vec::new(),
+            unmanaged: BTreeMap::new(),
+            ignored: Vec::new(),
+            secrets: Vec::new(),
+            refused: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
     /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
     /// `check` refuses both.
     pub(super) fn settle_approvals(&mut self) {

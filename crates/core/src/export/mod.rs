@@ -11,6 +11,7 @@
 mod declare;
 mod defaults;
 mod document;
+mod entry;
 mod everything;
 mod excerpt;
 mod layout;
@@ -34,6 +35,7 @@ pub use layout::stem;
 use crate::{
     address::Address,
     cause::{Cause, Withheld},
+    desired::Moves,
     field::{Accepted, Named, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
     kinds,
@@ -97,10 +99,7 @@ impl Settings {
 
     /// Whether something of the container at `path` is selected.
     pub fn touches(&self, path: &str) -> bool {
-        let Selection { only, exclude } = &self.selection;
-        let address = Address::container(path.into());
-        (only.is_empty() || only.iter().any(|glob| glob.touches(path)))
-            && !exclude.iter().any(|glob| glob.matches(&address))
+        self.selection.touches(&Address::container(path.into()), &Moves::default())
     }
 
     /// Whether what is at `address` is selected.
@@ -120,13 +119,11 @@ impl Settings {
             return false;
         }
         let address = Address::container(path.into()).section(of.section);
-        let Selection { only, exclude } = &self.selection;
         matches!(of.shape, Shape::Container | Shape::Switch)
             || (self.wants(of.section)
                 && of.table().specs().iter().any(|spec| of.table().is_current(spec, self.release))
                 && (!of.is_of_top() || !path.contains('/'))
-                && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
-                && !exclude.iter().any(|glob| glob.matches(&address)))
+                && self.selection.touches(&address, &Moves::default()))
     }
 }
 
@@ -196,14 +193,16 @@ impl Estate {
             self.tier = self.tier.max(facts.tier);
         }
         match declare::declare(scope, path, live, names, &self.settings) {
-            Found::Document { document, unread, left_out } => {
+            Found::Document(mut document) => {
                 self.tier = self.tier.max(document.proven);
+                let refused = mem::take(&mut document.refused).into_iter();
+                self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
+                let left_out = mem::take(&mut document.left_out).into_iter();
+                self.left_out.extend(left_out.map(|(part, cause)| {
+                    let what = format!("{path}#{part}");
+                    Missing { what, cause }
+                }));
                 self.documents.push(*document);
-                self.unread.extend(unread.into_iter().map(|unread| (path.to_owned(), unread)));
-                let within = left_out.into_iter();
-                let within =
-                    within.map(|(part, cause)| Missing { what: format!("{path}#{part}"), cause });
-                self.left_out.extend(within);
             }
             Found::Deleting => drop(self.deleting.insert(path.to_owned())),
             Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
@@ -428,7 +427,7 @@ impl Estate {
 fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
     let never = |of: Section, spec: &Spec| {
         let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
-        (is_never || declare::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
+        (is_never || entry::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
     };
     let of = |part: &Part| {
         // The origin of a container is irrelevant after its creation.

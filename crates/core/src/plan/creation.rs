@@ -161,7 +161,7 @@ impl Planning<'_> {
                 if support == Support::Depends {
                     plan.findings.ask(Question::Release);
                 }
-                diff::bound(section, name, &field.value, context, &mut plan.findings)
+                context.bound(section, name, &field.value, &mut plan.findings)
             }
         };
         let is_own = section.shape == Shape::Container;

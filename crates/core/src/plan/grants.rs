@@ -141,7 +141,7 @@ impl Planning<'_> {
         let owner = self.context.personal_owner;
         let is_certain = self.declared.scope == Scope::Project
             && self.context.caller.administrator
-            && (owner.is_some() || diff::has_group_above(self.context))
+            && (owner.is_some() || self.context.has_group_above())
             && !effects.any(|effect| *effect == Effect::Fills);
         if !is_certain {
             return;
