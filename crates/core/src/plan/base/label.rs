@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Adopted, Comparison, Side};
+use super::{Adopted, Comparison};
 use crate::{
     address::Address,
     desired::{Container, DeclaredSection, Entry, State, Unlisted},
@@ -13,30 +13,11 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Labels the steps of `plan`, made for `head`, and returns the other differences from the base.
-pub(super) fn label(
-    plan: &mut ContainerPlan,
-    head: &Container,
-    base: &Side<'_>,
-    caller: &Caller,
-) -> Comparison {
-    let all = |steps: &mut Vec<Step>, label| {
-        steps.iter_mut().for_each(|step| set(step, label));
-    };
-    let (declared, would) = match base {
-        Side::Declared(declared, would) => (*declared, *would),
-        Side::Unknown | Side::Nothing => {
-            let label = if matches!(base, Side::Unknown) { Label::Unknown } else { Label::Change };
-            all(&mut plan.findings.steps, label);
-            all(&mut plan.findings.watched, label);
-            return Comparison::default();
-        }
-    };
-    let pair = Pair { head, declared, would };
+/// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
+pub(super) fn all(plan: &mut ContainerPlan, label: Label) -> Comparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
-    steps.for_each(|step| pair.label(step));
-    together(&mut plan.findings.steps, head, caller);
-    Comparison { already: pair.already(plan), removed: pair.removed(plan), ..Comparison::default() }
+    steps.for_each(|step| set(step, label));
+    Comparison::default()
 }
 
 /// Labels a step and all its changes.
@@ -56,15 +37,24 @@ pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
 }
 
 /// A container on the branch and at the base.
-struct Pair<'p> {
-    head: &'p Container,
+pub(super) struct Pair<'p> {
+    pub(super) head: &'p Container,
     /// Its declaration at the base.
-    declared: &'p Container,
+    pub(super) declared: &'p Container,
     /// The plan for that declaration.
-    would: &'p ContainerPlan,
+    pub(super) would: &'p ContainerPlan,
 }
 
 impl Pair<'_> {
+    /// Labels the steps of `plan`, made for the branch, and returns the other differences.
+    pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> Comparison {
+        let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
+        steps.for_each(|step| self.label(step));
+        together(&mut plan.findings.steps, self.head, caller);
+        let (already, removed) = (self.already(plan), self.removed(plan));
+        Comparison { already, removed, ..Comparison::default() }
+    }
+
     fn label(&self, step: &mut Step) {
         let twin = self.would.steps.iter().find(|twin| {
             let is_removal = |step: &Step| step.action == Action::Delete;
