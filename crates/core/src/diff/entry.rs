@@ -322,16 +322,14 @@ impl<'a> Comparing<'a> {
     pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
         // Of entries that are read one by one, only inherited ones are protected, and read only if they
         // are declared as absent.
-        if let Some(why) = live.protected
-            && self.section.detail.is_some()
-        {
-            let message = format!("`{}` is {why}", text::escape(&self.entry.key));
-            let help = "remove it there, or declare it here to change it";
-            findings.problems.push(self.problem("inherited", message, help, ""));
-            return;
-        }
         if let Some(why) = live.protected {
-            findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
+            if self.section.detail.is_some() {
+                let message = format!("`{}` is {why}", text::escape(&self.entry.key));
+                let help = "remove it there, or declare it here to change it";
+                findings.problems.push(self.problem("inherited", message, help, ""));
+            } else {
+                findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
+            }
             return;
         }
         if self.entry.state == State::Absent {
@@ -476,15 +474,11 @@ impl<'a> Comparing<'a> {
                 Compared::NotReturned => not_returned.push(name.clone()),
             }
         }
-        let waiting =
-            waiting.into_iter().map(|(why, fields)| self.note(Reason::Waits { why }, fields));
-        findings.notes.extend(waiting);
-        if !unverified.is_empty() {
-            findings.notes.push(self.note(Reason::CannotVerify, unverified));
-        }
-        if !not_returned.is_empty() {
-            findings.notes.push(self.note(Reason::NotReturned, not_returned));
-        }
+        let waiting = waiting.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
+        let unseen =
+            [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
+        let notes = waiting.chain(unseen.filter(|(_, fields)| !fields.is_empty()));
+        findings.notes.extend(notes.map(|(reason, fields)| self.note(reason, fields)));
         changes
     }
 

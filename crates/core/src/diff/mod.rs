@@ -132,10 +132,7 @@ fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
     let judged = of.table().specs().iter().filter(|spec| spec.field.stake().is_judged());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
-        let after = |name: &str| {
-            let change = step.changes.iter().find(|change| *change.field == *name)?;
-            if let Shown::Value(value) = &*change.after { Some(value.clone()) } else { None }
-        };
+        let after = |name: &str| step.change(name)?.after.value().cloned();
         let text = after(name.field).map(|text| forms::plain_text(&text));
         let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
         let preset = |name: &str| preset::of(of, name, &context.target.path);
@@ -250,36 +247,32 @@ fn unlisted(
     if section.shape != Shape::List || declared.unlisted.value == Unlisted::Ignore {
         return;
     }
-    let address = unlisted_address(section, live, doubt.secret, context.container);
-    let user = user_of(section, live);
-    let never = live
-        .protected
-        .or_else(|| (user == Some(context.caller.id)).then_some("the token's own access"))
-        .or_else(|| {
-            (user.is_some() && user == context.personal_owner)
-                .then_some("the owner of the personal namespace")
-        });
-    let spared = never.or_else(|| doubt.unmatched.then_some(UNMATCHED));
-    let note = |reason| Note::new(&address, reason, &declared.unlisted.origin);
+    let user = live.id().filter(|_| matches!(subject(section), Some((_, Named::User))));
+    let is_caller = user == Some(context.caller.id);
+    let is_owner = user.is_some() && user == context.personal_owner;
+    let own = is_caller.then_some("the token's own access");
+    let owners = || is_owner.then_some("the owner of the personal namespace");
+    let never = live.protected.or(own).or_else(owners);
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
-    match (policy, spared) {
-        (Unlisted::Delete, None) => {
-            let origin = &declared.unlisted.origin;
-            findings.remove(removal(section, address, origin, live, context));
-        }
-        (Unlisted::Delete, Some(why)) => {
-            findings.notes.push(note(Reason::Protected { why: why.into() }));
-        }
-        // Nobody is expected to declare bots, which come and go with their tokens, or the access of
-        // the run itself: reports of them would never end.
-        _ if never.is_some() => {}
-        _ if doubt.unmatched => {
-            findings.notes.push(note(Reason::Protected { why: UNMATCHED.into() }));
-        }
-        (Unlisted::Fail, None) => findings.notes.push(note(Reason::UnlistedFails)),
-        _ => findings.notes.push(note(Reason::Unlisted)),
+    // Nobody is expected to declare bots, which come and go with their tokens, or the access of
+    // the run itself: reports of them would never end.
+    if never.is_some() && policy != Unlisted::Delete {
+        return;
     }
+    let (address, origin) = (
+        unlisted_address(section, live, doubt.secret, context.container),
+        &declared.unlisted.origin,
+    );
+    let reason = match (policy, never.or(doubt.unmatched.then_some(UNMATCHED))) {
+        (_, Some(why)) => Reason::Protected { why: why.into() },
+        (Unlisted::Delete, None) => {
+            return findings.remove(removal(section, address, origin, live, context));
+        }
+        (Unlisted::Fail, None) => Reason::UnlistedFails,
+        _ => Reason::Unlisted,
+    };
+    findings.notes.push(Note::new(&address, reason, origin));
 }
 
 /// The address of a live entry that no manifest lists. If the service may hold the same entry
@@ -299,11 +292,6 @@ fn unlisted_address(
         section.name(live.fields.raw())
     };
     container.section(section.section).entry(entry)
-}
-
-/// The user in a live entry.
-fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
-    live.id().filter(|_| subject(section).is_some_and(|(_, named)| named == Named::User))
 }
 
 /// The user or group in a live entry.

@@ -49,6 +49,16 @@ pub enum Shown {
     File(String),
 }
 
+impl Shown {
+    /// The value, if it is plain data.
+    pub const fn value(&self) -> Option<&Json> {
+        match self {
+            Self::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
 /// A field that differs.
 // Its parts are shared, because many groups and projects have the same: see `Shared`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -250,15 +260,8 @@ impl Step {
 
     /// Whether `other`, planned anew, does the same to an unchanged field.
     pub fn does_as(&self, other: &Self, field: &str) -> bool {
-        let before = |step: &Self| {
-            step.live.as_ref().and_then(|live| live.0.fields.raw().get(field).cloned())
-        };
-        let after = |step: &Self| {
-            step.changes
-                .iter()
-                .find(|change| &*change.field == field)
-                .map(|change| change.after.clone())
-        };
+        let before = |step: &Self| step.found()?.fields.raw().get(field).cloned();
+        let after = |step: &Self| step.change(field).map(|change| change.after.clone());
         after(self) == after(other) && before(self) == before(other)
     }
 
@@ -275,10 +278,7 @@ impl Step {
     /// and does not remove the object for good.
     pub fn does_no_more_than(&self, possible: &Self) -> bool {
         let is_shown = |change: &Change| {
-            possible
-                .changes
-                .iter()
-                .any(|other| other.field == change.field && other.after == change.after)
+            possible.change(&change.field).is_some_and(|other| other.after == change.after)
         };
         self.address == possible.address
             && self.action != Action::Delete
@@ -288,9 +288,8 @@ impl Step {
     /// Whether `now` still has the values that were read, in the fields that this step does not
     /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
-        let changes = |name: &String| self.changes.iter().any(|change| *change.field == **name);
-        let found = self.live.iter().flat_map(|live| live.0.fields.raw());
-        found.filter(|(name, _)| !changes(name)).all(|(name, before)| {
+        let found = self.found().into_iter().flat_map(|live| live.fields.raw());
+        found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
             !section.field(name).accepted.on(Route::Create)
                 || now.fields.raw().get(name).is_none_or(is_left)
@@ -307,12 +306,17 @@ impl Step {
 
     /// The id of the live object, if it has one.
     pub fn live_id(&self) -> Option<u64> {
-        self.live.as_ref().and_then(|live| live.0.id())
+        self.found()?.id()
     }
 
     /// The live entry in comparable form.
     pub(crate) fn found(&self) -> Option<&LiveEntry> {
         self.live.as_ref().map(|live| &*live.0)
+    }
+
+    /// The change of the field `name`.
+    pub fn change(&self, name: &str) -> Option<&Change> {
+        self.changes.iter().find(|change| *change.field == *name)
     }
 
     /// The requests of its calls, unless they were dropped.

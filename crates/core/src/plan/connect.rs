@@ -25,11 +25,12 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
 };
 
+use super::order::{narrows, visibility};
 use crate::{
     address::{Address, groups_above},
     diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
-    kind::{Capability, Effect, VISIBILITIES, visibility_rank},
+    kind::{Capability, Effect, VISIBILITIES},
     kinds::{
         constraints::{self, Constraint, How, Setting},
         settings,
@@ -134,11 +135,7 @@ fn named(steps: &[Step]) -> Vec<Later> {
         (namespace.to_owned(), name)
     };
     let of = |step: &Step, side: fn(&Change) -> &Shown| {
-        let change = step.changes.iter().find(|change| &*change.field == "name")?;
-        match side(change) {
-            Shown::Value(name) => name.as_str().map(str::to_owned),
-            _ => None,
-        }
+        side(step.change("name")?).value()?.as_str().map(str::to_owned)
     };
     let given_up: HashMap<_, _> = steps
         .iter()
@@ -168,7 +165,7 @@ fn moved(steps: &[Step]) -> Vec<Later> {
     });
     found.extend(edges(steps, reason(Scope::Group), |step| {
         let nearest = (!groups.is_empty()).then(|| above(&groups, &step.address.path).next())?;
-        nearest.copied().filter(|_| !super::order::narrows(step))
+        nearest.copied().filter(|_| !narrows(step))
     }));
     found
 }
@@ -215,20 +212,6 @@ fn waits_for_itself(step: &Step, next: &Step) -> Problem {
     Problem::new(address, "circular", message, help, &step.origin)
 }
 
-/// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
-/// creation.
-fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
-    step.effects.iter().find_map(|effect| match effect {
-        Effect::Visibility { before, after } => {
-            let is_new = step.provides(Capability::Exists);
-            let known = before.as_deref().and_then(visibility_rank);
-            let before = if is_new { None } else { Some(known.unwrap_or(0)) };
-            Some((before, visibility_rank(after)?))
-        }
-        _ => None,
-    })
-}
-
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
 /// private, unless the administrators of the service changed that.
 fn too_visible(steps: &[Step]) -> Vec<Problem> {
@@ -255,7 +238,7 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
 
 fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
     let word = |rank: usize| VISIBILITIES[rank];
-    let change = step.changes.iter().find(|change| &*change.field == "visibility");
+    let change = step.change("visibility");
     let message = format!(
         "it would be {} in the group `{}`, which would be {}: the service refuses that",
         word(own),
@@ -299,12 +282,8 @@ fn decision<'s>(
 ) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
     let section = step.address.section.unwrap_or(settings::SECTION);
     let is_group = step.scope == Scope::Group && *section == by.section;
-    let change = step.changes.iter().find(|change| is_group && *change.field == by.field)?;
-    let value = |shown: &'s Shown| match shown {
-        Shown::Value(value) => Some(value),
-        _ => None,
-    };
-    Some((change, value(&change.before), value(&change.after)))
+    let change = step.change(&by.field).filter(|_| is_group)?;
+    Some((change, change.before.value(), change.after.value()))
 }
 
 /// What a setting of a group decides about is changed after it. What it forbids is created before it
@@ -337,7 +316,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above has to allow it first",
                 };
-                if !super::order::narrows(step) {
+                if !narrows(step) {
                     edges.push((at, first, reason));
                 }
                 continue;
@@ -376,10 +355,7 @@ fn is_over(row: &Constraint, step: &Step) -> bool {
     match &row.over.field {
         _ if row.over.section == "create" => step.provides(Capability::Exists),
         None => *section == row.over.section && step.action == Action::Create,
-        Some(name) => {
-            *section == row.over.section
-                && step.changes.iter().any(|change| *change.field == **name)
-        }
+        Some(name) => *section == row.over.section && step.change(name).is_some(),
     }
 }
 

@@ -379,10 +379,9 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &En
 /// step planned for the same object.
 fn add_possible(step: Step, steps: &mut Vec<Step>) {
     let known = steps.iter_mut().find(|known| known.address == step.address);
-    let has = |known: &Step, change: &Change| {
-        known.changes.iter().any(|other| other.field == change.field)
-    };
-    if step.changes.iter().all(|change| known.as_ref().is_some_and(|known| has(known, change))) {
+    let has =
+        |change: &Change| known.as_ref().is_some_and(|known| known.change(&change.field).is_some());
+    if step.changes.iter().all(has) {
         return;
     }
     // For the present live state, only the known step is needed.

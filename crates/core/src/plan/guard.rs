@@ -375,8 +375,8 @@ fn word(level: u8) -> &'static str {
 /// Refuses to show a container, or a part of it, to more people than before.
 fn visibility(step: &Step) -> Option<Refusal> {
     let how: Vec<_> = risks(step, &[Risk::Shows]).collect();
-    let change = step.changes.iter().find(|change| &*change.field == "visibility");
-    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+    let origin = step.change("visibility").and_then(|change| change.origin.as_ref());
+    let origin = origin.unwrap_or(&step.origin);
     let reason = format!("would {}", how.join(", and "));
     (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }

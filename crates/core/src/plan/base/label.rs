@@ -163,8 +163,7 @@ impl Pair<'_> {
 
     /// The label of a field's change; `twin` is what the base would do to the same object.
     fn of_field(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
-        let mut changes = twin.iter().flat_map(|twin| &twin.changes);
-        let Some(other) = changes.find(|other| other.field == change.field) else {
+        let Some(other) = twin.and_then(|twin| twin.change(&change.field)) else {
             return Label::Change;
         };
         // Two hidden values look the same.
@@ -191,9 +190,7 @@ impl Pair<'_> {
                     let is_settled = |change: &&Change| {
                         entry.fields.contains_key(&change.field)
                             && *change.before != Shown::Unknown
-                            && !own.is_some_and(|own| {
-                                own.changes.iter().any(|known| known.field == change.field)
-                            })
+                            && own.and_then(|own| own.change(&change.field)).is_none()
                     };
                     let fields = step.changes.iter().filter(is_settled);
                     let fields: Vec<_> = fields.map(|change| change.field.to_string()).collect();
@@ -280,7 +277,7 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
     let of = section(head, &step.address).filter(|_| step.action == Action::Update);
     let Some((of, found)) = of.zip(step.found().cloned()) else { return also(step) };
     let provides = |change: &&mut Change| {
-        let Shown::Value(value) = &*change.after else { return false };
+        let Some(value) = change.after.value() else { return false };
         let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
         let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
@@ -298,11 +295,8 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
 /// Whether the branch's part of `step` names the entry of `other`.
 fn names(step: &Step, other: &Step, head: &Container) -> bool {
     let mut named = BTreeSet::new();
-    for change in step.changes.iter().filter(|change| !is_left(change.label)) {
-        if let Shown::Value(value) = &*change.after {
-            texts(value, &mut named);
-        }
-    }
+    let own = step.changes.iter().filter(|change| !is_left(change.label));
+    own.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
     let called = entry(head, &other.address)
         .and_then(|(section, entry)| section.of.called(&forms::plain(&entry.values())));
     let name = called.as_ref().or(other.address.entry.as_ref());
