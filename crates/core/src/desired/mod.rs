@@ -255,13 +255,18 @@ impl Container {
         std::iter::once(own).chain(sections)
     }
 
-    /// Every secret and file that it names, with the address that needs it and its origin.
-    pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+    /// The fields of its creation, and those of each entry.
+    fn fields(&self) -> impl Iterator<Item = (Option<(&DeclaredSection, &Entry)>, &Declared)> {
         let create = self.create.fields().map(|fields| (None, fields));
-        let sections = self.sections.iter().flat_map(|section| {
+        let entries = self.sections.iter().flat_map(|section| {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
-        create.into_iter().chain(sections).flat_map(move |(of, fields)| {
+        create.into_iter().chain(entries)
+    }
+
+    /// Every secret and file that it names, with the address that needs it and its origin.
+    pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        self.fields().flat_map(move |(of, fields)| {
             fields.named().map(move |Sourced { value, origin }| {
                 let address = self.address();
                 let entry = of.map(|(section, entry)| section.address_of(entry, &address));
@@ -273,13 +278,8 @@ impl Container {
     /// The lower-case paths of the projects that it names.
     fn projects(&self) -> impl Iterator<Item = String> {
         let (own, _) = kinds::container(self.scope);
-        let create = self.create.fields().map(|fields| (own, fields));
-        let entries = self
-            .sections
-            .iter()
-            .flat_map(|section| section.entries.iter().map(|entry| (section.of, &entry.fields)));
-        create.into_iter().chain(entries).flat_map(|(of, fields)| {
-            let specs = of.table().specs().iter();
+        self.fields().flat_map(move |(of, fields)| {
+            let specs = of.map_or(own, |(section, _)| section.of).table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))

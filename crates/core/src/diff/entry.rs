@@ -37,11 +37,8 @@ pub(super) struct Comparing<'a> {
     entry: &'a Entry,
     context: Context<'a>,
     address: Address,
-    /// The declared fields, without local ones: fields that this release lacks and that then only
-    /// steer undrift.
+    /// The declared fields.
     values: Fields,
-    /// All declared fields, if some are local.
-    declared: Option<Fields>,
     /// Whether no other entry has the same address in paths.
     is_alone: bool,
 }
@@ -50,30 +47,20 @@ impl<'a> Comparing<'a> {
     pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
         let own = context.container.section(section.section);
         let address = if entry.key.is_empty() { own } else { own.entry(entry.key.as_str()) };
-        Self::of(section, entry, context, address, entry.values())
+        Self { section, entry, context, address, values: entry.values(), is_alone: true }
     }
 
-    fn of(
-        section: Section,
-        entry: &'a Entry,
-        context: Context<'a>,
-        address: Address,
-        mut values: Fields,
-    ) -> Self {
-        let is_local = |name: &str, value: &Value| {
-            fit(section, name, value, context.release) == Support::Local
+    /// The fields for requests: without local ones, which this release lacks and which then only
+    /// steer undrift.
+    fn sent(&self) -> Cow<'_, Fields> {
+        let is_local = |(name, value): &(&String, &Value)| {
+            fit(self.section, name, value, self.context.release) == Support::Local
         };
-        let any = values.iter().any(|(name, value)| is_local(name, value));
-        let declared = any.then(|| values.clone());
-        if any {
-            values.retain(|name, value| !is_local(name, value));
+        if !self.values.iter().any(|field| is_local(&field)) {
+            return Cow::Borrowed(&self.values);
         }
-        Self { section, entry, context, address, values, declared, is_alone: true }
-    }
-
-    /// All declared fields.
-    fn declared(&self) -> &Fields {
-        self.declared.as_ref().unwrap_or(&self.values)
+        let sent = self.values.iter().filter(|field| !is_local(field));
+        Cow::Owned(sent.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
@@ -84,22 +71,19 @@ impl<'a> Comparing<'a> {
 
     /// A copy with other values.
     fn with(&self, values: Fields) -> Self {
-        let address = self.address.clone();
-        let other = Self::of(self.section, self.entry, self.context, address, values);
-        Self { is_alone: self.is_alone, ..other }
+        Self { values, address: self.address.clone(), ..*self }
     }
 
     /// A copy with the fields that a create must send although no manifest declares them.
     fn filled_in(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
         let missing =
-            specs.filter_map(|spec| Some((spec.name, spec.field.default.create.clone()?)));
-        let missing: Vec<_> = missing
-            .filter(|(name, _)| !self.values.contains_key(name))
-            .map(|(name, value)| (name.to_owned(), value.into()))
-            .collect();
-        let is_whole = missing.is_empty();
-        (!is_whole).then(|| self.with(self.values.clone().into_iter().chain(missing).collect()))
+            specs.filter(|spec| !self.values.contains_key(spec.name)).filter_map(|spec| {
+                Some((spec.name.to_owned(), spec.field.default.create.clone()?.into()))
+            });
+        let mut missing = missing.peekable();
+        missing.peek()?;
+        Some(self.with(self.values.clone().into_iter().chain(missing).collect()))
     }
 
     /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
@@ -136,19 +120,19 @@ impl<'a> Comparing<'a> {
 
     /// All fields for comparison only, with the secrets that are set.
     fn all_exposed(&self) -> Cow<'_, Fields> {
-        if !self.declared().values().any(|value| matches!(value, Value::Secret(_))) {
-            return Cow::Borrowed(self.declared());
+        if !self.values.values().any(|value| matches!(value, Value::Secret(_))) {
+            return Cow::Borrowed(&self.values);
         }
         let exposed = |(name, value): (&String, &Value)| {
             (name.clone(), self.exposed(name, value).into_owned())
         };
-        Cow::Owned(self.declared().iter().map(exposed).collect())
+        Cow::Owned(self.values.iter().map(exposed).collect())
     }
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
         self.section.rules.identify(self.section, &|name| {
-            Some(match self.exposed(name, self.declared().get(name)?) {
+            Some(match self.exposed(name, self.values.get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
             })
@@ -160,7 +144,7 @@ impl<'a> Comparing<'a> {
         let is_missing =
             |(name, value): (_, &Value)| matches!(*self.exposed(name, value), Value::Secret(_));
         let identity = self.section.identity.iter();
-        identity.filter_map(|name| Some((*name, self.declared().get(name)?))).any(is_missing)
+        identity.filter_map(|name| Some((*name, self.values.get(name)?))).any(is_missing)
     }
 
     /// Whether its identity contains a secret.
@@ -262,7 +246,7 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             return;
         }
-        let missing = self.declared().iter().filter_map(|(name, value)| {
+        let missing = self.values.iter().filter_map(|(name, value)| {
             let secrets = self.context.secrets;
             let is_missing = |source: &Reference| match value {
                 Value::File(_) => secrets.why_missing(source).is_some(),
@@ -374,7 +358,8 @@ impl<'a> Comparing<'a> {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
-        let job = self.job(Act::Change(&self.values, live, &changed));
+        let sent = self.sent();
+        let job = self.job(Act::Change(&sent, live, &changed));
         let Some(sends) = self.calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
         let is_sent_again = |field: &Field| {
@@ -437,7 +422,7 @@ impl<'a> Comparing<'a> {
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
-        for (name, value) in self.declared() {
+        for (name, value) in &self.values {
             if let Some(why) = self.waits(name, Some(live)) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
@@ -534,14 +519,15 @@ impl<'a> Comparing<'a> {
         if let Some(whole) = self.filled_in() {
             return whole.creation(findings);
         }
-        for (name, value) in self.declared() {
+        for (name, value) in &self.values {
             self.fits(name, value, findings);
         }
         if self.is_unfit(findings) {
             return None;
         }
-        let sends = self.calls(&self.job(Act::Create(&self.values)), findings)?;
-        let changes = self.values.keys().filter(|name| !self.steers(name));
+        let sent = self.sent();
+        let sends = self.calls(&self.job(Act::Create(&sent)), findings)?;
+        let changes = sent.keys().filter(|name| !self.steers(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
         let who = subject(self.section).and_then(|(name, named)| {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
@@ -575,7 +561,7 @@ impl<'a> Comparing<'a> {
     /// The live object `before` with the declared changes, in comparable form.
     fn after(&self, before: &Object) -> Object {
         let mut after = before.clone();
-        for (name, value) in forms::plain(self.declared()) {
+        for (name, value) in forms::plain(&self.values) {
             let value = forms::comparable(self.spec(&name), &value, self.context.names);
             after.insert(name, value);
         }

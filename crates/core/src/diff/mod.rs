@@ -9,19 +9,15 @@
 mod bound;
 mod entry;
 mod findings;
-mod label;
 mod matching;
-mod released;
 mod step;
 #[cfg(test)]
 mod tests;
 
-pub use bound::Limit;
+pub use bound::{Limit, Support, fit};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
-pub use label::Label;
-pub use released::{Support, fit};
 pub(crate) use step::Shared;
-pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
+pub use step::{Action, Change, Edge, Label, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,7 +5,6 @@ use std::{collections::HashSet, hash::Hash, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Label;
 use crate::{
     address::Address,
     field::{Named, Route, Scope},
@@ -28,6 +27,25 @@ pub enum Action {
     Update,
     /// The object is removed.
     Delete,
+}
+
+// It follows from three values: declared at the base of the branch, declared on the branch, and live.
+/// Where a difference comes from.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Label {
+    /// The branch declares it.
+    Change,
+    /// The branch edits a value that also drifted.
+    Both,
+    /// The base declared it, and the branch does not.
+    Removed,
+    /// It differed before the branch: somebody changed the service.
+    Drift,
+    /// The declaration at the base is not known.
+    Unknown,
 }
 
 /// One side of a change, in a form that may be shown to anybody.

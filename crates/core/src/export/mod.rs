@@ -212,7 +212,6 @@ impl Estate {
     /// What could not be read, but may be at another time.
     pub fn missing(&mut self) -> &[Missing] {
         self.settle();
-        self.missing.sort();
         &self.missing
     }
 
@@ -220,7 +219,6 @@ impl Estate {
     /// identify.
     pub fn left_out(&mut self) -> &[Missing] {
         self.settle();
-        self.left_out.sort();
         &self.left_out
     }
 
@@ -250,6 +248,8 @@ impl Estate {
                 self.missing.push(Missing { what, cause });
             }
         }
+        self.missing.sort();
+        self.left_out.sort();
     }
 
     /// All files.
@@ -275,13 +275,9 @@ impl Estate {
             let release = self.settings.release;
             written.files.extend(rehearse::files(&self.documents, release));
         }
-        let defaults = match self.settings.defaults {
-            true => Scope::ALL
-                .into_iter()
-                .flat_map(|scope| defaults::factor(&mut self.documents, scope))
-                .collect(),
-            false => Vec::new(),
-        };
+        let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
+        let defaults = scopes.flat_map(|scope| defaults::factor(&mut self.documents, scope));
+        let defaults: Vec<_> = defaults.collect();
         let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
         for defaults in &defaults {
             stems.entry(layout::stem(Scope::Group, &defaults.group)).or_default().0.push(defaults);
@@ -396,12 +392,11 @@ impl Estate {
         documents: &[&Document],
         files: &mut Vec<File>,
     ) {
-        let is_group = |document: &&&Document| document.scope == Scope::Group;
-        let text = |document: &Document| write::document(&document.items(self.settings.watch));
-        let groups = documents.iter().filter(is_group).map(|document| text(document));
+        let text = |document: &&Document| write::document(&document.items(self.settings.watch));
+        let groups = documents.partition_point(|document| document.scope == Scope::Group);
+        let (groups, projects) = documents.split_at(groups);
         let rules = defaults.iter().map(|defaults| write::document(&defaults.items()));
-        let projects = documents.iter().filter(|document| !is_group(document));
-        let texts = groups.chain(rules).chain(projects.map(|document| text(document)));
+        let texts = groups.iter().map(text).chain(rules).chain(projects.iter().map(text));
         let mut pieces = vec![String::new()];
         for text in texts {
             if pieces.last().is_some_and(|all| !all.is_empty() && all.len() + text.len() > LARGE) {
