@@ -110,6 +110,11 @@ impl Live {
             times: Times::at(now),
         }
     }
+
+    /// The live entries of a section, if it was read.
+    pub fn entries(&self, section: &str) -> Option<&[LiveEntry]> {
+        self.sections.get(section)?.entries().ok()
+    }
 }
 
 /// A project below a group.
@@ -275,7 +280,7 @@ pub fn entry_ids(of: Section, container: &Container, found: &Collection) -> Resu
     let live = without_copies(of, container, found.entries().map_err(Cause::clone)?).into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(of.id_of(live)?))));
     let known: BTreeMap<_, _> = live.clone().map(|(fields, id)| (of.name(fields), id)).collect();
-    let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
+    let declared = container.entries(of.section);
     let present = declared.filter(|entry| entry.state == State::Present);
     let present = present.filter_map(|entry| {
         let address = || container.address().section(of.section).entry(entry.key.clone());

@@ -68,15 +68,9 @@ impl Selection {
         (!section.entries.is_empty()).then_some(section)
     }
 
-    /// Whether a part of `container` may be selected.
-    pub fn touches(&self, container: &Container, moves: &Moves) -> bool {
-        let address = container.address();
-        let is_so = |selector: &Selector| {
-            selector.touches(&address.path)
-                || moves.was(&address, |known| selector.touches(&known.path)).unwrap_or(false)
-        };
-        (self.only.is_empty() || self.only.iter().any(is_so))
-            && !self.excludes(&address, moves, Selector::matches)
+    /// Whether a part of what is at `address` may be selected.
+    pub fn touches(&self, address: &Address, moves: &Moves) -> bool {
+        self.includes(address, moves, Selector::touches_section)
     }
 
     /// Whether `address` is selected.
@@ -92,12 +86,20 @@ impl Selection {
     /// The same for containers that may have moved. A rename neither removes a container from the
     /// selection nor brings an excluded one into it.
     pub fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
-        let is_so = |selector: &Selector| {
-            selector.matches(address)
-                || moves.was(address, |known| selector.matches(known)).unwrap_or(false)
+        self.includes(address, moves, Selector::matches)
+    }
+
+    fn includes(
+        &self,
+        at: &Address,
+        moves: &Moves,
+        is_so: fn(&Selector, &Address) -> bool,
+    ) -> bool {
+        let is_meant = |selector: &Selector| {
+            is_so(selector, at) || moves.was(at, |known| is_so(selector, known)).unwrap_or(false)
         };
-        (self.only.is_empty() || self.only.iter().any(is_so))
-            && !self.excludes(address, moves, Selector::matches)
+        (self.only.is_empty() || self.only.iter().any(is_meant))
+            && !self.excludes(at, moves, Selector::matches)
     }
 
     fn excludes(

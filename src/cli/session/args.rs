@@ -170,7 +170,7 @@ impl SelectArgs {
         let start = |one: &Container| {
             (
                 (FileName::clone(&one.origin.file), one.origin.line),
-                selection.touches(one, &desired.moves),
+                selection.touches(&one.address(), &desired.moves),
             )
         };
         let starts: BTreeMap<_, _> = desired.containers.iter().map(start).collect();

@@ -61,6 +61,18 @@ impl Content {
 }
 
 impl Goal {
+    /// A goal for an object in `container`.
+    fn new(
+        address: &Address,
+        container: &Address,
+        section: Section,
+        key: &str,
+        what: Content,
+    ) -> Self {
+        let (address, container) = (address.clone(), container.clone());
+        Self { address, container, section: section.section, key: key.to_owned(), what }
+    }
+
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
@@ -71,9 +83,8 @@ impl Goal {
 
     /// Whether it adds an entry to what `container` declares, and changes nothing.
     pub fn is_addition(&self, container: &Container) -> bool {
-        let declared = container.section(self.section).into_iter();
-        let mut entries = declared.flat_map(|section| &section.entries);
-        matches!(self.what, Content::Entry(..)) && !entries.any(|entry| entry.key == self.key)
+        let is_entry = matches!(self.what, Content::Entry(..));
+        is_entry && container.entry(self.section, &self.key).is_none()
     }
 }
 
@@ -146,13 +157,7 @@ pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
         let address = own.section(of.section);
         let is_entry = of.shape == Shape::List && !key.is_empty();
         let address = if is_entry { address.entry(key) } else { address };
-        let goal = |what| Goal {
-            address,
-            container: own.clone(),
-            section: of.section,
-            key: key.to_owned(),
-            what,
-        };
+        let goal = |what| Goal::new(&address, &own, of, key, what);
         match seen.container.section(of.section) {
             // Whether it is archived is a difference.
             None if of.shape == Shape::Switch && !fields => None,
@@ -199,19 +204,15 @@ impl Drift<'_> {
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn goal(&mut self, address: &Address, section: &'static str, key: &str, what: Content) {
-        let container = self.own.clone();
-        let (address, key) = (address.clone(), key.to_owned());
-        self.goals.push(Goal { address, container, section, key, what });
+    fn goal(&mut self, address: &Address, section: Section, key: &str, what: Content) {
+        self.goals.push(Goal::new(address, &self.own, section, key, what));
     }
 
     /// The section of `address`, and its declared entry.
     fn declared(&self, address: &Address) -> Option<(Section, Option<&Entry>)> {
         let section = kinds::section(self.seen.container.scope, address.section?)?;
-        let declared = self.seen.container.section(section.section);
         let key = address.entry.as_deref().unwrap_or_default();
-        let mut entries = declared.into_iter().flat_map(|declared| &declared.entries);
-        Some((section, entries.find(|entry| entry.key == key)))
+        Some((section, self.seen.container.entry(section.section, key)))
     }
 
     fn step(&mut self, step: &Step) {
@@ -247,7 +248,7 @@ impl Drift<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.goal(address, of.section, &entry.key, Content::Gone);
+                self.goal(address, of, &entry.key, Content::Gone);
             }
             (Action::Update, Some(entry), Some(live)) => self.changed(of, entry, live, step),
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
@@ -280,7 +281,7 @@ impl Drift<'_> {
                 }
             }
         }
-        self.goal(&step.address, of.section, &entry.key, Content::Fields(fields));
+        self.goal(&step.address, of, &entry.key, Content::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
@@ -339,9 +340,7 @@ impl Drift<'_> {
     fn unlisted(&mut self, address: &Address) {
         let Some((of, None)) = self.declared(address) else { return };
         let called = address.entry.as_deref().unwrap_or_default();
-        let live = self.seen.live;
-        let entries = live.sections.get(of.section).and_then(|found| found.entries().ok());
-        let entries = entries.unwrap_or_default();
+        let entries = self.seen.live.entries(of.section).unwrap_or_default();
         let is_meant = |live: &&LiveEntry| {
             let name = of.name(live.fields.raw());
             called == name || called == format!("{name}@{}", live.handle_text())
@@ -363,7 +362,7 @@ impl Drift<'_> {
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(live.fields.raw());
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(said) => self.goal(address, of.section, key, Content::entry(said)),
+            Some(said) => self.goal(address, of, key, Content::entry(said)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
@@ -379,7 +378,7 @@ impl Drift<'_> {
         let address = self.own.section(of.section);
         if self.is_chosen(&address) || self.is_chosen(&self.own) {
             let fields = vec![(vec![of.section.to_owned()], true.into())];
-            self.goal(&address, of.section, "", Content::Fields(fields));
+            self.goal(&address, of, "", Content::Fields(fields));
         }
     }
 
@@ -397,7 +396,7 @@ impl Drift<'_> {
             && let Some((of, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.goal(address, of.section, &key, Content::Gone);
+            return self.goal(address, of, &key, Content::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }

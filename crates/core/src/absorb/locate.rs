@@ -3,20 +3,21 @@
 use std::rc::Rc;
 
 use super::{
-    Mode, Refusal, Texts,
+    Mode, Refusal, Text, Texts,
     drift::{Content, EXTRA, Fields, Goal},
     edit::{Edit, New, Pointer, Step, own, own_entries},
     templates,
 };
 use crate::{
     desired::{Container, Entry},
-    diagnostic::{FileName, Source},
+    diagnostic::FileName,
+    export::nest,
     kind::{Section, Shape},
     kinds,
     origin::{Layer, Origin},
     value::{Json, Value},
     yaml::write::Item,
-    yaml::{Data, Node, Parsed},
+    yaml::{Data, Node},
 };
 
 /// Keys of a document that come after its sections.
@@ -41,9 +42,7 @@ pub(super) fn place(
     texts: &mut Texts<'_>,
 ) -> Result<Edits, Refusal> {
     let Some(of) = kinds::section(container.scope, goal.section) else { return Ok(Vec::new()) };
-    let declared = container.section(goal.section);
-    let mut entries = declared.into_iter().flat_map(|section| &section.entries);
-    let entry = entries.find(|entry| entry.key == goal.key);
+    let entry = container.entry(goal.section, &goal.key);
     let locator = Locator { goal, of, container, entry };
     match (mode, entry) {
         (Mode::AtSource, Some(entry)) => locator.at_source(entry, texts),
@@ -58,10 +57,9 @@ struct Locator<'a> {
     entry: Option<&'a Entry>,
 }
 
-/// A place in a parsed file.
+/// A place in a manifest.
 struct Found {
-    file: FileName,
-    parsed: Rc<Parsed>,
+    text: Rc<Text>,
     offset: usize,
 }
 
@@ -71,11 +69,8 @@ impl Locator<'_> {
     }
 
     fn open(&self, origin: &Origin, texts: &mut Texts<'_>) -> Result<Found, Refusal> {
-        let file = origin.file.clone();
-        let text = texts.get(&file).map_err(|why| self.refuse(why, origin))?;
-        let offset = Source::new(file.clone(), text).offset(origin.line, origin.column);
-        let parsed = texts.parsed(&file).map_err(|why| self.refuse(why, origin))?;
-        Ok(Found { file, parsed, offset })
+        let text = texts.get(&origin.file).map_err(|why| self.refuse(why, origin))?;
+        Ok(Found { offset: text.offset(origin), text })
     }
 
     /// Edits the document of the container itself.
@@ -83,25 +78,23 @@ impl Locator<'_> {
         let found = self.open(&self.container.origin, texts)?;
         let is_own =
             |node: &&Node| own(node, "path").is_some_and(|(key, _)| key.span.start == found.offset);
-        let document = found.parsed.documents.iter().position(|node| is_own(&node));
+        let documents = &found.text.parsed.documents;
+        let document = documents.iter().position(|node| is_own(&node));
         let lost = || self.refuse("its document is not where it was", &self.container.origin);
         let document = document.ok_or_else(lost)?;
-        let root = &found.parsed.documents[document];
+        let root = &documents[document];
         let at = Pointer { document, steps: Vec::new() };
         let edits = if self.of.shape == Shape::List && self.goal.key.is_empty() {
             let (names, none) = (vec![self.of.section.to_owned()], Json::Array(Vec::new()));
             Ok(vec![Edit::Put { at, names, to: New::Value(none), order: self.sections() }])
         } else if self.of.shape == Shape::List {
-            let own = self.entry.filter(|entry| {
-                entry.origin.layer >= Layer::Group && entry.origin.file == found.file
-            });
-            let item = own.and_then(|entry| {
-                let source = texts.get(&found.file).ok()?;
-                let source = Source::new(found.file.clone(), source);
-                let offset = source.offset(entry.origin.line, entry.origin.column);
-                let list = root.get(self.of.section)?.1;
-                let mut items = list.items().iter();
-                items.position(|item| item.beginning() == offset)
+            let origin = self
+                .entry
+                .map(|entry| &entry.origin)
+                .filter(|origin| origin.layer >= Layer::Group && origin.file == found.text.file);
+            let item = origin.and_then(|origin| {
+                let mut items = root.get(self.of.section)?.1.items().iter();
+                items.position(|item| item.beginning() == found.text.offset(origin))
             });
             self.in_list(at, root, item, covered)
         } else {
@@ -110,7 +103,7 @@ impl Locator<'_> {
         let edits = edits.map_err(|(why, origin)| {
             self.refuse(why, origin.as_ref().unwrap_or(&self.container.origin))
         })?;
-        Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
+        Ok(edits.into_iter().map(|edit| (found.text.file.clone(), edit)).collect())
     }
 
     /// Edits a list in the document `root`; `item` is the entry.
@@ -223,8 +216,8 @@ impl Locator<'_> {
                 let origin = origin.unwrap_or_else(|| entry.origin.clone());
                 let found = self.open(&origin, texts)?;
                 let names = names.iter().skip_while(|name| *name == EXTRA).skip(1);
-                self.key_at(&found, &origin, names.cloned().collect(), value)
-                    .map(|edit| (found.file, edit))
+                let edit = self.key_at(&found, &origin, names.cloned().collect(), value)?;
+                Ok((origin.file.clone(), edit))
             };
             return fields.iter().map(edit).collect();
         }
@@ -236,9 +229,9 @@ impl Locator<'_> {
                 Content::Entry(fields, _) => New::Map(items(fields)),
                 _ => New::Value(Json::Null),
             };
-            let key = key_in(&found).ok_or_else(lost)?;
-            let (at, names) = (key.0, vec![key.1]);
-            return Ok(vec![(found.file, Edit::Put { at, names, to: value, order: Vec::new() })]);
+            let (at, _, key) = key_in(&found).ok_or_else(lost)?;
+            let put = Edit::Put { at, names: vec![key], to: value, order: Vec::new() };
+            return Ok(vec![(origin.file.clone(), put)]);
         }
         let (document, key, item) = item_in(&found).ok_or_else(lost)?;
         let at = Pointer { document, steps: Vec::new() };
@@ -247,7 +240,7 @@ impl Locator<'_> {
             let (entry, about) = (items(fields), about.clone());
             edits.push(Edit::Push { at, key, entry, about, order: Vec::new() });
         }
-        Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
+        Ok(edits.into_iter().map(|edit| (origin.file.clone(), edit)).collect())
     }
 
     /// Sets the value of the key that was `found`, or of `names` below it.
@@ -259,14 +252,9 @@ impl Locator<'_> {
         value: &Json,
     ) -> Result<Edit, Refusal> {
         let lost = || self.refuse("it is not written where it was found", origin);
-        let (at, key) = key_in(found).ok_or_else(lost)?;
+        let (at, map, key) = key_in(found).ok_or_else(lost)?;
         let names: Vec<_> = std::iter::once(key).chain(names).collect();
-        let root = &found.parsed.documents[at.document];
-        let map = at.steps.iter().try_fold(root, |node, step| match step {
-            Step::Key(name) => own(node, name).map(|(_, node)| node),
-            Step::Item(item) => node.items().get(*item),
-        });
-        let node = templates::written(map.ok_or_else(lost)?, &names);
+        let node = templates::written(map, &names);
         let node = node.ok_or_else(|| self.refuse("several layers say parts of it", origin))?;
         if let Some(why) = templates::in_words(node) {
             return Err(self.refuse(format!("it is written {why}"), origin));
@@ -308,47 +296,36 @@ fn items(fields: &[(Vec<String>, Json)]) -> Vec<Item> {
 
 /// Adds fields to a mapping, each at its keys.
 fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
-    for (names, value) in fields {
-        let Some((first, rest)) = names.split_first() else { continue };
-        if rest.is_empty() {
-            items.push(Item::value(first, value.clone()));
-            continue;
-        }
-        let rest = [(rest.to_vec(), value.clone())];
-        match items.iter_mut().find(|item| item.key == *first) {
-            Some(Item { node: New::Map(within), .. }) => add(within, &rest),
-            _ => items.push(Item::new(first, New::Map(self::items(&rest)))),
-        }
-    }
+    fields.iter().for_each(|(names, value)| nest(items, names, value.clone()));
 }
 
 /// The mapping with the found key, and the key.
-fn key_in(found: &Found) -> Option<(Pointer, String)> {
-    let mut documents = found.parsed.documents.iter().enumerate();
+fn key_in(found: &Found) -> Option<(Pointer, &Node, String)> {
+    let mut documents = found.text.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {
-        let (steps, name) = key_below(root, found.offset)?;
-        Some((Pointer { document, steps }, name))
+        let (mut steps, map, name) = key_below(root, found.offset)?;
+        steps.reverse();
+        Some((Pointer { document, steps }, map, name))
     })
 }
 
-fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, String)> {
+/// The steps to the mapping with the key at `offset`, the last one first.
+fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, &Node, String)> {
     if let Some((key, _)) = own_entries(node).find(|(key, _)| key.span.start == offset) {
-        return Some((Vec::new(), key.name.clone()));
+        return Some((Vec::new(), node, key.name.clone()));
     }
-    let below = |step: Step, node: &Node| {
-        let (mut steps, name) = key_below(node, offset)?;
-        steps.insert(0, step);
-        Some((steps, name))
-    };
-    let items = node.items().iter().enumerate();
-    own_entries(node)
-        .find_map(|(key, value)| below(Step::Key(key.name.clone()), value))
-        .or_else(|| items.into_iter().find_map(|(at, item)| below(Step::Item(at), item)))
+    let entries = own_entries(node).map(|(key, value)| (Step::Key(key.name.clone()), value));
+    let items = node.items().iter().enumerate().map(|(at, item)| (Step::Item(at), item));
+    entries.chain(items).find_map(|(step, inner)| {
+        let (mut steps, map, name) = key_below(inner, offset)?;
+        steps.push(step);
+        Some((steps, map, name))
+    })
 }
 
 /// The document, the section and the position of the found entry.
 fn item_in(found: &Found) -> Option<(usize, String, usize)> {
-    let mut documents = found.parsed.documents.iter().enumerate();
+    let mut documents = found.text.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {
         own_entries(root).find_map(|(key, list)| {
             let item = list.items().iter().position(|item| item.beginning() == found.offset)?;

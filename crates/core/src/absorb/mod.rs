@@ -22,7 +22,7 @@ pub use drift::{Compared, Goal, addresses, drift, lacking};
 use crate::{
     address::Address,
     desired::{Container, Desired},
-    diagnostic::FileName,
+    diagnostic::{FileName, Source},
     origin::{Layer, Origin},
     value::Json,
     yaml::{self, Node, Parsed},
@@ -83,31 +83,35 @@ pub enum Failed {
     Wrong(String),
 }
 
+/// A manifest as it is before the edits.
+struct Text {
+    file: FileName,
+    text: String,
+    parsed: Parsed,
+}
+
+impl Text {
+    /// The byte at `origin`.
+    fn offset(&self, origin: &Origin) -> usize {
+        Source::new(self.file.clone(), &self.text).offset(origin.line, origin.column)
+    }
+}
+
 /// The texts of manifests, read on demand.
 struct Texts<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
-    known: Contents,
-    /// Their parsed forms.
-    parsed: BTreeMap<FileName, Rc<Parsed>>,
+    known: BTreeMap<FileName, Rc<Text>>,
 }
 
 impl Texts<'_> {
-    fn get(&mut self, file: &FileName) -> Result<&str, String> {
-        if !self.known.contains_key(file) {
-            let text = (self.read)(file)?;
-            self.known.insert(file.clone(), text);
+    fn get(&mut self, file: &FileName) -> Result<Rc<Text>, String> {
+        if let Some(known) = self.known.get(file) {
+            return Ok(Rc::clone(known));
         }
-        Ok(&self.known[file])
-    }
-
-    /// The parsed text.
-    fn parsed(&mut self, file: &FileName) -> Result<Rc<Parsed>, String> {
-        if let Some(parsed) = self.parsed.get(file) {
-            return Ok(Rc::clone(parsed));
-        }
-        let parsed = Rc::new(yaml::parse(self.get(file)?));
-        self.parsed.insert(file.clone(), Rc::clone(&parsed));
-        Ok(parsed)
+        let text = (self.read)(file)?;
+        let text = Rc::new(Text { file: file.clone(), parsed: yaml::parse(&text), text });
+        self.known.insert(file.clone(), Rc::clone(&text));
+        Ok(text)
     }
 }
 
@@ -123,7 +127,7 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, Failed> {
-    let mut texts = Texts { read, known: BTreeMap::new(), parsed: BTreeMap::new() };
+    let mut texts = Texts { read, known: BTreeMap::new() };
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
         let edits = placed(before, goals, mode, &covered, &mut texts)?;
@@ -138,8 +142,8 @@ pub fn absorb(
         }
         let others = verify::check(before, &after, goals, mode).map_err(Failed::Refused)?;
         let files = edited.into_iter().filter_map(|(file, text)| {
-            let old = texts.known.remove(&file)?;
-            (old != text).then_some((file, (old, text)))
+            let old = &texts.known.get(&file)?.text;
+            (*old != text).then(|| (file, (old.clone(), text)))
         });
         let files: BTreeMap<_, _> = files.collect();
         let edits_rules = files.values().any(|(old, new)| rules(old) != rules(new));
@@ -181,7 +185,7 @@ fn placed(
 fn edited(
     goals: &[Goal],
     edits: Vec<(usize, Edits)>,
-    texts: &Contents,
+    texts: &BTreeMap<FileName, Rc<Text>>,
 ) -> Result<Contents, Failed> {
     let mut by_file: BTreeMap<FileName, Vec<(usize, Edit)>> = BTreeMap::new();
     for (number, edits) in edits {
@@ -196,7 +200,7 @@ fn edited(
             Edit::Push { .. } => (1, 0),
             Edit::Remove { item, .. } => (2, usize::MAX - item),
         });
-        let text = texts.get(&file).cloned().unwrap_or_default();
+        let text = texts[&file].text.clone();
         let text = edit::apply_all(text, edits, &mut |number, stuck, text| {
             let refusal = Refusal::new(&goals[number].address, stuck.why);
             refused.push(stuck.at(refusal, &file, text));

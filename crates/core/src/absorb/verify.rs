@@ -17,9 +17,8 @@ use crate::{
 pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
     let is_own = |container: &&Container| container.path == goal.container.path;
     let container = desired.containers.iter().find(is_own);
-    let section = container.and_then(|container| container.section(goal.section));
-    let mut entries = section.into_iter().flat_map(|section| &section.entries);
-    entries.any(|entry| entry.key == goal.key && entry.state == State::Present)
+    let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
+    entry.is_some_and(|entry| entry.state == State::Present)
 }
 
 /// Returns the groups and projects whose declarations change without a goal for them.

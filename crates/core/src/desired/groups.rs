@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Container, State};
+use super::{Container, State, subject};
 use crate::{
     address::groups_above,
     field::{Named, Scope},
@@ -88,9 +88,8 @@ impl Groups {
 /// The users whom `container` declares as members, in lower case.
 pub fn members(container: &Container) -> impl Iterator<Item = &str> {
     let sections = container.sections.iter().filter(|section| {
-        let mut identity = section.of.identity.iter();
         section.of.removal == Removal::Access
-            && identity.any(|name| section.of.field(name).names == Some(Named::User))
+            && matches!(subject(section.of), Some((_, Named::User)))
     });
     let entries = sections.flat_map(|section| &section.entries);
     entries.filter(|entry| entry.state == State::Present).map(|entry| &*entry.key)

@@ -211,16 +211,24 @@ impl Container {
         self.sections.iter().find(|section| section.of.section == name)
     }
 
+    /// The declared entries of the section `name`.
+    pub fn entries(&self, name: &str) -> impl Iterator<Item = &Entry> {
+        self.section(name).into_iter().flat_map(|section| &section.entries)
+    }
+
+    /// The declared entry `key` of the section `name`.
+    pub fn entry(&self, name: &str, key: &str) -> Option<&Entry> {
+        self.entries(name).find(|entry| entry.key == key)
+    }
+
     /// The declared value of a setting of which there is one.
     pub fn setting(&self, section: &str, name: &str) -> Option<Sourced<Value>> {
-        self.section(section)?.entries.first()?.fields.get(name)
+        self.entries(section).next()?.fields.get(name)
     }
 
     /// Whether its settings declare a name.
     pub fn declares_name(&self) -> bool {
-        let mut settings =
-            self.section(kinds::settings::SECTION).into_iter().flat_map(|of| &of.entries);
-        settings.any(|entry| entry.fields.get("name").is_some())
+        self.entries(kinds::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
     }
 
     /// The names of the declared sections.
@@ -244,13 +252,18 @@ impl Container {
         std::iter::once(own).chain(sections)
     }
 
-    /// Every secret and file that it names, with the address that needs it and its origin.
-    pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+    /// The fields of its creation, and those of each entry.
+    fn fields(&self) -> impl Iterator<Item = (Option<(&DeclaredSection, &Entry)>, &Declared)> {
         let create = self.create.fields().map(|fields| (None, fields));
-        let sections = self.sections.iter().flat_map(|section| {
+        let entries = self.sections.iter().flat_map(|section| {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
-        create.into_iter().chain(sections).flat_map(move |(of, fields)| {
+        create.into_iter().chain(entries)
+    }
+
+    /// Every secret and file that it names, with the address that needs it and its origin.
+    pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        self.fields().flat_map(move |(of, fields)| {
             fields.named().map(move |Sourced { value, origin }| {
                 let address = self.address();
                 let entry = of.map(|(section, entry)| section.address_of(entry, &address));
@@ -262,13 +275,8 @@ impl Container {
     /// The lower-case paths of the projects that it names.
     fn projects(&self) -> impl Iterator<Item = String> {
         let (own, _) = kinds::container(self.scope);
-        let create = self.create.fields().map(|fields| (own, fields));
-        let entries = self
-            .sections
-            .iter()
-            .flat_map(|section| section.entries.iter().map(|entry| (section.of, &entry.fields)));
-        create.into_iter().chain(entries).flat_map(|(of, fields)| {
-            let specs = of.table().specs().iter();
+        self.fields().flat_map(move |(of, fields)| {
+            let specs = of.map_or(own, |(section, _)| section.of).table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
@@ -310,6 +318,14 @@ impl Container {
             effects.unwrap_or_default().contains(&Effect::provides(Capability::Writable))
         })
     }
+}
+
+/// The field with the user or group of an entry.
+pub fn subject(section: Section) -> Option<(&'static str, Named)> {
+    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
+    names.find_map(|(name, named)| {
+        Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))
+    })
 }
 
 /// A declared section.

@@ -1,8 +1,9 @@
-//! Compares declared values and creations with what the groups above allow.
+//! Compares declared values and creations with what the groups above allow, and with the release of
+//! the service.
 
-use super::{Context, Findings};
+use super::{Context, Findings, Problem};
 use crate::{
-    address::group_of,
+    address::{Address, group_of},
     field::Scope,
     kind::{Id, Namespace, NamespaceOwner, Section, same},
     kinds::{
@@ -11,11 +12,13 @@ use crate::{
         settings,
     },
     live::Question,
+    origin::Origin,
+    release::Known,
     text,
     value::{Json, Value},
 };
 
-/// Why a group above prevents a declared value.
+/// Why the service does not take a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The service refuses it: the code, what is wrong, and what to do.
@@ -24,71 +27,174 @@ pub enum Limit {
     Waits(String),
 }
 
-/// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
-/// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
-/// read; its live state before the run does not count.
-pub fn bound(
-    section: Section,
-    name: &str,
-    value: &Value,
-    context: Context<'_>,
-    findings: &mut Findings,
-) -> Option<Limit> {
-    let own = value.plain()?;
-    constraints::over(section.section, Some(name)).find_map(|row| {
-        let (group, by, source) = decided(row, own, context, findings)?;
-        let is_declared = matches!(source, Source::Declared);
-        if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
-            return None;
+impl Limit {
+    /// The problem at `address`.
+    ///
+    /// # Errors
+    /// If the value only waits: the end of a sentence that begins with `waits`.
+    pub fn problem(self, address: &Address, origin: &Origin) -> Result<Problem, String> {
+        match self {
+            Self::Refused(code, message, help) => {
+                Ok(Problem::new(address, code, message, help, origin))
+            }
+            Self::Waits(why) => Err(why),
         }
-        let setting = &row.by.field;
-        if row.how == How::Replaces {
-            return Some(Limit::Waits(format!("until `{setting}` of `{group}` allows it")));
-        }
-        let by = text::escape(by.as_str().unwrap_or_default());
-        let is = match source {
-            Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
-            Source::Live | Source::Declared => format!("is `{by}`"),
-        };
-        Some(Limit::Refused(
-            "too-visible",
-            format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}"),
-            format!("declare less here, or more as `{setting}` of `{group}`"),
-        ))
-    })
+    }
 }
 
-/// Why a group above prevents the creation of an entry of `section`, if it does so already, and this
-/// run does not change that.
-pub(super) fn forbidden(
-    section: Section,
-    context: Context<'_>,
-    findings: &mut Findings,
-) -> Option<Limit> {
-    let rows = constraints::over(section.section, None);
-    rows.filter(|_| context.target.scope == Scope::Project).find_map(|row| {
-        let (groups, by) = match decided(row, &Json::Null, context, findings) {
-            // It counts only if it is live, too: otherwise the run changes it after the creation.
-            Some((_, by, Source::Declared)) if !row.forbids(&by, context.target.scope) => {
+impl<'c> Context<'c> {
+    /// Why a group above prevents `value` for the field `name`, if it does. Asks a question if that
+    /// depends on an unknown fact. What a group of the same run refuses was found when the manifests were
+    /// read; its live state before the run does not count.
+    pub fn bound(
+        self,
+        section: Section,
+        name: &str,
+        value: &Value,
+        findings: &mut Findings,
+    ) -> Option<Limit> {
+        let own = value.plain()?;
+        constraints::over(section.section, Some(name)).find_map(|row| {
+            let (group, by, source) = self.decided(row, own, findings)?;
+            let is_declared = matches!(source, Source::Declared);
+            if !row.contradicts(&by, own) || (is_declared && row.how == How::Bounds) {
                 return None;
             }
-            _ => above(row, context, findings)?,
-        };
-        let (setting, text, scope) = (&row.by.field, &row.text, context.target.scope);
-        // This run lifts it in a group that declares another value.
-        let lifted = context.groups.above(&context.target.path, &row.by);
-        let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
-        let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
-        let is_lifted = |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
-        let group = groups.iter().find(|group| !is_lifted(group))?;
-        row.forbids(&by, scope).then(|| {
-            Limit::Refused(
-                &row.code,
-                format!("`{setting}` of `{group}` {text}"),
-                format!("change `{setting}` of `{group}` first, or take the entry away"),
-            )
+            let setting = &row.by.field;
+            if row.how == How::Replaces {
+                return Some(Limit::Waits(format!("until `{setting}` of `{group}` allows it")));
+            }
+            let by = text::escape(by.as_str().unwrap_or_default());
+            let is = match source {
+                Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
+                Source::Live | Source::Declared => format!("is `{by}`"),
+            };
+            Some(Limit::Refused(
+                "too-visible",
+                format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}"),
+                format!("declare less here, or more as `{setting}` of `{group}`"),
+            ))
         })
-    })
+    }
+
+    /// Why a group above prevents the creation of an entry of `section`, if it does so already, and this
+    /// run does not change that.
+    pub(super) fn forbidden(self, section: Section, findings: &mut Findings) -> Option<Limit> {
+        let rows = constraints::over(section.section, None);
+        rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
+            let (groups, by) = match self.decided(row, &Json::Null, findings) {
+                // It counts only if it is live, too: otherwise the run changes it after the creation.
+                Some((_, by, Source::Declared)) if !row.forbids(&by, self.target.scope) => {
+                    return None;
+                }
+                _ => self.above(row, findings)?,
+            };
+            let (setting, text, scope) = (&row.by.field, &row.text, self.target.scope);
+            // This run lifts it in a group that declares another value.
+            let lifted = self.groups.above(&self.target.path, &row.by);
+            let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
+            let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
+            let is_lifted =
+                |group: &String| lifted.iter().any(|path| path.eq_ignore_ascii_case(group));
+            let group = groups.iter().find(|group| !is_lifted(group))?;
+            row.forbids(&by, scope).then(|| {
+                Limit::Refused(
+                    &row.code,
+                    format!("`{setting}` of `{group}` {text}"),
+                    format!("change `{setting}` of `{group}` first, or take the entry away"),
+                )
+            })
+        })
+    }
+
+    /// The declared value of the setting in the nearest group above that declares it, if this run changes
+    /// it there or further above, where the change counts below.
+    pub(super) fn changed(
+        self,
+        row: &'static Constraint,
+        findings: &mut Findings,
+    ) -> Option<&'c Json> {
+        if self.groups.are_set || !self.has_group_above() {
+            return None;
+        }
+        let declared: Vec<_> = self.groups.above(&self.target.path, &row.by).collect();
+        let nearest = declared.first()?.1?;
+        let Some(above) = self.group_above else {
+            findings.ask(Question::GroupAbove);
+            return None;
+        };
+        let spec = kinds::section(Scope::Group, &row.by.section)?.field(&row.by.field);
+        let changes = |(group, by): &(String, Option<&Json>)| {
+            let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
+            let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));
+            by.is_some_and(|by| row.gives(by).is_some() && differs(by))
+        };
+        declared.iter().any(changes).then_some(nearest)
+    }
+
+    /// The value of the setting that decides about the value `own`, with its group and source. A group in between
+    /// may be stricter, so a declared value that allows is not enough.
+    fn decided(
+        self,
+        row: &'static Constraint,
+        own: &Json,
+        findings: &mut Findings,
+    ) -> Option<(String, Json, Source)> {
+        if !self.has_group_above() {
+            return None;
+        }
+        let mut declared = self.groups.above(&self.target.path, &row.by);
+        let nearest = declared.next();
+        let contradicts =
+            |(_, by): &(_, Option<&Json>)| by.is_some_and(|by| row.contradicts(by, own));
+        let deciding =
+            nearest.iter().cloned().chain(declared.filter(|_| row.every)).find(contradicts);
+        if let Some((group, by)) = deciding.or(nearest) {
+            let by = by?;
+            let is_direct = self.target.path.rfind('/') == Some(group.len());
+            let given = row.in_between(by);
+            if is_direct || row.contradicts(by, own) || given == Some(by) {
+                return Some((group, by.clone(), Source::Declared));
+            }
+            if let Some(given) = given.filter(|_| self.changed(row, findings).is_some()) {
+                let between = group_of(&self.target.path)?.to_owned();
+                return Some((between, given.clone(), Source::Given(group)));
+            }
+        }
+        let (groups, by) = self.above(row, findings)?;
+        Some((groups.into_iter().next_back()?, by, Source::Live))
+    }
+
+    /// The live value of the setting in the group above, and the groups that have it, from the nearest on.
+    fn above(
+        self,
+        row: &'static Constraint,
+        findings: &mut Findings,
+    ) -> Option<(Vec<String>, Json)> {
+        let is_new = matches!(self.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
+        if row.by.section != settings::SECTION || !self.has_group_above() || is_new {
+            return None;
+        }
+        let Some(group) = self.group_above else {
+            findings.ask(Question::GroupAbove);
+            return None;
+        };
+        let path = group_of(&self.target.path).unwrap_or_default();
+        let named = group.get(&row.decided_by()).and_then(Json::as_array).into_iter().flatten();
+        let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
+        let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
+        Some((groups, group.get(&row.by.field)?.clone()))
+    }
+
+    /// Whether the container is in a group.
+    pub(crate) fn has_group_above(self) -> bool {
+        let of_user = self
+            .target
+            .namespace
+            .as_ref()
+            .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
+        self.target.path.contains('/') && self.personal_owner.is_none() && !of_user
+    }
 }
 
 /// Where the value of a setting comes from.
@@ -100,89 +206,36 @@ enum Source {
     Given(String),
 }
 
-/// The declared value of the setting in the nearest group above that declares it, if this run changes
-/// it there or further above, where the change counts below.
-pub(super) fn changed<'c>(
-    row: &'static Constraint,
-    context: Context<'c>,
-    findings: &mut Findings,
-) -> Option<&'c Json> {
-    if context.groups.are_set || !has_group_above(context) {
-        return None;
-    }
-    let declared: Vec<_> = context.groups.above(&context.target.path, &row.by).collect();
-    let nearest = declared.first()?.1?;
-    let Some(above) = context.group_above else {
-        findings.ask(Question::GroupAbove);
-        return None;
-    };
-    let spec = kinds::section(Scope::Group, &row.by.section)?.field(&row.by.field);
-    let changes = |(group, by): &(String, Option<&Json>)| {
-        let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
-        let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));
-        by.is_some_and(|by| row.gives(by).is_some() && differs(by))
-    };
-    declared.iter().any(changes).then_some(nearest)
+/// Whether the service can do what a field declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It can, as far as known.
+    Fits,
+    /// It has no such field; the field then only steers undrift.
+    Local,
+    /// That depends on its release, which was not read yet.
+    Depends,
+    /// It cannot.
+    Unfit(Limit),
 }
 
-/// The value of the setting that decides about the value `own`, with its group and source. A group in between
-/// may be stricter, so a declared value that allows is not enough.
-fn decided(
-    row: &'static Constraint,
-    own: &Json,
-    context: Context<'_>,
-    findings: &mut Findings,
-) -> Option<(String, Json, Source)> {
-    if !has_group_above(context) {
-        return None;
-    }
-    let mut declared = context.groups.above(&context.target.path, &row.by);
-    let nearest = declared.next();
-    let contradicts = |(_, by): &(_, Option<&Json>)| by.is_some_and(|by| row.contradicts(by, own));
-    let deciding = nearest.iter().cloned().chain(declared.filter(|_| row.every)).find(contradicts);
-    if let Some((group, by)) = deciding.or(nearest) {
-        let by = by?;
-        let is_direct = context.target.path.rfind('/') == Some(group.len());
-        let given = row.in_between(by);
-        if is_direct || row.contradicts(by, own) || given == Some(by) {
-            return Some((group, by.clone(), Source::Declared));
-        }
-        if let Some(given) = given.filter(|_| changed(row, context, findings).is_some()) {
-            let between = group_of(&context.target.path)?.to_owned();
-            return Some((between, given.clone(), Source::Given(group)));
-        }
-    }
-    let (groups, by) = above(row, context, findings)?;
-    Some((groups.into_iter().next_back()?, by, Source::Live))
-}
-
-/// The live value of the setting in the group above, and the groups that have it, from the nearest on.
-fn above(
-    row: &'static Constraint,
-    context: Context<'_>,
-    findings: &mut Findings,
-) -> Option<(Vec<String>, Json)> {
-    let is_new = matches!(context.target.namespace, Some(Namespace { id: Id::OfStep(_), .. }));
-    if row.by.section != settings::SECTION || !has_group_above(context) || is_new {
-        return None;
-    }
-    let Some(group) = context.group_above else {
-        findings.ask(Question::GroupAbove);
-        return None;
+/// Whether a service of this release can do what the field `name` declares.
+pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Support {
+    let table = section.table();
+    let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
+        return Support::Fits;
     };
-    let path = group_of(&context.target.path).unwrap_or_default();
-    let named = group.get(&row.decided_by()).and_then(Json::as_array).into_iter().flatten();
-    let named: Vec<_> = named.filter_map(Json::as_str).map(str::to_owned).collect();
-    let groups = if named.is_empty() { vec![path.to_owned()] } else { named };
-    Some((groups, group.get(&row.by.field)?.clone()))
-}
-
-/// Whether the container is in a group.
-pub(crate) fn has_group_above(context: Context<'_>) -> bool {
-    let of_user = context
-        .target
-        .namespace
-        .as_ref()
-        .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
-    context.target.path.contains('/') && context.personal_owner.is_none() && !of_user
+    let is_there = spec.field.available.since.is_some_and(|since| release.has(since));
+    match release {
+        Known::NotAsked => Support::Depends,
+        _ if spec.field.available.local_before && !is_there => Support::Local,
+        Known::Hidden => Support::Fits,
+        Known::Is(release) => match table.unfit(spec, declared, release) {
+            Some(unfit) => {
+                let message = format!("{}; the service has release {release}", unfit.message);
+                Support::Unfit(Limit::Refused("release", message, unfit.help))
+            }
+            None => Support::Fits,
+        },
+    }
 }

@@ -7,15 +7,13 @@ use std::{
 };
 
 use super::{
-    Action, Change, Context, Findings, Incomplete, Limit, Note, Problem, Reason, Shown, Step,
-    Support, bound,
-    bound::{changed, forbidden, has_group_above},
-    fit, hidden_effects, problem, removal, shown_declared, shown_live, subject, subject_id,
+    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, Support,
+    fit, problem, removal, shown_declared, shown_live, subject_id,
 };
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Entry, State},
+    desired::{Entry, State, subject},
     field::{Accepted, Compare, Field, Readback, Tier},
     kind::{
         Call, Effect, Identity, Job, LiveEntry, Section, Shape, Spec, Unable,
@@ -39,11 +37,8 @@ pub(super) struct Comparing<'a> {
     entry: &'a Entry,
     context: Context<'a>,
     address: Address,
-    /// The declared fields, without local ones: fields that this release lacks and that then only
-    /// steer undrift.
+    /// The declared fields.
     values: Fields,
-    /// All declared fields, if some are local.
-    declared: Option<Fields>,
     /// Whether no other entry has the same address in paths.
     is_alone: bool,
 }
@@ -52,30 +47,20 @@ impl<'a> Comparing<'a> {
     pub(super) fn new(section: Section, entry: &'a Entry, context: Context<'a>) -> Self {
         let own = context.container.section(section.section);
         let address = if entry.key.is_empty() { own } else { own.entry(entry.key.as_str()) };
-        Self::of(section, entry, context, address, entry.values())
+        Self { section, entry, context, address, values: entry.values(), is_alone: true }
     }
 
-    fn of(
-        section: Section,
-        entry: &'a Entry,
-        context: Context<'a>,
-        address: Address,
-        mut values: Fields,
-    ) -> Self {
-        let is_local = |name: &str, value: &Value| {
-            fit(section, name, value, context.release) == Support::Local
+    /// The fields for requests: without local ones, which this release lacks and which then only
+    /// steer undrift.
+    fn sent(&self) -> Cow<'_, Fields> {
+        let is_local = |(name, value): &(&String, &Value)| {
+            fit(self.section, name, value, self.context.release) == Support::Local
         };
-        let any = values.iter().any(|(name, value)| is_local(name, value));
-        let declared = any.then(|| values.clone());
-        if any {
-            values.retain(|name, value| !is_local(name, value));
+        if !self.values.iter().any(|field| is_local(&field)) {
+            return Cow::Borrowed(&self.values);
         }
-        Self { section, entry, context, address, values, declared, is_alone: true }
-    }
-
-    /// All declared fields.
-    fn declared(&self) -> &Fields {
-        self.declared.as_ref().unwrap_or(&self.values)
+        let sent = self.values.iter().filter(|field| !is_local(field));
+        Cow::Owned(sent.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
@@ -86,22 +71,19 @@ impl<'a> Comparing<'a> {
 
     /// A copy with other values.
     fn with(&self, values: Fields) -> Self {
-        let address = self.address.clone();
-        let other = Self::of(self.section, self.entry, self.context, address, values);
-        Self { is_alone: self.is_alone, ..other }
+        Self { values, address: self.address.clone(), ..*self }
     }
 
     /// A copy with the fields that a create must send although no manifest declares them.
     fn filled_in(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
         let missing =
-            specs.filter_map(|spec| Some((spec.name, spec.field.default.create.clone()?)));
-        let missing: Vec<_> = missing
-            .filter(|(name, _)| !self.values.contains_key(name))
-            .map(|(name, value)| (name.to_owned(), value.into()))
-            .collect();
-        let is_whole = missing.is_empty();
-        (!is_whole).then(|| self.with(self.values.clone().into_iter().chain(missing).collect()))
+            specs.filter(|spec| !self.values.contains_key(spec.name)).filter_map(|spec| {
+                Some((spec.name.to_owned(), spec.field.default.create.clone()?.into()))
+            });
+        let mut missing = missing.peekable();
+        missing.peek()?;
+        Some(self.with(self.values.clone().into_iter().chain(missing).collect()))
     }
 
     /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
@@ -138,19 +120,19 @@ impl<'a> Comparing<'a> {
 
     /// All fields for comparison only, with the secrets that are set.
     fn all_exposed(&self) -> Cow<'_, Fields> {
-        if !self.declared().values().any(|value| matches!(value, Value::Secret(_))) {
-            return Cow::Borrowed(self.declared());
+        if !self.values.values().any(|value| matches!(value, Value::Secret(_))) {
+            return Cow::Borrowed(&self.values);
         }
         let exposed = |(name, value): (&String, &Value)| {
             (name.clone(), self.exposed(name, value).into_owned())
         };
-        Cow::Owned(self.declared().iter().map(exposed).collect())
+        Cow::Owned(self.values.iter().map(exposed).collect())
     }
 
     /// Its identity.
     pub(super) fn identity(&self) -> Identity {
         self.section.rules.identify(self.section, &|name| {
-            Some(match self.exposed(name, self.declared().get(name)?) {
+            Some(match self.exposed(name, self.values.get(name)?) {
                 Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
                 Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
             })
@@ -162,7 +144,7 @@ impl<'a> Comparing<'a> {
         let is_missing =
             |(name, value): (_, &Value)| matches!(*self.exposed(name, value), Value::Secret(_));
         let identity = self.section.identity.iter();
-        identity.filter_map(|name| Some((*name, self.declared().get(name)?))).any(is_missing)
+        identity.filter_map(|name| Some((*name, self.values.get(name)?))).any(is_missing)
     }
 
     /// Whether its identity contains a secret.
@@ -203,7 +185,7 @@ impl<'a> Comparing<'a> {
         );
         let help = "write the URL as it is live; to change it, list the old one in `previously`";
         let field = self.section.identity.last().copied().unwrap_or_default();
-        self.problem("nearly-the-same", message, Some(help.into()), field)
+        self.problem("nearly-the-same", message, help, field)
     }
 
     fn origin(&self, field: &str) -> Origin {
@@ -214,10 +196,10 @@ impl<'a> Comparing<'a> {
         &self,
         code: &'static str,
         message: String,
-        help: Option<String>,
+        help: impl Into<String>,
         field: &str,
     ) -> Problem {
-        Problem { address: self.address.clone(), code, message, help, origin: self.origin(field) }
+        Problem::new(&self.address, code, message, help, &self.origin(field))
     }
 
     /// Whether the service has a declared field, so that it can be compared. Asks a question if
@@ -227,9 +209,8 @@ impl<'a> Comparing<'a> {
             Support::Fits => return true,
             Support::Local => {}
             Support::Depends => findings.ask(Question::Release),
-            Support::Unfit(misfit) => {
-                let problem = misfit.problem(self.address.clone(), self.origin(name));
-                findings.problems.push(problem);
+            Support::Unfit(limit) => {
+                findings.problems.extend(limit.problem(&self.address, &self.origin(name)));
             }
         }
         false
@@ -256,12 +237,7 @@ impl<'a> Comparing<'a> {
     }
 
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
-        Note {
-            address: self.address.clone(),
-            reason,
-            fields,
-            origin: Some(self.entry.origin.clone()),
-        }
+        Note { fields, ..Note::new(&self.address, reason, &self.entry.origin) }
     }
 
     /// Adds a note with the secrets that are not set, so that a plan does not look more certain
@@ -270,7 +246,7 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             return;
         }
-        let missing = self.declared().iter().filter_map(|(name, value)| {
+        let missing = self.values.iter().filter_map(|(name, value)| {
             let secrets = self.context.secrets;
             let is_missing = |source: &Reference| match value {
                 Value::File(_) => secrets.why_missing(source).is_some(),
@@ -295,7 +271,7 @@ impl<'a> Comparing<'a> {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
                 if is_secret(fault.field) {
                     let message = self.context.secrets.redact(&fault.message);
-                    let problem = self.problem(fault.code, message, Some(fault.help), fault.field);
+                    let problem = self.problem(fault.code, message, fault.help, fault.field);
                     findings.problems.push(problem);
                 }
             });
@@ -308,37 +284,36 @@ impl<'a> Comparing<'a> {
         Job { section: self.section, target, names, release, is_alone: self.is_alone, act }
     }
 
-    /// Records why there are no calls.
-    fn unable(&self, unable: Unable, findings: &mut Findings) {
-        match unable {
-            Unable::Unseen(cause) => self.incomplete(cause, findings),
-            Unable::DependsOnRelease => findings.ask(Question::Release),
-            Unable::DependsOnEntries(name) => {
-                if let Some(named) = kinds::section(self.context.target.scope, &name) {
-                    findings.ask(Question::Entries(named.section));
-                }
+    /// The calls for a job; records why there are none.
+    fn calls(&self, job: &Job<'_>, findings: &mut Findings) -> Option<Vec<Call>> {
+        match self.section.rules.calls(job) {
+            Ok(calls) => return Some(calls),
+            Err(Unable::Unseen(cause)) => self.incomplete(cause, findings),
+            Err(Unable::DependsOnRelease) => findings.ask(Question::Release),
+            Err(Unable::DependsOnEntries(name)) => {
+                let named = kinds::section(self.context.target.scope, &name);
+                named.into_iter().for_each(|of| findings.ask(Question::Entries(of.section)));
             }
-            other => {
+            Err(other) => {
                 let problem = problem(other, &self.address, |field| self.origin(field));
                 findings.problems.extend(problem);
             }
         }
+        None
     }
 
     /// Compares the entry with its live entry.
     pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
         // Of entries that are read one by one, only inherited ones are protected, and read only if they
         // are declared as absent.
-        if let Some(why) = live.protected
-            && self.section.detail.is_some()
-        {
-            let message = format!("`{}` is {why}", text::escape(&self.entry.key));
-            let help = "remove it there, or declare it here to change it";
-            findings.problems.push(self.problem("inherited", message, Some(help.into()), ""));
-            return;
-        }
         if let Some(why) = live.protected {
-            findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
+            if self.section.detail.is_some() {
+                let message = format!("`{}` is {why}", text::escape(&self.entry.key));
+                let help = "remove it there, or declare it here to change it";
+                findings.problems.push(self.problem("inherited", message, help, ""));
+            } else {
+                findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
+            }
             return;
         }
         if self.entry.state == State::Absent {
@@ -362,7 +337,7 @@ impl<'a> Comparing<'a> {
         let given = |(name, value): (&String, &Value)| {
             let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
             let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.gives(changed(row, self.context, findings)?).filter(|given| *given != own)
+                row.gives(self.context.changed(row, findings)?).filter(|given| *given != own)
             });
             Some((name.clone(), given?.clone()))
         };
@@ -383,13 +358,9 @@ impl<'a> Comparing<'a> {
             return;
         }
         let changed: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
-        let job = self.job(Act::Change(&self.values, live, &changed));
-        let sends = match self.section.rules.calls(&job) {
-            Ok(sends) => sends,
-            Err(unable) => {
-                return self.unable(unable, findings);
-            }
-        };
+        let sent = self.sent();
+        let job = self.job(Act::Change(&sent, live, &changed));
+        let Some(sends) = self.calls(&job, findings) else { return };
         // A secret that each request must contain is written again, too.
         let is_sent_again = |field: &Field| {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
@@ -408,12 +379,10 @@ impl<'a> Comparing<'a> {
         let after = self.after(live.fields.raw());
         let who = subject_id(self.section, live);
         let before = before.fields.raw();
-        let mut effects = self.section.rules.effects(who, before, &after);
+        let effects = self.section.rules.effects(who, before, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let after = self.judged(after);
-        effects.extend(stakes::changing(self.section, &changed, before, &after));
-        effects.extend(hidden_effects(&step.sends));
-        self.push(Step { effects, ..step.of(live) }, findings);
+        let risks = stakes::changing(self.section, &changed, before, &self.judged(after));
+        self.push(step.of(live).with(effects, risks), findings);
     }
 
     /// Whether the service would refuse these changes because an undeclared field would then show
@@ -439,7 +408,7 @@ impl<'a> Comparing<'a> {
                     format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
                 let help =
                     format!("declare `{name}: {limit}` too; the service takes both together");
-                self.problem("too-visible", message, Some(help), most)
+                self.problem("too-visible", message, help, most)
             })
             .collect();
         let any = !problems.is_empty();
@@ -453,7 +422,7 @@ impl<'a> Comparing<'a> {
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
-        for (name, value) in self.declared() {
+        for (name, value) in &self.values {
             if let Some(why) = self.waits(name, Some(live)) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
@@ -464,13 +433,11 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             if let Compared::Differs = compared
-                && let Some(bound) = bound(self.section, name, value, self.context, findings)
+                && let Some(bound) = self.context.bound(self.section, name, value, findings)
             {
-                match bound {
-                    Limit::Refused(code, why, help) => {
-                        findings.problems.push(self.problem(code, why, Some(help), name));
-                    }
-                    Limit::Waits(why) => waiting.entry(why).or_default().push(name.clone()),
+                match bound.problem(&self.address, &self.origin(name)) {
+                    Ok(problem) => findings.problems.push(problem),
+                    Err(why) => waiting.entry(why).or_default().push(name.clone()),
                 }
                 continue;
             }
@@ -492,15 +459,11 @@ impl<'a> Comparing<'a> {
                 Compared::NotReturned => not_returned.push(name.clone()),
             }
         }
-        let waiting =
-            waiting.into_iter().map(|(why, fields)| self.note(Reason::Waits { why }, fields));
-        findings.notes.extend(waiting);
-        if !unverified.is_empty() {
-            findings.notes.push(self.note(Reason::CannotVerify, unverified));
-        }
-        if !not_returned.is_empty() {
-            findings.notes.push(self.note(Reason::NotReturned, not_returned));
-        }
+        let waiting = waiting.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
+        let unseen =
+            [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
+        let notes = waiting.chain(unseen.filter(|(_, fields)| !fields.is_empty()));
+        findings.notes.extend(notes.map(|(reason, fields)| self.note(reason, fields)));
         changes
     }
 
@@ -525,7 +488,7 @@ impl<'a> Comparing<'a> {
                 self.section.noun,
                 names.join(", ")
             );
-            let help = Some("add what is missing, or remove the entry".into());
+            let help = "add what is missing, or remove the entry";
             findings.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }
@@ -556,32 +519,25 @@ impl<'a> Comparing<'a> {
         if let Some(whole) = self.filled_in() {
             return whole.creation(findings);
         }
-        for (name, value) in self.declared() {
+        for (name, value) in &self.values {
             self.fits(name, value, findings);
         }
         if self.is_unfit(findings) {
             return None;
         }
-        let sends = match self.section.rules.calls(&self.job(Act::Create(&self.values))) {
-            Ok(sends) => sends,
-            Err(unable) => {
-                self.unable(unable, findings);
-                return None;
-            }
-        };
-        let changes = self.values.keys().filter(|name| !self.steers(name));
+        let sent = self.sent();
+        let sends = self.calls(&self.job(Act::Create(&sent)), findings)?;
+        let changes = sent.keys().filter(|name| !self.steers(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
         let who = subject(self.section).and_then(|(name, named)| {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
         let after = self.after(&nothing);
-        let mut effects = self.section.rules.effects(who, &nothing, &after);
-        let step = self.step(Action::Create, changes, sends);
+        let effects = self.section.rules.effects(who, &nothing, &after);
         let preset = |name: &str| preset::of(self.section, name, &self.context.target.path);
-        effects.extend(stakes::creating(self.section, preset, &self.judged(after)));
-        effects.extend(hidden_effects(&step.sends));
-        Some(Step { effects, ..step })
+        let risks = stakes::creating(self.section, preset, &self.judged(after));
+        Some(self.step(Action::Create, changes, sends).with(effects, risks))
     }
 
     /// The fields `after` with those that are declared as secrets, for guards only.
@@ -605,7 +561,7 @@ impl<'a> Comparing<'a> {
     /// The live object `before` with the declared changes, in comparable form.
     fn after(&self, before: &Object) -> Object {
         let mut after = before.clone();
-        for (name, value) in forms::plain(self.declared()) {
+        for (name, value) in forms::plain(&self.values) {
             let value = forms::comparable(self.spec(&name), &value, self.context.names);
             after.insert(name, value);
         }
@@ -614,11 +570,8 @@ impl<'a> Comparing<'a> {
 
     /// Adds a step, unless the service would refuse it because of the group above.
     fn push(&self, step: Step, findings: &mut Findings) {
-        let access = step.effects.iter().find_map(|effect| match effect {
-            Effect::Access { user: Some(user), .. } => Some(*user),
-            _ => None,
-        });
-        if let Some(user) = access.filter(|_| has_group_above(self.context)) {
+        let access = step.accesses().next();
+        if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
             match self.context.inherited {
                 None => findings.ask(Question::Inherited),
                 Some(inherited) => {
@@ -633,11 +586,9 @@ impl<'a> Comparing<'a> {
             }
         }
         let is_new = step.action == Action::Create && step.possible.is_none();
-        let forbidden = is_new.then(|| forbidden(self.section, self.context, findings)).flatten();
-        match forbidden {
-            Some(Limit::Refused(code, why, help)) => {
-                findings.problems.push(self.problem(code, why, Some(help), ""));
-            }
+        let forbidden = is_new.then(|| self.context.forbidden(self.section, findings)).flatten();
+        match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
+            Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),
         }
     }
@@ -650,7 +601,7 @@ impl<'a> Comparing<'a> {
             declared.word
         );
         let help = format!("write `access_level: {above}` or more, or take the entry away");
-        self.problem("inherited-access", message, Some(help), "access_level")
+        self.problem("inherited-access", message, help, "access_level")
     }
 
     fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 use super::Step;
 use crate::{
@@ -75,7 +75,6 @@ pub struct Held {
     /// The group or project, the section or the entry.
     pub address: Address,
     /// The last day of the hold, `YYYY-MM-DD`.
-    #[serde(serialize_with = "day", deserialize_with = "of_day")]
     #[schemars(with = "String")]
     pub until: Date,
 }
@@ -88,14 +87,6 @@ impl Held {
             && own.section.is_none_or(|section| address.section == Some(section))
             && (own.entry.is_none() || own.entry == address.entry)
     }
-}
-
-fn day<S: Serializer>(day: &Date, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(day)
-}
-
-fn of_day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Date, D::Error> {
-    <&str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 /// Why something expected does not happen.
@@ -116,6 +107,14 @@ pub struct Note {
     /// Where it is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+}
+
+impl Note {
+    /// A note about an object as a whole, and where it is declared.
+    pub fn new(address: &Address, reason: Reason, origin: &Origin) -> Self {
+        let (address, origin) = (address.clone(), Some(origin.clone()));
+        Self { address, reason, fields: Vec::new(), origin }
+    }
 }
 
 /// The reason of a [`Note`].

@@ -89,8 +89,7 @@ impl<'l> Matching<'l> {
     /// The live entries with its name; if there are several, those that also have its key.
     fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
         let called = self.by_name.get(identity.service_name.as_ref()?)?;
-        let free = called.iter().copied().inspect(|_| steps::step());
-        let free: Vec<_> = free.filter(|at| !self.taken[*at]).collect();
+        let free = self.free(called);
         let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
         let both: Vec<_> =
             free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
@@ -101,9 +100,14 @@ impl<'l> Matching<'l> {
     /// come first.
     fn keyed(&self, identity: &Identity) -> Option<Vec<usize>> {
         let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
-        let free = found.iter().copied().inspect(|_| steps::step());
-        let free: Vec<_> = free.filter(|at| !self.taken[*at]).collect();
+        let free = self.free(found);
         Some(if free.is_empty() { found.clone() } else { free })
+    }
+
+    /// Those of `found` without a declared one.
+    fn free(&self, found: &[usize]) -> Vec<usize> {
+        let found = found.iter().copied().inspect(|_| steps::step());
+        found.filter(|at| !self.taken[*at]).collect()
     }
 
     /// The live entries without a declared one.

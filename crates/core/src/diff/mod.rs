@@ -9,20 +9,15 @@
 mod bound;
 mod entry;
 mod findings;
-mod label;
 mod matching;
-mod released;
 mod step;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bound::has_group_above;
-pub use bound::{Limit, bound};
+pub use bound::{Limit, Support, fit};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
-pub use label::Label;
-pub use released::{Support, fit};
 pub(crate) use step::Shared;
-pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
+pub use step::{Action, Change, Edge, Label, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,11 +27,11 @@ use matching::{Match, Matching};
 use crate::{
     address::{Address, Selector},
     cause::Cause,
-    desired::{DeclaredSection, Groups, State, Unlisted},
+    desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Effect, Job, LiveEntry, Names, Risk, Section, Shape, Spec, Target, Unable,
-        calls::Act, forms, stakes,
+        self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
+        stakes,
     },
     kinds::preset,
     live::{Caller, Collection, Inherited},
@@ -133,10 +128,7 @@ fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
     let judged = of.table().specs().iter().filter(|spec| spec.field.stake().is_judged());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
-        let after = |name: &str| {
-            let change = step.changes.iter().find(|change| *change.field == *name)?;
-            if let Shown::Value(value) = &*change.after { Some(value.clone()) } else { None }
-        };
+        let after = |name: &str| step.change(name)?.after.value().cloned();
         let text = after(name.field).map(|text| forms::plain_text(&text));
         let Some(before) = text.and_then(|text| gone.get(&text)) else { continue };
         let preset = |name: &str| preset::of(of, name, &context.target.path);
@@ -251,41 +243,32 @@ fn unlisted(
     if section.shape != Shape::List || declared.unlisted.value == Unlisted::Ignore {
         return;
     }
-    let address = unlisted_address(section, live, doubt.secret, context.container);
-    let user = user_of(section, live);
-    let never = live
-        .protected
-        .or_else(|| (user == Some(context.caller.id)).then_some("the token's own access"))
-        .or_else(|| {
-            (user.is_some() && user == context.personal_owner)
-                .then_some("the owner of the personal namespace")
-        });
-    let spared = never.or_else(|| doubt.unmatched.then_some(UNMATCHED));
-    let note = |reason| Note {
-        address: address.clone(),
-        reason,
-        fields: Vec::new(),
-        origin: Some(declared.unlisted.origin.clone()),
-    };
+    let user = live.id().filter(|_| matches!(subject(section), Some((_, Named::User))));
+    let is_caller = user == Some(context.caller.id);
+    let is_owner = user.is_some() && user == context.personal_owner;
+    let own = is_caller.then_some("the token's own access");
+    let owners = || is_owner.then_some("the owner of the personal namespace");
+    let never = live.protected.or(own).or_else(owners);
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
-    match (policy, spared) {
-        (Unlisted::Delete, None) => {
-            let origin = &declared.unlisted.origin;
-            findings.remove(removal(section, address, origin, live, context));
-        }
-        (Unlisted::Delete, Some(why)) => {
-            findings.notes.push(note(Reason::Protected { why: why.into() }));
-        }
-        // Nobody is expected to declare bots, which come and go with their tokens, or the access of
-        // the run itself: reports of them would never end.
-        _ if never.is_some() => {}
-        _ if doubt.unmatched => {
-            findings.notes.push(note(Reason::Protected { why: UNMATCHED.into() }));
-        }
-        (Unlisted::Fail, None) => findings.notes.push(note(Reason::UnlistedFails)),
-        _ => findings.notes.push(note(Reason::Unlisted)),
+    // Nobody is expected to declare bots, which come and go with their tokens, or the access of
+    // the run itself: reports of them would never end.
+    if never.is_some() && policy != Unlisted::Delete {
+        return;
     }
+    let (address, origin) = (
+        unlisted_address(section, live, doubt.secret, context.container),
+        &declared.unlisted.origin,
+    );
+    let reason = match (policy, never.or(doubt.unmatched.then_some(UNMATCHED))) {
+        (_, Some(why)) => Reason::Protected { why: why.into() },
+        (Unlisted::Delete, None) => {
+            return findings.remove(removal(section, address, origin, live, context));
+        }
+        (Unlisted::Fail, None) => Reason::UnlistedFails,
+        _ => Reason::Unlisted,
+    };
+    findings.notes.push(Note::new(&address, reason, origin));
 }
 
 /// The address of a live entry that no manifest lists. If the service may hold the same entry
@@ -307,22 +290,9 @@ fn unlisted_address(
     container.section(section.section).entry(entry)
 }
 
-/// The user in a live entry.
-fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
-    live.id().filter(|_| subject(section).is_some_and(|(_, named)| named == Named::User))
-}
-
 /// The user or group in a live entry.
 fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject(section).is_some())
-}
-
-/// The field with the user or group of an entry.
-pub fn subject(section: Section) -> Option<(&'static str, Named)> {
-    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
-    names.find_map(|(name, named)| {
-        Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))
-    })
 }
 
 /// The step that removes `live`.
@@ -351,19 +321,9 @@ fn removal(
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
     let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
-    let mut effects =
-        section.rules.effects(subject_id(section, live), live.fields.raw(), &Object::new());
-    effects.extend(stakes::removing(section, live.fields.raw()));
-    effects.extend(hidden_effects(&step.sends));
-    Ok(Step { effects, ..step.of(live) })
-}
-
-/// The effects of calls that the fields of their step do not show.
-fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
-    sends.iter().flat_map(|call| {
-        let what = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
-        what.into_iter().chain(call.opens.map(|how| Effect::Risk(Risk::Opens, how.to_owned())))
-    })
+    let who = subject_id(section, live);
+    let effects = section.rules.effects(who, live.fields.raw(), &Object::new());
+    Ok(step.of(live).with(effects, stakes::removing(section, live.fields.raw())))
 }
 
 /// A live value in a form that may be shown.
@@ -409,17 +369,6 @@ pub fn problem(
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    match unable {
-        Unable::Needless
-        | Unable::Unseen(_)
-        | Unable::DependsOnRelease
-        | Unable::DependsOnEntries(_) => None,
-        Unable::Because { code, message, help, field } => Some(Problem {
-            address: address.clone(),
-            code,
-            message,
-            help: Some(help),
-            origin: origin(&field),
-        }),
-    }
+    let Unable::Because { code, message, help, field } = unable else { return None };
+    Some(Problem::new(address, code, message, help, &origin(&field)))
 }

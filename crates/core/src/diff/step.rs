@@ -5,11 +5,10 @@ use std::{collections::HashSet, hash::Hash, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Label;
 use crate::{
     address::Address,
-    field::{Route, Scope},
-    kind::{self, Capability, Effect, LiveEntry, Section},
+    field::{Named, Route, Scope},
+    kind::{self, Capability, Effect, LiveEntry, Risk, Section},
     kinds,
     operation::{Request, Write},
     origin::Origin,
@@ -30,6 +29,25 @@ pub enum Action {
     Delete,
 }
 
+// It follows from three values: declared at the base of the branch, declared on the branch, and live.
+/// Where a difference comes from.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Label {
+    /// The branch declares it.
+    Change,
+    /// The branch edits a value that also drifted.
+    Both,
+    /// The base declared it, and the branch does not.
+    Removed,
+    /// It differed before the branch: somebody changed the service.
+    Drift,
+    /// The declaration at the base is not known.
+    Unknown,
+}
+
 /// One side of a change, in a form that may be shown to anybody.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "value", rename_all = "snake_case")]
@@ -47,6 +65,16 @@ pub enum Shown {
     Secret(String),
     /// The content of a file.
     File(String),
+}
+
+impl Shown {
+    /// The value, if it is plain data.
+    pub const fn value(&self) -> Option<&Json> {
+        match self {
+            Self::Value(value) => Some(value),
+            _ => None,
+        }
+    }
 }
 
 /// A field that differs.
@@ -129,9 +157,9 @@ pub struct Step {
     /// that are not shown. Empty if the plan dropped them.
     #[serde(skip)]
     pub sends: Vec<kind::Call>,
-    /// What the dropped requests refer to, if anything.
+    /// What its requests refer to, if anything, also when they were dropped.
     #[serde(skip)]
-    pub dropped: Option<Box<References>>,
+    pub refers: Option<Box<References>>,
     /// Its effects beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
@@ -185,8 +213,8 @@ impl Step {
             label: None,
             calls: sends.iter().map(ShownCall::from).collect(),
             after: Vec::new(),
+            refers: References::of(&sends),
             sends,
-            dropped: None,
             effects: Vec::new(),
             is_copy: false,
             live: None,
@@ -197,6 +225,18 @@ impl Step {
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
         Self { live: Some(Sealed(Box::new(live.clone()))), ..self }
+    }
+
+    /// Adds effects, and those of its calls that its fields do not show.
+    pub(super) fn with(mut self, effects: Vec<Effect>, risks: Vec<Effect>) -> Self {
+        self.effects = effects;
+        self.effects.extend(risks);
+        for call in &self.sends {
+            let opens = call.opens.map(|how| Effect::Risk(Risk::Opens, how.to_owned()));
+            let besides = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
+            self.effects.extend(besides.into_iter().chain(opens));
+        }
+        self
     }
 
     /// Frees the room for more in its lists, and takes from `shared` what other steps have too:
@@ -218,8 +258,6 @@ impl Step {
     /// of a step of the group or project itself stay: they show whether somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
-            let references = References::of(self);
-            self.dropped = (!references.is_empty()).then(|| Box::new(references));
             self.sends = Vec::new();
         }
     }
@@ -245,15 +283,8 @@ impl Step {
 
     /// Whether `other`, planned anew, does the same to an unchanged field.
     pub fn does_as(&self, other: &Self, field: &str) -> bool {
-        let before = |step: &Self| {
-            step.live.as_ref().and_then(|live| live.0.fields.raw().get(field).cloned())
-        };
-        let after = |step: &Self| {
-            step.changes
-                .iter()
-                .find(|change| &*change.field == field)
-                .map(|change| change.after.clone())
-        };
+        let before = |step: &Self| step.found()?.fields.raw().get(field).cloned();
+        let after = |step: &Self| step.change(field).map(|change| change.after.clone());
         after(self) == after(other) && before(self) == before(other)
     }
 
@@ -270,10 +301,7 @@ impl Step {
     /// and does not remove the object for good.
     pub fn does_no_more_than(&self, possible: &Self) -> bool {
         let is_shown = |change: &Change| {
-            possible
-                .changes
-                .iter()
-                .any(|other| other.field == change.field && other.after == change.after)
+            possible.change(&change.field).is_some_and(|other| other.after == change.after)
         };
         self.address == possible.address
             && self.action != Action::Delete
@@ -283,9 +311,8 @@ impl Step {
     /// Whether `now` still has the values that were read, in the fields that this step does not
     /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
-        let changes = |name: &String| self.changes.iter().any(|change| *change.field == **name);
-        let found = self.live.iter().flat_map(|live| live.0.fields.raw());
-        found.filter(|(name, _)| !changes(name)).all(|(name, before)| {
+        let found = self.found().into_iter().flat_map(|live| live.fields.raw());
+        found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
             let is_left = |now: &Json| kind::same(section.field(name).compare, before, now);
             !section.field(name).accepted.on(Route::Create)
                 || now.fields.raw().get(name).is_none_or(is_left)
@@ -302,12 +329,17 @@ impl Step {
 
     /// The id of the live object, if it has one.
     pub fn live_id(&self) -> Option<u64> {
-        self.live.as_ref().and_then(|live| live.0.id())
+        self.found()?.id()
     }
 
     /// The live entry in comparable form.
     pub(crate) fn found(&self) -> Option<&LiveEntry> {
         self.live.as_ref().map(|live| &*live.0)
+    }
+
+    /// The change of the field `name`.
+    pub fn change(&self, name: &str) -> Option<&Change> {
+        self.changes.iter().find(|change| *change.field == *name)
     }
 
     /// The requests of its calls, unless they were dropped.
@@ -317,21 +349,37 @@ impl Step {
 
     /// The paths of the things that must be created before its requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
-        self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
+        self.refers.iter().flat_map(|all| &all.waits_for).map(String::as_str)
     }
 
     /// The paths that the arguments of its requests name.
     pub fn named(&self) -> impl Iterator<Item = &str> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
-        self.requests().flat_map(Request::named).chain(dropped.map(String::as_str))
+        self.refers.iter().flat_map(|all| &all.named).map(String::as_str)
     }
 
     /// The secrets and files that its requests send.
     pub fn sources(&self) -> impl Iterator<Item = &Value> {
-        let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
-        fields.filter(|value| value.plain().is_none()).chain(dropped)
+        self.refers.iter().flat_map(|all| &all.sources)
+    }
+
+    /// The users whose access it changes, with their levels before and after.
+    pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Access { user: Some(user), before, after, .. } => {
+                Some((*user, *before, *after))
+            }
+            _ => None,
+        })
+    }
+
+    /// The users who need access for it, each with the username if the user is an outsider.
+    pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&str>)> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::NeedsAccess { of: Named::User, id, outsider } => {
+                Some((*id, outsider.as_deref()))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -344,17 +392,16 @@ pub struct References {
 }
 
 impl References {
-    fn of(step: &Step) -> Self {
-        let owned = |paths: &mut dyn Iterator<Item = &str>| paths.map(str::to_owned).collect();
-        Self {
-            waits_for: owned(&mut step.waits_for()),
-            named: owned(&mut step.named()),
-            sources: step.sources().cloned().collect(),
-        }
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.waits_for.is_empty() && self.named.is_empty() && self.sources.is_empty()
+    fn of(sends: &[kind::Call]) -> Option<Box<Self>> {
+        let requests = || sends.iter().map(|call| &call.request);
+        let fields = requests().filter_map(Request::body_fields).flat_map(Fields::values);
+        let all = Self {
+            waits_for: requests().flat_map(Request::waits_for).map(str::to_owned).collect(),
+            named: requests().flat_map(Request::named).map(str::to_owned).collect(),
+            sources: fields.filter(|value| value.plain().is_none()).cloned().collect(),
+        };
+        let is_empty = all.waits_for.is_empty() && all.named.is_empty() && all.sources.is_empty();
+        (!is_empty).then(|| Box::new(all))
     }
 }
 

@@ -9,11 +9,14 @@
 //! absent. The choice depends only on the documents. Subgroups are handled like projects. Empty
 //! sections move last, into `Defaults` that are made anyway.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
-    declare::is_sayable,
     document::{Document, Entry, Part},
+    entry::is_sayable,
 };
 use crate::{
     address::{group_of, groups_above, is_literal},
@@ -71,7 +74,7 @@ enum Cell<'d> {
     /// Not known, so it must not be declared.
     Unknown,
     /// Declared in the document.
-    Said(&'d Entry),
+    Said(Cow<'d, Entry>),
     /// Not in the document; the service has this value.
     Unsaid(Option<Json>),
 }
@@ -234,11 +237,7 @@ fn is_whole(of: Section) -> bool {
 
 /// The claims for one field or entry. Outer groups come first, because their claims hold below.
 fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -> Vec<Claim> {
-    let single: Vec<Option<Entry>> =
-        documents.iter().map(|document| single(document, key, of)).collect();
-    let both = documents.iter().zip(&single);
-    let cells: Vec<Cell<'_>> =
-        both.map(|(document, own)| cell(document, key, of, own.as_ref())).collect();
+    let cells: Vec<_> = documents.iter().map(|document| cell(document, key, of)).collect();
     let lacks = |project: &&usize| matches!(cells[**project], Cell::Unsaid(None));
     let mut claims = Vec::new();
     let mut holds: Vec<Option<&Entry>> = vec![None; groups.len()];
@@ -267,7 +266,7 @@ fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
     let known = || {
         let within = group.within.iter().map(|project| &cells[*project]);
         within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
-            Cell::Said(entry) => Some(*entry),
+            Cell::Said(entry) => Some(&**entry),
             _ => None,
         })
     };
@@ -285,31 +284,23 @@ fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
     (have * 2 > known().count()).then_some(most)
 }
 
-/// One field of `document`, as an entry of its own.
-fn single(document: &Document, key: &Key, of: Section) -> Option<Entry> {
-    if is_whole(of) {
-        return None;
-    }
-    let value = document.part(key.0)?.entries.first()?.get(&key.1)?.clone();
-    Some(Entry { fields: vec![(key.1.clone(), value)], ..Entry::default() })
-}
-
-/// The value of `key` in `document`; `own` is the field, if it is in there.
-fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entry>) -> Cell<'d> {
+/// The value of `key` in `document`; a field is an entry of its own.
+fn cell<'d>(document: &'d Document, key: &Key, of: Section) -> Cell<'d> {
     steps::step();
     let part = document.part(key.0);
     let is_out = document.scope != of.home.scope || document.unread.contains(&key.0);
     if is_out || (document.is_archived && part.is_none()) {
         return Cell::Free;
     }
+    let entries = part.map(|part| &part.entries[..]).unwrap_or_default();
     if is_whole(of) {
-        let entry = part.and_then(|part| part.entries.iter().find(|entry| entry.key == key.1));
-        return entry.map_or(Cell::Unsaid(None), Cell::Said);
+        let entry = entries.iter().find(|entry| entry.key == key.1);
+        return entry.map_or(Cell::Unsaid(None), |entry| Cell::Said(Cow::Borrowed(entry)));
     }
-    if let Some(own) = own {
-        return Cell::Said(own);
+    if let Some(value) = entries.first().and_then(|entry| entry.get(&key.1)) {
+        return Cell::Said(Cow::Owned(single(key, value.clone())));
     }
-    let mut unknown = part.iter().flat_map(|part| &part.entries).flat_map(|entry| &entry.unknown);
+    let mut unknown = entries.iter().flat_map(|entry| &entry.unknown);
     // The keys of an unknown mapping are unknown too.
     let outer = key.1.split('.').next().unwrap_or_default();
     if unknown.any(|name| *name == key.1 || name == outer) {
@@ -318,12 +309,17 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entr
     Cell::Unsaid(Some(preset::of(of, &key.1, &document.path)))
 }
 
+/// A field as an entry of its own.
+fn single(key: &Key, value: Json) -> Entry {
+    Entry { fields: vec![(key.1.clone(), value)], ..Entry::default() }
+}
+
 /// How many lines a project needs if `above` holds.
 fn cost(of: Section, cell: &Cell<'_>, above: Option<&Entry>) -> u64 {
     match (cell, above) {
         (Cell::Free, _) | (Cell::Unknown | Cell::Unsaid(_), None) => 0,
         (Cell::Said(own), None) => lines(of, own),
-        (Cell::Said(own), Some(above)) if *own == above => 0,
+        (Cell::Said(own), Some(above)) if **own == *above => 0,
         (Cell::Said(own), Some(above)) => {
             otherwise(of, own, above).map_or(NEVER, |own| lines(of, &own))
         }
@@ -360,7 +356,7 @@ fn otherwise(of: Section, own: &Entry, above: &Entry) -> Option<Entry> {
 
 /// How many lines an entry takes, or a field as one.
 fn lines(of: Section, entry: &Entry) -> u64 {
-    let part = Part { of, about: Vec::new(), entries: vec![entry.clone()] };
+    let part = Part::new(of, vec![entry.clone()]);
     let text = part.item().map(|item| match item.node {
         // The section's own key takes a line anyway.
         Node::Map(items) if !is_whole(of) => write::document(&items),
@@ -390,19 +386,16 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
     let (mut ignored, mut moved) = (BTreeSet::new(), BTreeSet::new());
     for claim in claims {
         let Claim { key, of, entry: above, .. } = claim;
-        let own = single(document, key, *of);
-        let said = match cell(document, key, *of, own.as_ref()) {
+        let said = match cell(document, key, *of) {
             Cell::Free => {
                 if document.unread.contains(&key.0) {
                     ignored.insert(key.0);
                 }
                 continue;
             }
-            Cell::Said(own) if own == above => None,
-            Cell::Said(own) => otherwise(*of, own, above),
-            Cell::Unsaid(Some(preset)) => {
-                Some(Entry { fields: vec![(key.1.clone(), preset)], ..Entry::default() })
-            }
+            Cell::Said(own) if *own == *above => None,
+            Cell::Said(own) => otherwise(*of, &own, above),
+            Cell::Unsaid(Some(preset)) => Some(single(key, preset)),
             Cell::Unsaid(None) | Cell::Unknown => continue,
         };
         moved.insert(key.0);
@@ -432,7 +425,7 @@ fn remove(document: &mut Document, key: &Key, of: Section) {
 /// Adds an entry, or its fields to an existing one.
 fn add(parts: &mut Vec<Part>, of: Section, entry: Entry) {
     let at = parts.iter().position(|part| part.of.section == of.section).unwrap_or_else(|| {
-        parts.push(Part { of, about: Vec::new(), entries: Vec::new() });
+        parts.push(Part::new(of, Vec::new()));
         parts.len() - 1
     });
     let entries = &mut parts[at].entries;

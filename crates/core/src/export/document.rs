@@ -4,7 +4,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::declare::Unread;
 use crate::{
+    cause::Cause,
     field::{Scope, Tier},
     kind::{Section, Shape},
     kinds::{self, approval_rule, settings},
@@ -45,6 +47,10 @@ pub(super) struct Document {
     pub(super) ignored: Vec<&'static str>,
     /// The values of its references.
     pub(super) secrets: Vec<Reference>,
+    /// The sections that the service did not show.
+    pub(super) refused: Vec<Unread>,
+    /// Entries and fields that no manifest can express, with their sections, and why.
+    pub(super) left_out: Vec<(String, Cause)>,
 }
 
 /// A section.
@@ -107,23 +113,33 @@ impl Entry {
 
 /// The items of a mapping; names with dots become nested mappings.
 fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
+    let mut items = Vec::new();
     for (name, value) in fields {
-        let Some((outer, inner)) = name.split_once('.') else {
-            items.push(Item::value(name, value));
-            continue;
-        };
-        match items.last_mut() {
-            Some(Item { key, node: Node::Map(within), .. }) if key == outer => {
-                within.push(Item::value(inner, value));
-            }
-            _ => items.push(Item::new(outer, Node::Map(vec![Item::value(inner, value)]))),
-        }
+        nest(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), value);
     }
     items
 }
 
+/// Adds a value to a mapping, at the last of `keys`, each below the one before.
+pub(crate) fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], value: Json) {
+    let [first, rest @ ..] = keys else { return };
+    let first = first.as_ref();
+    match items.iter_mut().find(|item| item.key == first) {
+        _ if rest.is_empty() => items.push(Item::value(first, value)),
+        Some(Item { node: Node::Map(within), .. }) => nest(within, rest, value),
+        _ => {
+            let mut within = Vec::new();
+            nest(&mut within, rest, value);
+            items.push(Item::new(first, Node::Map(within)));
+        }
+    }
+}
+
 impl Part {
+    pub(super) const fn new(of: Section, entries: Vec<Entry>) -> Self {
+        Self { of, about: Vec::new(), entries }
+    }
+
     /// Whether it declares that there is no entry.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.about.is_empty()
@@ -156,6 +172,27 @@ impl Part {
 }
 
 impl Document {
+    /// A document without content.
+    pub(super) fn new(scope: Scope, path: &str) -> Self {
+        Self {
+            scope,
+            path: path.into(),
+            about: Vec::new(),
+            parts: Vec::new(),
+            unread: Vec::new(),
+            is_archived: false,
+            is_personal: false,
+            tier: Tier::Free,
+            proven: Tier::Free,
+            hidden: Vec::new(),
+            unmanaged: BTreeMap::new(),
+            ignored: Vec::new(),
+            secrets: Vec::new(),
+            refused: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
     /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
     /// `check` refuses both.
     pub(super) fn settle_approvals(&mut self) {
@@ -188,7 +225,7 @@ impl Document {
         let is_known = self.part(of.section).is_some() || self.unread.contains(&of.section);
         if !is_known {
             let none = Entry { state: Some(ABSENT), ..Entry::default() };
-            self.parts.push(Part { of, about: Vec::new(), entries: vec![none] });
+            self.parts.push(Part::new(of, vec![none]));
             self.parts.sort_by_key(Part::place);
         }
     }

@@ -42,23 +42,23 @@ pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
 
 /// `container`, changed so that its declared sections are read completely.
 pub fn everything(container: &Container, settings: &Settings) -> Container {
-    let mut whole = container.clone();
-    for section in to_read(container.scope, container.path.clone(), settings).sections {
-        let declared = whole.sections.iter_mut().find(|own| own.of.section == section.of.section);
-        if let Some(declared) = declared {
-            declared.entries.extend(section.entries);
-        }
-    }
-    whole
+    widened(container, settings, false)
 }
 
 /// `container` with every section looked at in full, whether it declares it or not.
 pub fn whole(container: &Container, settings: &Settings) -> Container {
-    let mut whole = everything(container, settings);
-    let sections = to_read(container.scope, container.path.clone(), settings).sections;
-    whole.sections.extend(
-        sections.into_iter().filter(|section| container.section(section.of.section).is_none()),
-    );
+    widened(container, settings, true)
+}
+
+fn widened(container: &Container, settings: &Settings, adds_sections: bool) -> Container {
+    let mut whole = container.clone();
+    for section in to_read(container.scope, container.path.clone(), settings).sections {
+        match whole.sections.iter_mut().find(|own| own.of.section == section.of.section) {
+            Some(declared) => declared.entries.extend(section.entries),
+            None if adds_sections => whole.sections.push(section),
+            None => {}
+        }
+    }
     whole.sections.sort_by_key(|section| section.of.section);
     whole
 }

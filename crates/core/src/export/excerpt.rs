@@ -45,7 +45,7 @@ impl Excerpt {
         let declared = |all| {
             let settings = Settings { all, ..settings.clone() };
             match declare::declare(scope, path, live, names, &settings) {
-                Found::Document { document, .. } => Some(*document),
+                Found::Document(document) => Some(*document),
                 Found::Deleting | Found::Unread(_) => None,
             }
         };

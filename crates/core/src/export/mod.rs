@@ -11,6 +11,7 @@
 mod declare;
 mod defaults;
 mod document;
+mod entry;
 mod everything;
 mod excerpt;
 mod layout;
@@ -25,6 +26,7 @@ use std::{
 
 use declare::{Found, Unread};
 use defaults::Defaults;
+pub(crate) use document::nest;
 use document::{Document, Part, Reference};
 pub use everything::{everything, to_read, whole};
 pub use excerpt::{Excerpt, ExcerptEntry};
@@ -33,6 +35,7 @@ pub use layout::stem;
 use crate::{
     address::Address,
     cause::{Cause, Withheld},
+    desired::Moves,
     field::{Accepted, Named, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
     kinds,
@@ -96,10 +99,7 @@ impl Settings {
 
     /// Whether something of the container at `path` is selected.
     pub fn touches(&self, path: &str) -> bool {
-        let Selection { only, exclude } = &self.selection;
-        let address = Address::container(path.into());
-        (only.is_empty() || only.iter().any(|glob| glob.touches(path)))
-            && !exclude.iter().any(|glob| glob.matches(&address))
+        self.selection.touches(&Address::container(path.into()), &Moves::default())
     }
 
     /// Whether what is at `address` is selected.
@@ -119,13 +119,11 @@ impl Settings {
             return false;
         }
         let address = Address::container(path.into()).section(of.section);
-        let Selection { only, exclude } = &self.selection;
         matches!(of.shape, Shape::Container | Shape::Switch)
             || (self.wants(of.section)
                 && of.table().specs().iter().any(|spec| of.table().is_current(spec, self.release))
                 && (!of.is_of_top() || !path.contains('/'))
-                && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
-                && !exclude.iter().any(|glob| glob.matches(&address)))
+                && self.selection.touches(&address, &Moves::default()))
     }
 }
 
@@ -195,14 +193,16 @@ impl Estate {
             self.tier = self.tier.max(facts.tier);
         }
         match declare::declare(scope, path, live, names, &self.settings) {
-            Found::Document { document, unread, left_out } => {
+            Found::Document(mut document) => {
                 self.tier = self.tier.max(document.proven);
+                let refused = mem::take(&mut document.refused).into_iter();
+                self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
+                let left_out = mem::take(&mut document.left_out).into_iter();
+                self.left_out.extend(left_out.map(|(part, cause)| {
+                    let what = format!("{path}#{part}");
+                    Missing { what, cause }
+                }));
                 self.documents.push(*document);
-                self.unread.extend(unread.into_iter().map(|unread| (path.to_owned(), unread)));
-                let within = left_out.into_iter();
-                let within =
-                    within.map(|(part, cause)| Missing { what: format!("{path}#{part}"), cause });
-                self.left_out.extend(within);
             }
             Found::Deleting => drop(self.deleting.insert(path.to_owned())),
             Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
@@ -212,7 +212,6 @@ impl Estate {
     /// What could not be read, but may be at another time.
     pub fn missing(&mut self) -> &[Missing] {
         self.settle();
-        self.missing.sort();
         &self.missing
     }
 
@@ -220,7 +219,6 @@ impl Estate {
     /// identify.
     pub fn left_out(&mut self) -> &[Missing] {
         self.settle();
-        self.left_out.sort();
         &self.left_out
     }
 
@@ -250,6 +248,8 @@ impl Estate {
                 self.missing.push(Missing { what, cause });
             }
         }
+        self.missing.sort();
+        self.left_out.sort();
     }
 
     /// All files.
@@ -275,13 +275,9 @@ impl Estate {
             let release = self.settings.release;
             written.files.extend(rehearse::files(&self.documents, release));
         }
-        let defaults = match self.settings.defaults {
-            true => Scope::ALL
-                .into_iter()
-                .flat_map(|scope| defaults::factor(&mut self.documents, scope))
-                .collect(),
-            false => Vec::new(),
-        };
+        let scopes = Scope::ALL.into_iter().filter(|_| self.settings.defaults);
+        let defaults = scopes.flat_map(|scope| defaults::factor(&mut self.documents, scope));
+        let defaults: Vec<_> = defaults.collect();
         let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
         for defaults in &defaults {
             stems.entry(layout::stem(Scope::Group, &defaults.group)).or_default().0.push(defaults);
@@ -396,12 +392,11 @@ impl Estate {
         documents: &[&Document],
         files: &mut Vec<File>,
     ) {
-        let is_group = |document: &&&Document| document.scope == Scope::Group;
-        let text = |document: &Document| write::document(&document.items(self.settings.watch));
-        let groups = documents.iter().filter(is_group).map(|document| text(document));
+        let text = |document: &&Document| write::document(&document.items(self.settings.watch));
+        let groups = documents.partition_point(|document| document.scope == Scope::Group);
+        let (groups, projects) = documents.split_at(groups);
         let rules = defaults.iter().map(|defaults| write::document(&defaults.items()));
-        let projects = documents.iter().filter(|document| !is_group(document));
-        let texts = groups.chain(rules).chain(projects.map(|document| text(document)));
+        let texts = groups.iter().map(text).chain(rules).chain(projects.iter().map(text));
         let mut pieces = vec![String::new()];
         for text in texts {
             if pieces.last().is_some_and(|all| !all.is_empty() && all.len() + text.len() > LARGE) {
@@ -427,7 +422,7 @@ impl Estate {
 fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
     let never = |of: Section, spec: &Spec| {
         let is_never = spec.field.read == Readback::Never || spec.field.is_upload();
-        (is_never || declare::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
+        (is_never || entry::lacks_credential(of, spec)) && spec.field.accepted != Accepted::Never
     };
     let of = |part: &Part| {
         // The origin of a container is irrelevant after its creation.

@@ -9,8 +9,9 @@ use super::{
     layout::hash,
 };
 use crate::{
+    address::groups_above,
     field::{Named, Scope, Tier},
-    kind::{Effect, Risk, Section, forms, stakes},
+    kind::{Effect, Risk, Section, forms, stakes, visibility_rank},
     kinds::{self, preset},
     release::Known,
     text,
@@ -22,9 +23,6 @@ use crate::{
 const OWNER: &str = "rehearsal/runners";
 /// The section whose entries only jobs create.
 const RESOURCE_GROUPS: &str = "resource_groups";
-/// From the least visible to the most visible.
-const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
-
 /// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
 pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
@@ -99,8 +97,11 @@ fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
     })
 }
 
+/// What documents name, by kind: each name by its lower case.
+type NamedThings = BTreeMap<Named, BTreeMap<String, String>>;
+
 fn seed(documents: &[Document], release: Known) -> Vec<Item> {
-    let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
+    let mut named = NamedThings::new();
     // The projects that have each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
@@ -119,41 +120,12 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
         let users = named.entry(Named::User).or_default();
         users.insert(owner.to_lowercase(), owner.to_owned());
     }
-    let users = named.remove(&Named::User).unwrap_or_default().into_values();
-    let users = users.map(|name| (vec![Item::value("username", name)], None));
+    let mut named = |kind| named.remove(&kind).unwrap_or_default();
+    let users = named(Named::User).into_values().map(|name| vec![Item::value("username", name)]);
     let mut projects: Vec<_> = documents.iter().filter_map(project).collect();
-    // The groups above a seeded project must exist too, and be at least as visible.
-    let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
-    let known = documents.iter().filter(|document| document.scope == Scope::Group);
-    let known: BTreeMap<String, &Document> =
-        known.map(|document| (document.path.to_lowercase(), document)).collect();
-    let mut groups: BTreeMap<String, Vec<Item>> = BTreeMap::new();
-    let is_needed = |lower: &String, group: &Document| above.contains(lower) || !group.is_created();
-    for (lower, document) in known.iter().filter(|(lower, group)| is_needed(lower, group)) {
-        let path = Item::value("path", &*document.path);
-        let visibility = visibility(document).map(|word| Item::value("visibility", word));
-        groups.insert(lower.clone(), std::iter::once(path).chain(visibility).collect());
-    }
-    // Groups that are not exported are there already, as visible as anything in them.
-    for document in documents.iter().filter(|document| !document.is_personal) {
-        let visible = visibility(document);
-        for above in ancestors(&document.path).into_iter().filter(|it| !known.contains_key(it)) {
-            let path = &document.path[..above.len()];
-            let items = groups.entry(above).or_insert_with(|| vec![Item::value("path", path)]);
-            raise(items, visible.as_deref());
-        }
-    }
-    for (lower, path) in named.remove(&Named::Group).unwrap_or_default() {
-        if !known.contains_key(&lower) {
-            groups.entry(lower).or_insert_with(|| vec![Item::value("path", path)]);
-        }
-    }
-    let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
-    let list = |name: &str, entries: Vec<(Vec<Item>, Option<String>)>| {
-        (!entries.is_empty()).then(|| Item::new(name, Node::List(entries)))
-    };
+    let groups = groups(documents, &projects, named(Named::Group));
     let declared: BTreeSet<_> = documents.iter().map(|own| own.path.to_lowercase()).collect();
-    let others = named.remove(&Named::Project).unwrap_or_default().into_iter();
+    let others = named(Named::Project).into_iter();
     let others = others.filter(|(lower, _)| !declared.contains(lower));
     projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
     // A runner has an owner, and seeded projects that have it are not new, so a guard would ask.
@@ -163,31 +135,69 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let runners = runners.into_iter().map(|(runner, having)| {
         let having = having.into_iter().filter(|path| seeded.contains(*path));
         let having: Vec<_> = std::iter::once(OWNER).chain(having).map(Json::from).collect();
-        (vec![Item::value("description", runner), Item::value("projects", having)], None)
+        vec![Item::value("description", runner), Item::value("projects", having)]
     });
-    let runners = runners.collect();
-    let groups = groups.into_values().map(|items| (items, None)).collect();
-    let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
     let lists = [
-        list("users", users.collect()),
-        list("groups", groups),
-        list("projects", projects),
+        list("users", users),
+        list("groups", groups.into_values()),
+        list("projects", projects.into_iter().map(|(_, items)| items)),
         list("runners", runners),
     ];
+    let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
     let release = release.release().map(|release| Item::value("release", release.to_string()));
-    std::iter::once(Item::value("tier", tier.to_string()))
-        .chain(release)
-        .chain(lists.into_iter().flatten())
-        .collect()
+    let head = std::iter::once(Item::value("tier", tier.to_string())).chain(release);
+    head.chain(lists.into_iter().flatten()).collect()
+}
+
+fn list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
+    let rows: Vec<_> = rows.map(|items| (items, None)).collect();
+    (!rows.is_empty()).then(|| Item::new(name, Node::List(rows)))
+}
+
+/// The groups of the seed by their path in lower case: those above seeded `projects`, those that apply
+/// does not create, those that are not exported, and others that are `named`.
+fn groups(
+    documents: &[Document],
+    projects: &[(String, Vec<Item>)],
+    named: BTreeMap<String, String>,
+) -> BTreeMap<String, Vec<Item>> {
+    // The groups above a seeded project must exist too, and be at least as visible.
+    let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
+    let exported = documents.iter().filter(|document| document.scope == Scope::Group);
+    let exported: BTreeMap<String, &Document> =
+        exported.map(|document| (document.path.to_lowercase(), document)).collect();
+    let mut groups: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    let is_needed = |lower: &String, group: &Document| above.contains(lower) || !group.is_created();
+    for (lower, document) in exported.iter().filter(|(lower, group)| is_needed(lower, group)) {
+        let path = Item::value("path", &*document.path);
+        let visibility = visibility(document).map(|word| Item::value("visibility", word));
+        groups.insert(lower.clone(), std::iter::once(path).chain(visibility).collect());
+    }
+    // Groups that are not exported are there already, as visible as anything in them.
+    for document in documents.iter().filter(|document| !document.is_personal) {
+        let visible = visibility(document);
+        for above in ancestors(&document.path).into_iter().filter(|it| !exported.contains_key(it)) {
+            let path = &document.path[..above.len()];
+            let items = groups.entry(above).or_insert_with(|| vec![Item::value("path", path)]);
+            raise(items, visible.as_deref());
+        }
+    }
+    for (lower, path) in named.into_iter().filter(|(lower, _)| !exported.contains_key(lower)) {
+        groups.entry(lower).or_insert_with(|| vec![Item::value("path", path)]);
+    }
+    groups
 }
 
 /// Makes a group at least as visible as `word`.
 fn raise(group: &mut Vec<Item>, word: Option<&str>) {
     let Some(word) = word else { return };
-    let rank = |word: &str| VISIBILITIES.iter().position(|known| *known == word);
     let visibility = group.iter_mut().find(|item| item.key == "visibility");
     match visibility.map(|item| &mut item.node) {
-        Some(Node::Value(now)) if now.as_str().and_then(rank) < rank(word) => *now = word.into(),
+        Some(Node::Value(now))
+            if now.as_str().and_then(visibility_rank) < visibility_rank(word) =>
+        {
+            *now = word.into();
+        }
         Some(_) => {}
         None => group.push(Item::value("visibility", word)),
     }
@@ -272,8 +282,7 @@ fn plain(entry: &Entry) -> Fields {
 
 /// The paths of the groups above `path`, in lower case.
 fn ancestors(path: &str) -> Vec<String> {
-    let lower = path.to_lowercase();
-    lower.match_indices('/').map(|(at, _)| lower[..at].to_owned()).collect()
+    groups_above(&path.to_lowercase()).map(str::to_owned).collect()
 }
 
 /// A harmless value of the same form as `value`, which an export of the sandbox treats as a secret

@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::{Span, civil::Date};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     field::Scope,
@@ -35,21 +35,8 @@ pub struct Token {
     /// Its scopes.
     pub scopes: Vec<String>,
     /// The day on which it expires, as `YYYY-MM-DD`; null if never.
-    #[serde(serialize_with = "date", deserialize_with = "of_date")]
     #[schemars(with = "Option<String>")]
     pub expires_at: Option<Date>,
-}
-
-fn of_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Date>, D::Error> {
-    let date = Option::<&str>::deserialize(deserializer)?;
-    date.map(|date| date.parse().map_err(D::Error::custom)).transpose()
-}
-
-fn date<S: Serializer>(date: &Option<Date>, serializer: S) -> Result<S::Ok, S::Error> {
-    match date {
-        Some(date) => serializer.collect_str(date),
-        None => serializer.serialize_none(),
-    }
 }
 
 impl Token {

@@ -12,12 +12,12 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, saved::Comparison};
+use super::{Plan, grow, saved::Comparison};
 use crate::{
     address::{Address, is_literal},
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, Place},
-    diff::{Refusal, Step},
+    diff::{Edge, Refusal, Step},
     live::Live,
     origin::Origin,
     text::{count, escape},
@@ -194,7 +194,12 @@ impl Plan {
             )));
         }
         broken.extend(apart);
-        self.add_dependants(&mut broken);
+        // What depends on a step of a broken one is left out too.
+        grow(&mut broken, |broken| {
+            let is_broken = |edge: &Edge| broken.contains(&edge.address.path);
+            let dependants = self.steps.iter().filter(|step| step.after.iter().any(is_broken));
+            dependants.map(|step| step.address.path.clone()).collect()
+        });
         let left_out = broken.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
             LeftOut { address: Address::container(path.clone()), steps }
@@ -234,25 +239,6 @@ impl Plan {
         let paths = self.steps.iter().map(|step| &step.address.path);
         let is_apart = |path: &&Arc<str>| saved.is_some_and(|saved| !saved.agreed.contains(*path));
         paths.filter(is_apart).cloned().collect()
-    }
-
-    /// Adds to `broken` the containers whose steps depend on a step of a broken one.
-    fn add_dependants(&self, broken: &mut BTreeSet<Arc<str>>) {
-        loop {
-            let depends =
-                |step: &&Step| step.after.iter().any(|edge| broken.contains(&edge.address.path));
-            let new: Vec<_> = self
-                .steps
-                .iter()
-                .filter(|step| !broken.contains(&step.address.path))
-                .filter(depends)
-                .map(|step| step.address.path.clone())
-                .collect();
-            if new.is_empty() {
-                return;
-            }
-            broken.extend(new);
-        }
     }
 }
 

@@ -25,11 +25,12 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
 };
 
+use super::order::{narrows, visibility};
 use crate::{
     address::{Address, groups_above},
     diff::{Action, Change, Edge, Problem, Shown, Step},
     field::Scope,
-    kind::{Capability, Effect, VISIBILITIES, visibility_rank},
+    kind::{Capability, Effect, VISIBILITIES},
     kinds::{
         constraints::{self, Constraint, How, Setting},
         settings,
@@ -39,15 +40,19 @@ use crate::{
 use graph::Graph;
 pub(super) use people::still_named;
 
+/// A step, by its position, that comes after another one, and why.
+type Later = (usize, Edge);
+
 /// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
-    created(steps);
-    handed_down(steps);
-    named(steps);
-    moved(steps);
+    for find in [created, handed_down, named, moved] {
+        let edges = find(steps);
+        add(steps, edges);
+    }
     let mut problems = wait_for_path(steps);
     problems.extend(too_visible(steps));
-    visible(steps);
+    let edges = visible(steps);
+    add(steps, edges);
     problems.extend(constrained(steps));
     problems.extend(people::connect(steps));
     for step in &mut *steps {
@@ -58,6 +63,29 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
+fn add(steps: &mut [Step], edges: Vec<Later>) {
+    edges.into_iter().for_each(|(at, edge)| steps[at].after.push(edge));
+}
+
+/// The edges of each step to what it comes after.
+fn edges<'s, A: IntoIterator<Item = &'s Address>>(
+    steps: &'s [Step],
+    reason: &'static str,
+    after: impl Fn(&'s Step) -> A,
+) -> Vec<Later> {
+    let of = |(at, step): (usize, &'s Step)| {
+        let first = after(step).into_iter().cloned();
+        first.map(move |address| (at, Edge { address, reason })).collect::<Vec<_>>()
+    };
+    steps.iter().enumerate().flat_map(of).collect()
+}
+
+/// What `of` finds in `steps`, by the path of each in lower case.
+fn by_path<'s, T>(steps: &'s [Step], of: impl Fn(&'s Step) -> Option<T>) -> HashMap<String, T> {
+    let found = steps.iter().filter_map(|step| Some((step, of(step)?)));
+    found.map(|(step, found)| (step.address.path.to_lowercase(), found)).collect()
+}
+
 /// What `by_path`, with paths in lower case, has for the groups above `path`, nearest first.
 fn above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<Item = &'m T> {
     let path = path.to_lowercase();
@@ -66,44 +94,40 @@ fn above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iterator<It
 }
 
 /// A step that names a group or project of the run comes after its creation.
-fn created(steps: &mut [Step]) {
-    let new = steps.iter().filter(|step| step.address.section.is_none());
-    let new: HashMap<_, _> = new
-        .map(|step| (step.address.path.to_lowercase(), (step.address.clone(), step.scope)))
-        .collect();
-    for step in steps {
+fn created(steps: &[Step]) -> Vec<Later> {
+    let new = by_path(steps, |step| step.address.section.is_none().then_some(step));
+    let after = |(at, step): (usize, &Step)| {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
         let edge = |path: &str| {
-            let created = new.get(&path.to_lowercase()).cloned();
-            let (address, scope) =
-                created.unwrap_or_else(|| (Address::container(path.into()), Scope::Group));
-            Edge { address, reason: Capability::Exists.reason(scope) }
+            let created = new.get(&path.to_lowercase());
+            let scope = created.map_or(Scope::Group, |new| new.scope);
+            let address = created.map(|new| new.address.clone());
+            let address = address.unwrap_or_else(|| Address::container(path.into()));
+            (at, Edge { address, reason: Capability::Exists.reason(scope) })
         };
-        let edges: Vec<_> = paths.into_iter().map(edge).collect();
-        step.after.extend(edges);
-    }
+        paths.into_iter().map(edge).collect::<Vec<_>>()
+    };
+    steps.iter().enumerate().flat_map(after).collect()
 }
 
 /// New containers start with the new settings of the groups above.
-fn handed_down(steps: &mut [Step]) {
+fn handed_down(steps: &[Step]) -> Vec<Later> {
     let is_new = |step: &Step| step.provides(Capability::Exists);
     let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
     // Steps in a new group come after its creation anyway.
     for step in steps.iter().filter(|step| !is_new(step)) {
         if step.effects.contains(&Effect::HandsDown) {
-            let group = step.address.path.to_lowercase();
-            by_group.entry(group).or_default().push(step.address.clone());
+            by_group.entry(step.address.path.to_lowercase()).or_default().push(&step.address);
         }
     }
-    let reason = "a new group or project starts with the settings of the group above";
-    for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
-        let earlier = above(&by_group, &step.address.path).flatten();
-        step.after.extend(earlier.cloned().map(|address| Edge { address, reason }));
-    }
+    edges(steps, "a new group or project starts with the settings of the group above", |step| {
+        let above = above(&by_group, &step.address.path).flatten().copied();
+        above.filter(|_| is_new(step)).collect::<Vec<_>>()
+    })
 }
 
 /// A container gets its name after the sibling that gives that name up.
-fn named(steps: &mut [Step]) {
+fn named(steps: &[Step]) -> Vec<Later> {
     let place = |step: &Step, name: &str| {
         let path = step.address.path.to_lowercase();
         let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -111,62 +135,45 @@ fn named(steps: &mut [Step]) {
         (namespace.to_owned(), name)
     };
     let of = |step: &Step, side: fn(&Change) -> &Shown| {
-        let change = step.changes.iter().find(|change| &*change.field == "name")?;
-        match side(change) {
-            Shown::Value(name) => name.as_str().map(str::to_owned),
-            _ => None,
-        }
+        side(step.change("name")?).value()?.as_str().map(str::to_owned)
     };
     let given_up: HashMap<_, _> = steps
         .iter()
         .filter(|step| step.address.section == Some(settings::SECTION))
-        .filter_map(|step| {
-            let before = of(step, |change| &change.before)?;
-            Some((place(step, &before), step.address.clone()))
-        })
+        .filter_map(|step| Some((place(step, &of(step, |change| &change.before)?), &step.address)))
         .collect();
-    let is_new = |step: &&mut Step| step.provides(Capability::Exists);
-    for step in steps.iter_mut().filter(|_| !given_up.is_empty()).filter(is_new) {
-        let name = of(step, |change| &change.after).unwrap_or_default();
-        if let Some(address) = given_up.get(&place(step, &name)) {
-            let reason = "its name has to be free first";
-            step.after.push(Edge { address: address.clone(), reason });
-        }
-    }
+    edges(steps, "its name has to be free first", |step| {
+        let is_new = !given_up.is_empty() && step.provides(Capability::Exists);
+        let name = is_new.then(|| of(step, |change| &change.after).unwrap_or_default())?;
+        given_up.get(&place(step, &name)).copied()
+    })
 }
 
 /// Below a group that moves, a container is at its declared path only after the move, and so is a
 /// project that a request names. Until then the service uses the former path.
-fn moved(steps: &mut [Step]) {
-    let moves = |scope: Scope| {
-        let of_scope = steps.iter().filter(|step| step.scope == scope);
-        let moves = of_scope.filter(|step| step.provides(Capability::InPlace));
-        moves.map(|step| (step.address.path.to_lowercase(), step.address.clone())).collect()
-    };
-    let projects: HashMap<String, Address> = moves(Scope::Project);
-    let groups: HashMap<String, Address> = moves(Scope::Group);
-    for step in steps.iter_mut().filter(|_| !projects.is_empty()) {
-        let named = step.named().map(str::to_lowercase);
-        let first: BTreeSet<_> = named.filter_map(|path| projects.get(&path).cloned()).collect();
-        let reason = Capability::InPlace.reason(Scope::Project);
-        step.after.extend(first.into_iter().map(|address| Edge { address, reason }));
-    }
-    let reason = Capability::InPlace.reason(Scope::Group);
-    for step in steps.iter_mut().filter(|_| !groups.is_empty()) {
-        let nearest = above(&groups, &step.address.path).next();
-        if let Some(address) = nearest.filter(|_| !super::order::narrows(step)) {
-            step.after.push(Edge { address: address.clone(), reason });
-        }
-    }
+fn moved(steps: &[Step]) -> Vec<Later> {
+    let reason = |scope: Scope| Capability::InPlace.reason(scope);
+    let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
+        let moves = |step: &Step| step.scope == scope && step.provides(Capability::InPlace);
+        by_path(steps, |step| moves(step).then_some(&step.address))
+    });
+    let mut found = edges(steps, reason(Scope::Project), |step| {
+        let named = step.named().filter(|_| !projects.is_empty());
+        named
+            .filter_map(|path| projects.get(&path.to_lowercase()).copied())
+            .collect::<BTreeSet<_>>()
+    });
+    found.extend(edges(steps, reason(Scope::Group), |step| {
+        let nearest = (!groups.is_empty()).then(|| above(&groups, &step.address.path).next())?;
+        nearest.copied().filter(|_| !narrows(step))
+    }));
+    found
 }
 
 /// A step that takes a path comes after the move that frees it.
 fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
-    let moved: BTreeSet<_> = steps
-        .iter()
-        .filter(|step| step.address.section.is_none())
-        .map(|step| step.address.clone())
-        .collect();
+    let of_containers = steps.iter().filter(|step| step.address.section.is_none());
+    let moved: BTreeSet<_> = of_containers.map(|step| step.address.clone()).collect();
     let mut problems = Vec::new();
     for step in steps {
         let follows = step.effects.iter().filter_map(|effect| match effect {
@@ -205,20 +212,6 @@ fn waits_for_itself(step: &Step, next: &Step) -> Problem {
     Problem::new(address, "circular", message, help, &step.origin)
 }
 
-/// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
-/// creation.
-fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
-    step.effects.iter().find_map(|effect| match effect {
-        Effect::Visibility { before, after } => {
-            let is_new = step.provides(Capability::Exists);
-            let known = before.as_deref().and_then(visibility_rank);
-            let before = if is_new { None } else { Some(known.unwrap_or(0)) };
-            Some((before, visibility_rank(after)?))
-        }
-        _ => None,
-    })
-}
-
 /// Refuses visibility above what the same run gives the group. A new group that does not declare it is
 /// private, unless the administrators of the service changed that.
 fn too_visible(steps: &[Step]) -> Vec<Problem> {
@@ -231,26 +224,21 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         let declared = visibility(step).map(|(_, after)| after);
         declared.or_else(|| is_new_group(step).then_some(0))
     };
-    let groups: HashMap<_, _> = steps
-        .iter()
-        .filter(|step| step.scope == Scope::Group)
-        .filter_map(|step| Some((step.address.path.to_lowercase(), (step, seen(step)?))))
-        .collect();
-    let mut problems = Vec::new();
-    for step in steps.iter().filter(|_| !groups.is_empty()) {
-        if let Some(own) = seen(step)
-            && let Some((group, most)) = above(&groups, &step.address.path).next()
-            && own > *most
-        {
-            problems.push(more_visible_than(step, own, group, *most));
-        }
-    }
-    problems
+    let groups = by_path(steps, |step| {
+        let seen = seen(step).filter(|_| step.scope == Scope::Group);
+        seen.map(|most| (step, most))
+    });
+    let problem = |step: &Step| {
+        let (group, most) = above(&groups, &step.address.path).next()?;
+        let own = seen(step).filter(|own| own > most)?;
+        Some(more_visible_than(step, own, group, *most))
+    };
+    steps.iter().filter(|_| !groups.is_empty()).filter_map(problem).collect()
 }
 
 fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
     let word = |rank: usize| VISIBILITIES[rank];
-    let change = step.changes.iter().find(|change| &*change.field == "visibility");
+    let change = step.change("visibility");
     let message = format!(
         "it would be {} in the group `{}`, which would be {}: the service refuses that",
         word(own),
@@ -263,35 +251,28 @@ fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Prob
     Problem::new(&step.address, "more-visible", message, help, origin)
 }
 
-fn visible(steps: &mut [Step]) {
-    let (mut widened, mut narrowed) = (HashMap::new(), HashMap::new());
-    for (at, step) in steps.iter().enumerate() {
-        match visibility(step) {
-            Some((before, after)) if before.is_none_or(|before| before < after) => {
-                widened.insert(step.address.path.to_lowercase(), at);
-            }
-            Some((Some(before), after)) if after < before => {
-                narrowed.insert(step.address.path.to_lowercase(), at);
-            }
-            _ => {}
-        }
-    }
+fn visible(steps: &[Step]) -> Vec<Later> {
+    let changes = |of: fn(Option<usize>, usize) -> bool| {
+        let steps = steps.iter().enumerate();
+        let changes = steps.filter(move |(_, step)| {
+            visibility(step).is_some_and(|(before, after)| of(before, after))
+        });
+        changes.map(|(at, step)| (step.address.path.to_lowercase(), at)).collect::<HashMap<_, _>>()
+    };
+    let widened = changes(|before, after| before.is_none_or(|before| before < after));
+    let narrowed = changes(|before, after| before.is_some_and(|before| before > after));
     let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
     for (path, at) in &widened {
-        if let Some(group) = above(&widened, path).next() {
-            edges.push((*at, *group, "nothing is more visible than the group that it is in"));
-        }
+        let reason = "nothing is more visible than the group that it is in";
+        edges.extend(above(&widened, path).next().map(|group| (*at, *group, reason)));
     }
     for (path, at) in &narrowed {
-        if let Some(group) = above(&narrowed, path).next() {
-            edges.push((*group, *at, "what is in a group is never more visible than it"));
-        }
+        let reason = "what is in a group is never more visible than it";
+        edges.extend(above(&narrowed, path).next().map(|group| (*group, *at, reason)));
     }
     edges.sort_unstable();
-    for (later, earlier, reason) in edges {
-        let address = steps[earlier].address.clone();
-        steps[later].after.push(Edge { address, reason });
-    }
+    let edge = |earlier: usize, reason| Edge { address: steps[earlier].address.clone(), reason };
+    edges.into_iter().map(|(later, earlier, reason)| (later, edge(earlier, reason))).collect()
 }
 
 /// The value of `by` before and after a step of a group.
@@ -301,12 +282,8 @@ fn decision<'s>(
 ) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
     let section = step.address.section.unwrap_or(settings::SECTION);
     let is_group = step.scope == Scope::Group && *section == by.section;
-    let change = step.changes.iter().find(|change| is_group && *change.field == by.field)?;
-    let value = |shown: &'s Shown| match shown {
-        Shown::Value(value) => Some(value),
-        _ => None,
-    };
-    Some((change, value(&change.before), value(&change.after)))
+    let change = step.change(&by.field).filter(|_| is_group)?;
+    Some((change, change.before.value(), change.after.value()))
 }
 
 /// What a setting of a group decides about is changed after it. What it forbids is created before it
@@ -339,7 +316,7 @@ fn constrained(steps: &mut [Step]) -> Vec<Problem> {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above has to allow it first",
                 };
-                if !super::order::narrows(step) {
+                if !narrows(step) {
                     edges.push((at, first, reason));
                 }
                 continue;
@@ -378,10 +355,7 @@ fn is_over(row: &Constraint, step: &Step) -> bool {
     match &row.over.field {
         _ if row.over.section == "create" => step.provides(Capability::Exists),
         None => *section == row.over.section && step.action == Action::Create,
-        Some(name) => {
-            *section == row.over.section
-                && step.changes.iter().any(|change| *change.field == **name)
-        }
+        Some(name) => *section == row.over.section && step.change(name).is_some(),
     }
 }
 

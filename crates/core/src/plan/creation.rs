@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    ContainerPlan,
-    container::{Planning, missing},
-    guard, order,
-};
+use super::{ContainerPlan, container::Planning, guard, order};
 use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
-    diff::{self, Action, Context, Incomplete, Limit, Note, Problem, Reason, Step, Support},
+    diff::{self, Action, Context, Note, Problem, Reason, Step, Support},
     field::Scope,
     kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms},
     kinds::{self, constraints},
@@ -23,15 +19,8 @@ impl Planning<'_> {
     pub(super) fn missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
             Creation::Allowed(create) => self.create(create, plan),
-            other => {
-                let unselected = matches!(other, Creation::Unselected { .. });
-                plan.close(missing(
-                    self.declared,
-                    self.address,
-                    unselected,
-                    self.settings.is_offline,
-                ));
-            }
+            Creation::Unselected { .. } => plan.close(self.not_there(true)),
+            Creation::Forbidden => plan.close(self.not_there(false)),
         }
     }
 
@@ -44,31 +33,26 @@ impl Planning<'_> {
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
         let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
-        for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
+        for section in self.in_order().filter(|section| !section.of.comes_with_container()) {
             let is_off = |feature: &&'static str| {
                 plan.steps.iter().any(|step| step.takes(Capability::Feature(feature)))
             };
             let mut sets = section.of.home.closed_by.iter();
             if let Some(set) = sets.find(|set| set.iter().all(is_off)) {
-                self.close(name, section, Capability::Feature(set[0]), plan);
+                self.close(section, Capability::Feature(set[0]), plan);
                 continue;
             }
             // The section is empty, but ids of the users that it names may be unknown.
-            let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
+            let found = self.live.sections.get(section.of.section).unwrap_or(&Collection::Fresh);
             let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
-            let findings = match found.entries() {
-                Ok(_) if comes_along => {
-                    let condition = "unless it comes along with what the project is created from";
-                    Ok(self.possible(section, condition))
-                }
-                _ => inside.compare(section, found),
-            };
-            match findings {
+            if comes_along && found.entries().is_ok() {
+                let condition = "unless it comes along with what the project is created from";
+                plan.findings.extend(self.possible(section, condition));
+                continue;
+            }
+            match inside.compare(section, found) {
                 Ok(findings) => plan.findings.extend(findings),
-                Err(reason) => {
-                    let address = self.address.section(name);
-                    plan.findings.incomplete.push(Incomplete { address, reason });
-                }
+                Err(reason) => plan.leave_out(self.at(section), reason),
             }
         }
         // A step that names an entry of such a section is left out too.
@@ -78,15 +62,14 @@ impl Planning<'_> {
         let lacks_one = |step: &mut Step| step.waits_for().any(names_one);
         let closed = plan.findings.steps.extract_if(.., lacks_one).map(|step| {
             let why = "what it names needs a feature that is off".to_owned();
-            self.closed(step.address, why, &step.origin)
+            Note::new(&step.address, Reason::Closed { why }, &step.origin)
         });
         plan.findings.notes.extend(closed);
         self.refuse_low_shares(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
         self.note_side_effects(plan);
-        let refused: Vec<_> = guard::openings(&plan.findings.steps).collect();
-        plan.findings.refusals.extend(refused);
+        plan.findings.refusals.extend(guard::openings(&plan.findings.steps));
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
@@ -95,22 +78,20 @@ impl Planning<'_> {
     fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
         let (own, _) = kinds::container(self.declared.scope);
         let mut fields = self.created_with(create);
-        let mut waiting = BTreeMap::new();
+        let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
-            waiting.extend(self.bound(*section, name, field, plan)?.map(|why| (*name, why)));
+            let limit = self.bound(*section, name, field, plan)?;
             let closes = constraints::over("create", None).any(|row| {
                 let by = field.value.plain().filter(|_| row.by.field == *name);
                 by.is_some_and(|by| row.forbids(by, Scope::Project))
             });
-            if self.declared.life.gets_projects && closes {
-                waiting.insert(*name, "until the projects in it exist".to_owned());
-            }
+            let is_needed_open = self.declared.life.gets_projects && closes;
+            let until = is_needed_open.then(|| "until the projects in it exist".to_owned());
+            notes.extend(until.or(limit).map(|why| self.waits(*section, name, field, why)));
         }
-        let notes = waiting.into_iter().filter_map(|(name, why)| {
-            let (section, field) = fields.remove(name)?;
-            Some(self.waits(section, name, &field, why))
-        });
-        plan.findings.notes.extend(notes);
+        for note in &notes {
+            fields.remove(&*note.fields[0]);
+        }
         let value = |(name, (_, field)): (&&str, &(Section, Sourced<Value>))| {
             ((*name).to_owned(), field.value.clone())
         };
@@ -118,13 +99,11 @@ impl Planning<'_> {
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
             match section.waits(name, &values, None, true) {
-                Some(why) => {
-                    let note = self.waits(*section, name, field, why);
-                    plan.findings.notes.push(note);
-                }
+                Some(why) => notes.push(self.waits(*section, name, field, why)),
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
+        plan.findings.notes.extend(notes);
         let calls = self.calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
@@ -143,7 +122,7 @@ impl Planning<'_> {
 
     /// The sections that the creating request sets too.
     fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
-        self.in_order().map(|(_, section)| section).filter(|s| s.of.comes_with_container())
+        self.in_order().filter(|section| section.of.comes_with_container())
     }
 
     /// All fields of the creating request: those of `create`, and those of sections set with it.
@@ -175,31 +154,30 @@ impl Planning<'_> {
         field: &Sourced<Value>,
         plan: &mut ContainerPlan,
     ) -> Result<Option<String>, Box<Problem>> {
-        let (at, context) = (self.address.section(section.section), self.context);
-        match diff::fit(section, name, &field.value, context.release) {
-            Support::Depends => plan.findings.ask(Question::Release),
-            Support::Unfit(unfit) => {
-                let is_own = section.shape == Shape::Container;
-                let at = if is_own { self.address.clone() } else { at };
-                return Err(Box::new(unfit.problem(at, field.origin.clone())));
+        let context = self.context;
+        let limit = match diff::fit(section, name, &field.value, context.release) {
+            Support::Unfit(limit) => Some(limit),
+            support => {
+                if support == Support::Depends {
+                    plan.findings.ask(Question::Release);
+                }
+                context.bound(section, name, &field.value, &mut plan.findings)
             }
-            Support::Fits | Support::Local => {}
-        }
-        match diff::bound(section, name, &field.value, context, &mut plan.findings) {
-            Some(Limit::Refused(code, message, help)) => {
-                Err(Box::new(Problem::new(&at, code, message, help, &field.origin)))
-            }
-            Some(Limit::Waits(why)) => Ok(Some(why)),
+        };
+        let is_own = section.shape == Shape::Container;
+        let at = self.address.section(section.section);
+        let at = if is_own { self.address } else { &at };
+        match limit.map(|limit| limit.problem(at, &field.origin)) {
+            Some(Ok(problem)) => Err(Box::new(problem)),
+            Some(Err(why)) => Ok(Some(why)),
             None => Ok(None),
         }
     }
 
     fn waits(&self, section: Section, name: &str, field: &Sourced<Value>, why: String) -> Note {
-        Note {
-            address: self.address.section(section.section),
-            fields: vec![name.to_owned()],
-            ..self.note(Reason::Waits { why }, &field.origin)
-        }
+        let address = self.address.section(section.section);
+        let note = Note::new(&address, Reason::Waits { why }, &field.origin);
+        Note { fields: vec![name.to_owned()], ..note }
     }
 
     /// The requests that create it, with the service's own names for hosts of imports.

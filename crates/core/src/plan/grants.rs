@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::{ContainerPlan, container::Planning};
 use crate::{
     address::Address,
-    desired::{self, DeclaredSection, Entry, State, Unlisted},
+    desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
     diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
@@ -27,8 +27,8 @@ impl Planning<'_> {
         if gone.is_empty() {
             return;
         }
-        for (name, section) in self.in_order() {
-            let Some(mut supposed) = self.without_grants(name, section, &gone) else { continue };
+        for section in self.in_order() {
+            let Some(mut supposed) = self.without_grants(section, &gone) else { continue };
             self.settings.leave_held(section.of, &mut supposed);
             if let Some(until) =
                 supposed.watched.iter().find_map(|step| self.settings.held_until(&step.address))
@@ -60,14 +60,9 @@ impl Planning<'_> {
 
     /// The differences of a section if its grants to `gone` were lost; `None` if it names nobody,
     /// or was not read.
-    fn without_grants(
-        &self,
-        name: &str,
-        section: &DeclaredSection,
-        gone: &[(Named, u64)],
-    ) -> Option<Findings> {
+    fn without_grants(&self, section: &DeclaredSection, gone: &[(Named, u64)]) -> Option<Findings> {
         let names_people = section.of.home.names_people;
-        let found = self.live.sections.get(name).filter(|_| names_people)?;
+        let found = self.live.sections.get(section.of.section).filter(|_| names_people)?;
         let table = section.of.table();
         let without = |entry: &LiveEntry| {
             let all = gone.iter();
@@ -142,23 +137,19 @@ impl Planning<'_> {
     /// `connect` refuses them unless a step elsewhere gives that access. Only an administrator sees all who have
     /// access: a private group that a project or a group above is shared with is hidden from others.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
-        let effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
+        let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let owner = self.context.personal_owner;
         let is_certain = self.declared.scope == Scope::Project
             && self.context.caller.administrator
-            && (owner.is_some() || diff::has_group_above(self.context))
-            && !effects.clone().any(|effect| *effect == Effect::Fills);
+            && (owner.is_some() || self.context.has_group_above())
+            && !effects.any(|effect| *effect == Effect::Fills);
         if !is_certain {
             return;
         }
-        let mut inside: BTreeSet<_> = effects
-            .filter_map(|effect| match effect {
-                Effect::Access { user, after: 1.., .. } => *user,
-                _ => None,
-            })
-            .chain(self.live.people.iter().flatten().flatten().copied())
-            .chain(owner)
-            .collect();
+        let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
+        let members = accesses.filter(|(.., after)| *after > 0).map(|(user, ..)| user);
+        let seen = self.live.people.iter().flatten().flatten().copied();
+        let mut inside: BTreeSet<_> = members.chain(seen).chain(owner).collect();
         if !matches!(self.live.presence, Presence::Here(..)) {
             inside.insert(self.context.caller.id);
         }
@@ -184,7 +175,7 @@ impl Planning<'_> {
     /// out of the rule. Marks the removal of members who keep access by a group above.
     pub(super) fn refuse_removed(&self, plan: &mut ContainerPlan) {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
-        for (_, section) in self.in_order() {
+        for section in self.in_order() {
             for (who, rule) in grantees(section) {
                 rules.entry(who).or_default().push((section, rule));
             }
@@ -239,7 +230,7 @@ impl Planning<'_> {
             let is_open = named == Some(Named::User) && !is_given;
             is_open.then_some((name, UserRule { address, is_member }))
         };
-        let rules = self.in_order().flat_map(|(_, section)| {
+        let rules = self.in_order().flat_map(|section| {
             grantees(section).filter_map(move |(who, entry)| rule(section, who, entry))
         });
         rules.collect()
@@ -249,22 +240,14 @@ impl Planning<'_> {
     fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
         for of in kinds::sections(self.declared.scope) {
-            let Some(group) =
-                of.identity.iter().find(|name| of.field(name).names == Some(Named::Group))
-            else {
-                continue;
-            };
-            let specs = of.table().specs().iter();
-            let Some(level) = specs.clone().find(|spec| spec.field.is_level()) else {
-                continue;
-            };
-            let live = self.live.sections.get(of.section).and_then(|found| found.entries().ok());
-            let live = live.into_iter().flatten();
+            let Some((group, Named::Group)) = subject(of) else { continue };
+            let mut specs = of.table().specs().iter();
+            let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
+            let live = self.live.entries(of.section).into_iter().flatten();
             levels.extend(live.filter_map(|entry| {
                 Some((entry.id()?, Level::parse(entry.fields.raw().get(level.name)?)?))
             }));
-            let declared = self.declared.section(of.section).map(|section| &section.entries);
-            let declared = declared.into_iter().flatten();
+            let declared = self.declared.entries(of.section);
             let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(group)?.value;
@@ -305,7 +288,7 @@ impl Planning<'_> {
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
         let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
-        let note = Note { address: step.address.clone(), ..self.note(reason, &step.origin) };
+        let note = Note::new(&step.address, reason, &step.origin);
         (!grants_of.is_empty()).then_some(note)
     }
 
@@ -340,10 +323,8 @@ impl Planning<'_> {
     /// Whether the identity of the entry of `step` is the group in it.
     fn names_a_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
-        section.is_some_and(|section| {
-            let mut identity = section.of.identity.iter();
-            identity.any(|name| section.of.field(name).names == Some(Named::Group))
-        })
+        let subject = section.and_then(|section| subject(section.of));
+        subject.is_some_and(|(_, named)| named == Named::Group)
     }
 }
 
@@ -372,7 +353,7 @@ pub fn loses_access(step: &Step) -> Option<Grantee> {
         }
         _ => false,
     };
-    let named = of.identity.iter().find_map(|name| of.field(name).names)?;
+    let (_, named) = subject(of)?;
     let name = step.address.entry.as_ref().filter(|_| step.effects.iter().any(loses))?;
     Some((Some(named), name.to_lowercase()))
 }
@@ -398,10 +379,9 @@ pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &En
 /// step planned for the same object.
 fn add_possible(step: Step, steps: &mut Vec<Step>) {
     let known = steps.iter_mut().find(|known| known.address == step.address);
-    let has = |known: &Step, change: &Change| {
-        known.changes.iter().any(|other| other.field == change.field)
-    };
-    if step.changes.iter().all(|change| known.as_ref().is_some_and(|known| has(known, change))) {
+    let has =
+        |change: &Change| known.as_ref().is_some_and(|known| known.change(&change.field).is_some());
+    if step.changes.iter().all(has) {
         return;
     }
     // For the present live state, only the known step is needed.

@@ -15,7 +15,7 @@ use super::approve::EVERYTHING;
 use crate::{
     address::{Address, group_of},
     cause::Cause,
-    desired::{Container, Guard},
+    desired::{Container, DeclaredSection, Guard},
     diff::{Action, Context, Findings, Incomplete, Refusal, Step},
     kind::{Effect, RefRule, Risk, Weaker, weaker},
     level::{Level, MAINTAINER, OWNER},
@@ -137,17 +137,6 @@ struct Access<'s> {
     after: u8,
 }
 
-impl Access<'_> {
-    /// Refuses to lower the access of the caller from `before` to `after`.
-    fn refusal(&self, caller: &Caller, before: u8, after: u8, why: &str) -> Refusal {
-        let (caller, before, after) = (escape(&caller.username), word(before), word(after));
-        let reason = format!(
-            "would lower the access of `{caller}`, the token's owner, from {before} to {after}{why}"
-        );
-        refusal(Guard::OwnAccess, self.step, reason)
-    }
-}
-
 /// The refusals of the guards for single steps.
 pub(super) fn steps(
     steps: &[Step],
@@ -155,61 +144,192 @@ pub(super) fn steps(
     declared: &Container,
     context: Context<'_>,
 ) -> Findings {
-    let mut findings = access(steps, live, declared, context);
-    findings.extend(own_shares(steps, live, declared, context));
+    let mut guards = Guards { steps, live, declared, context, findings: Findings::default() };
+    guards.access();
+    guards.own_shares();
     let unknown = steps.iter().filter_map(|step| of_unknown_people(step, context.caller));
-    findings.refusals.extend(unknown);
-    findings.extend(transfer(steps, live));
-    findings.refusals.extend(steps.iter().filter_map(visibility));
-    let rules = rules(steps, live, declared);
-    findings.refusals.extend(steps.iter().filter_map(|step| protection(step, &rules)));
-    findings
+    guards.findings.refusals.extend(unknown);
+    guards.transfer();
+    guards.findings.refusals.extend(steps.iter().filter_map(visibility));
+    let rules = guards.rules();
+    guards.findings.refusals.extend(steps.iter().filter_map(|step| protection(step, &rules)));
+    guards.findings
 }
 
 fn refusal(guard: Guard, step: &Step, reason: String) -> Refusal {
     Refusal::new(guard, &step.address, reason, 1, &step.origin)
 }
 
-/// Refuses to leave a container without an owner, and to remove the caller's own access.
-fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
-    let mut findings = Findings::default();
-    let changes: Vec<_> = steps.iter().flat_map(|step| accesses(step, false)).collect();
-    let caller = context.caller;
-    for change in &changes {
-        let is_own = change.who == Some(caller.id);
-        if is_own && change.after < change.before && change.after < MAINTAINER {
-            let lower = change.refusal(caller, change.before, change.after, "");
-            findings.refusals.push(lower);
-        } else if is_own && let Some(role) = lost_role(change.step) {
-            let (role, caller) = (escape(role), escape(&caller.username));
-            let reason =
-                format!("would take the custom role `{role}` from `{caller}`, the token's owner");
-            findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
+/// The steps of a container, and what guards find in them.
+struct Guards<'a> {
+    steps: &'a [Step],
+    live: &'a Live,
+    declared: &'a Container,
+    context: Context<'a>,
+    findings: Findings,
+}
+
+impl<'a> Guards<'a> {
+    fn refuse(&mut self, guard: Guard, step: &Step, reason: String) {
+        self.findings.refusals.push(refusal(guard, step, reason));
+    }
+
+    /// Refuses to lower the access of the caller from `before` to `after`.
+    fn refuse_lower(&mut self, step: &Step, before: u8, after: u8, why: &str) {
+        let caller = escape(&self.context.caller.username);
+        let (before, after) = (word(before), word(after));
+        let reason = format!(
+            "would lower the access of `{caller}`, the token's owner, from {before} to {after}{why}"
+        );
+        self.refuse(Guard::OwnAccess, step, reason);
+    }
+
+    /// Refuses to leave a container without an owner, and to remove the caller's own access.
+    fn access(&mut self) {
+        let changes: Vec<_> = self.steps.iter().flat_map(|step| accesses(step, false)).collect();
+        let (context, caller) = (self.context, self.context.caller);
+        for change in changes.iter().filter(|change| change.who == Some(caller.id)) {
+            if change.after < change.before && change.after < MAINTAINER {
+                self.refuse_lower(change.step, change.before, change.after, "");
+            } else if let Some(role) = lost_role(change.step) {
+                let (role, caller) = (escape(role), escape(&caller.username));
+                let reason = format!(
+                    "would take the custom role `{role}` from `{caller}`, the token's owner"
+                );
+                self.refuse(Guard::OwnAccess, change.step, reason);
+            }
+        }
+        let is_demoted = |change: &&Access<'_>| change.before == OWNER && change.after < OWNER;
+        let demoted: Vec<_> = changes.iter().filter(is_demoted).collect();
+        let Some(last) = demoted.last() else { return };
+        let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
+        let above = match context.inherited {
+            Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
+            None if has_group => return self.findings.ask(Question::Inherited),
+            None => 0,
+        };
+        let owners: Vec<u64> = self.as_is().filter_map(owner).collect();
+        let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
+        let is_raised = |change: &&Access<'_>| change.before < OWNER && change.after == OWNER;
+        let raised = changes.iter().filter(is_raised).count();
+        let others = above + raised + usize::from(context.personal_owner.is_some());
+        if owners.iter().filter(stays).count() + others == 0 {
+            let all = owners.len().max(demoted.len());
+            let reason = format!("would remove the last owner (of {all})");
+            self.refuse(Guard::LastOwner, last.step, reason);
         }
     }
-    let demoted: Vec<_> =
-        changes.iter().filter(|change| change.before == OWNER && change.after < OWNER).collect();
-    let Some(last) = demoted.last() else { return findings };
-    let has_group = context.target.path.contains('/') && context.personal_owner.is_none();
-    let above = match context.inherited {
-        Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
-        None if has_group => {
-            findings.ask(Question::Inherited);
-            return findings;
+
+    /// Refuses to remove the caller's own access with a share: the run could then neither finish nor
+    /// undo it.
+    fn own_shares(&mut self) {
+        let caller = self.context.caller;
+        let changes: Vec<_> = self.steps.iter().flat_map(|step| accesses(step, true)).collect();
+        let is_lower = |change: &&Access<'_>| change.after < change.before;
+        let Some(first) = changes.iter().find(is_lower) else { return };
+        if caller.administrator || self.context.personal_owner == Some(caller.id) {
+            return;
         }
-        None => 0,
-    };
-    let owners = owners(live, declared);
-    let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
-    let raised =
-        changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-    let others = above + raised + usize::from(context.personal_owner.is_some());
-    if owners.iter().filter(stays).count() + others == 0 {
-        let reason =
-            format!("would remove the last owner (of {})", owners.len().max(demoted.len()));
-        findings.refusals.push(refusal(Guard::LastOwner, last.step, reason));
+        let Some(own) = &self.live.own else { return self.findings.ask(Question::Own) };
+        let mut levels = own.groups.values().chain([&own.otherwise]);
+        let unread = levels.find_map(|level| level.as_ref().err());
+        let (Ok(otherwise), None) = (&own.otherwise, unread) else {
+            let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
+            let reason = reason.context("whether the token's own access depends on this share");
+            let address = first.step.address.clone();
+            return self.findings.incomplete.push(Incomplete { address, reason });
+        };
+        let by = |group: u64, level: u8| match own.groups.get(&group) {
+            Some(Ok(within)) => level.min(*within),
+            _ => 0,
+        };
+        let (mut before, mut after) = (*otherwise, *otherwise);
+        for effect in self.as_is() {
+            let Effect::Share { group: Some(group), before: level, .. } = effect else { continue };
+            let change = changes.iter().find(|change| change.who == Some(group));
+            before = before.max(by(group, level));
+            after = after.max(by(group, change.map_or(level, |change| change.after)));
+        }
+        let level_before = |change: &&Access<'_>| change.who.map_or(0, |of| by(of, change.before));
+        let strongest = changes.iter().filter(is_lower).max_by_key(level_before);
+        if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
+            let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
+            let why = format!(": it comes from this share{how}");
+            self.refuse_lower(change.step, before, after, &why);
+        }
     }
-    findings
+
+    /// Refuses to move a container into a group with other members.
+    fn transfer(&mut self) {
+        let moved = self.steps.iter().find_map(|step| {
+            let from = step.effects.iter().find_map(|effect| match effect {
+                Effect::Transfers { from } => Some(from),
+                _ => None,
+            });
+            Some((step, from?))
+        });
+        let Some((step, from)) = moved else { return };
+        let (Some(before), Some(after)) = (&self.live.inherited_before, &self.live.inherited)
+        else {
+            self.findings.ask(Question::Inherited);
+            return self.findings.ask(Question::InheritedBefore);
+        };
+        let more = |one: &Inherited, other: &Inherited| {
+            let level = |user| other.get(user).copied().unwrap_or(0);
+            one.iter().filter(|(user, own)| **own > level(user)).count()
+        };
+        let (more, less) = (more(after, before), more(before, after));
+        let group = |path: &str| escape(group_of(path).unwrap_or("the top")).into_owned();
+        let reason = format!(
+            "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
+            group(from),
+            group(&step.address.path),
+            count(more, "user"),
+            count(less, "user")
+        );
+        // The number of users may change while groups above move in the same run.
+        self.refuse(Guard::Transfer, step, reason);
+    }
+
+    /// How the rules for branches, and those for tags, are weaker after all steps.
+    fn rules(&self) -> Weaknesses {
+        let mut found = Weaknesses::new();
+        for section in &self.declared.sections {
+            let name = section.of.section;
+            let own = self.steps.iter().filter(|step| step.address.section == Some(name));
+            let changes: Vec<_> = own.flat_map(rules_of).collect();
+            if changes.is_empty() {
+                continue;
+            }
+            let there = self.section_as_is(section).filter_map(|effect| match effect {
+                Effect::Rule { before, .. } => before,
+                _ => None,
+            });
+            let before: Vec<RefRule> = there.map(|rule| *rule).collect();
+            let changed =
+                changes.iter().filter_map(|(was, _)| Some(was.as_ref()?.pattern.as_str()));
+            let changed: BTreeSet<_> = changed.collect();
+            let stays = before.iter().filter(|rule| !changed.contains(rule.pattern.as_str()));
+            let new = changes.iter().filter_map(|(_, is)| *is);
+            let after: Vec<RefRule> = stays.chain(new).cloned().collect();
+            for Weaker { by, how } in weaker(&before, &after) {
+                found.entry((name, by)).or_default().push(how);
+            }
+        }
+        found
+    }
+
+    /// The effects of the declared sections as they are live.
+    fn as_is(&self) -> impl Iterator<Item = Effect> {
+        self.declared.sections.iter().flat_map(|section| self.section_as_is(section))
+    }
+
+    fn section_as_is(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
+        let entries = self.live.entries(section.of.section).into_iter().flatten();
+        entries.flat_map(|entry| {
+            section.of.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
+        })
+    }
 }
 
 /// The custom role that the user of a step loses.
@@ -220,49 +340,12 @@ fn lost_role(step: &Step) -> Option<&str> {
     })
 }
 
-/// Refuses to remove the caller's own access with a share: the run could then neither finish nor
-/// undo it.
-fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
-    let mut findings = Findings::default();
-    let caller = context.caller;
-    let changes: Vec<_> = steps.iter().flat_map(|step| accesses(step, true)).collect();
-    let is_lower = |change: &&Access<'_>| change.after < change.before;
-    let Some(first) = changes.iter().find(is_lower) else { return findings };
-    if caller.administrator || context.personal_owner == Some(caller.id) {
-        return findings;
+/// The user, if one owns the container directly.
+fn owner(effect: Effect) -> Option<u64> {
+    match effect {
+        Effect::Access { user, before: OWNER, .. } => user,
+        _ => None,
     }
-    let Some(own) = &live.own else {
-        findings.ask(Question::Own);
-        return findings;
-    };
-    let unread = own.groups.values().chain([&own.otherwise]).find_map(|level| level.as_ref().err());
-    let (Ok(otherwise), None) = (&own.otherwise, unread) else {
-        let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
-        let reason = reason.context("whether the token's own access depends on this share");
-        findings.incomplete.push(Incomplete { address: first.step.address.clone(), reason });
-        return findings;
-    };
-    let by = |group: u64, level: u8| match own.groups.get(&group) {
-        Some(Ok(within)) => level.min(*within),
-        _ => 0,
-    };
-    let there: Vec<_> = shared(live, declared).collect();
-    let before = there.iter().map(|(group, level)| by(*group, *level)).max().max(Some(*otherwise));
-    let after = there.iter().map(|(group, level)| {
-        let change = changes.iter().find(|change| change.who == Some(*group));
-        by(*group, change.map_or(*level, |change| change.after))
-    });
-    let (before, after) = (before.unwrap_or(0), after.max().max(Some(*otherwise)).unwrap_or(0));
-    let strongest = changes
-        .iter()
-        .filter(is_lower)
-        .max_by_key(|c| c.who.map_or(0, |group| by(group, c.before)));
-    if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
-        let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
-        let why = format!(": it comes from this share{how}");
-        findings.refusals.push(change.refusal(caller, before, after, &why));
-    }
-    findings
 }
 
 /// Refuses to lower the access of members of an external directory.
@@ -279,26 +362,6 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
         "would lower access from {before} to {after} for people whom only a directory knows; `{caller}`, the token's owner, may be one of them"
     );
     Some(refusal(Guard::OwnAccess, step, reason))
-}
-
-/// The groups that the container is shared with, and their levels.
-fn shared(live: &Live, declared: &Container) -> impl Iterator<Item = (u64, u8)> {
-    effects_as_is(live, declared).filter_map(|effect| match effect {
-        Effect::Share { group: Some(group), before, .. } => Some((group, before)),
-        _ => None,
-    })
-}
-
-/// The effects of the declared sections as they are live.
-fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effect> {
-    let sections = declared.sections.iter().filter_map(|section| {
-        Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
-    });
-    sections.flat_map(|(section, entries)| {
-        entries.iter().flat_map(move |entry| {
-            section.rules.effects(entry.id(), entry.fields.raw(), entry.fields.raw())
-        })
-    })
 }
 
 /// The changes of access in a step: of groups `by_share`, or of users.
@@ -318,53 +381,10 @@ fn accesses(step: &Step, by_share: bool) -> impl Iterator<Item = Access<'_>> {
     })
 }
 
-/// The users who own the container directly.
-fn owners(live: &Live, declared: &Container) -> Vec<u64> {
-    let owner = |effect| match effect {
-        Effect::Access { user: Some(user), before: OWNER, .. } => Some(user),
-        _ => None,
-    };
-    effects_as_is(live, declared).filter_map(owner).collect()
-}
-
 /// Refuses to delete a project.
 pub(super) fn deletion(step: &Step) -> Refusal {
     let reason = "would delete the project with everything in it; to keep it readable, write `archived: true` instead of `state: absent`";
     refusal(Guard::Deletion, step, reason.to_owned())
-}
-
-/// Refuses to move a container into a group with other members.
-fn transfer(steps: &[Step], live: &Live) -> Findings {
-    let mut findings = Findings::default();
-    let moved = steps.iter().find_map(|step| {
-        let from = step.effects.iter().find_map(|effect| match effect {
-            Effect::Transfers { from } => Some(from),
-            _ => None,
-        });
-        Some((step, from?))
-    });
-    let Some((step, from)) = moved else { return findings };
-    let (Some(before), Some(after)) = (&live.inherited_before, &live.inherited) else {
-        findings.ask(Question::Inherited);
-        findings.ask(Question::InheritedBefore);
-        return findings;
-    };
-    let more = |one: &Inherited, other: &Inherited| {
-        let level = |user| other.get(user).copied().unwrap_or(0);
-        one.iter().filter(|(user, own)| **own > level(user)).count()
-    };
-    let (more, less) = (more(after, before), more(before, after));
-    let group = |path: &str| group_of(path).unwrap_or("the top").to_owned();
-    let reason = format!(
-        "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
-        escape(&group(from)),
-        escape(&group(&step.address.path)),
-        count(more, "user"),
-        count(less, "user")
-    );
-    // The number of users may change while groups above move in the same run.
-    findings.refusals.push(refusal(Guard::Transfer, step, reason));
-    findings
 }
 
 fn word(level: u8) -> &'static str {
@@ -374,8 +394,8 @@ fn word(level: u8) -> &'static str {
 /// Refuses to show a container, or a part of it, to more people than before.
 fn visibility(step: &Step) -> Option<Refusal> {
     let how: Vec<_> = risks(step, &[Risk::Shows]).collect();
-    let change = step.changes.iter().find(|change| &*change.field == "visibility");
-    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+    let origin = step.change("visibility").and_then(|change| change.origin.as_ref());
+    let origin = origin.unwrap_or(&step.origin);
     let reason = format!("would {}", how.join(", and "));
     (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }
@@ -416,37 +436,6 @@ fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
 
 /// The ways in which rules get weaker, by section and pattern.
 type Weaknesses = BTreeMap<(&'static str, String), Vec<String>>;
-
-/// How the rules for branches, and those for tags, are weaker after all steps.
-fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
-    let mut found = Weaknesses::new();
-    for section in &declared.sections {
-        let name = section.of.section;
-        let own = || steps.iter().filter(|step| step.address.section == Some(name));
-        if !own().flat_map(rules_of).any(|_| true) {
-            continue;
-        }
-        let entries = live.sections.get(name).and_then(|live| live.entries().ok());
-        let there = entries.into_iter().flatten().flat_map(|entry| {
-            let effects = section.of.rules.effects(None, entry.fields.raw(), entry.fields.raw());
-            effects.into_iter().filter_map(|effect| match effect {
-                Effect::Rule { before, .. } => before,
-                _ => None,
-            })
-        });
-        let before: Vec<RefRule> = there.map(|rule| *rule).collect();
-        let changes = || own().flat_map(rules_of);
-        let changed = changes().filter_map(|(was, _)| Some(was?.pattern.as_str()));
-        let changed: BTreeSet<_> = changed.collect();
-        let stays = before.iter().filter(|rule| !changed.contains(rule.pattern.as_str()));
-        let after: Vec<RefRule> =
-            stays.chain(changes().filter_map(|(_, is)| is)).cloned().collect();
-        for Weaker { by, how } in weaker(&before, &after) {
-            found.entry((name, by)).or_default().push(how);
-        }
-    }
-    found
-}
 
 fn rules_of(step: &Step) -> impl Iterator<Item = (Option<&RefRule>, Option<&RefRule>)> {
     step.effects.iter().filter_map(|effect| match effect {

@@ -3,16 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{
-    ContainerPlan,
-    container::{Planning, missing, missing_namespace},
-    guard,
-};
+use super::{ContainerPlan, container::Planning, guard};
 use crate::{
     address::{Address, group_of},
     cause::Cause,
-    desired::{Container, PROJECTS, Unlisted},
-    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Shown, Step},
+    desired::{PROJECTS, Unlisted},
+    diff::{self, Action, Change, Context, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
         Call, Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
@@ -20,7 +16,6 @@ use crate::{
     },
     kinds,
     origin::Origin,
-    text::escape,
 };
 
 impl Planning<'_> {
@@ -32,9 +27,7 @@ impl Planning<'_> {
             && target.namespace.is_none()
         {
             let Some(id) = self.settings.created.id(Scope::Group, group) else {
-                let problem =
-                    missing_namespace(self.declared, self.address, group, self.settings.is_offline);
-                return Err(Box::new(problem));
+                return Err(Box::new(self.missing_namespace(group)));
             };
             target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
         }
@@ -44,8 +37,7 @@ impl Planning<'_> {
         if let (Some(old), Some(new)) = (&facts.name, &former.name) {
             changes.push(self.change("name", old, new, origin));
         }
-        let step =
-            self.turn(Lifecycle::Move(former), &target, former_origin(self.declared), changes)?;
+        let step = self.turn(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
@@ -104,9 +96,7 @@ impl Planning<'_> {
         let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                let address = self.address.section(PROJECTS);
-                plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
-                return;
+                return plan.leave_out(self.address.section(PROJECTS), reason.clone());
             }
         };
         let excluded = |path: &Arc<str>| {
@@ -117,20 +107,14 @@ impl Planning<'_> {
             !self.settings.moves.declare_project(&project.path) && !excluded(&project.path)
         });
         plan.findings.notes.extend(undeclared.map(|project| {
-            let is_marked = project.facts.deleting.is_some();
-            let state = match project.facts.archived {
-                _ if is_marked => Some("marked for deletion"),
-                true => Some("archived"),
-                false => None,
+            let is_archived = project.facts.archived.then_some("archived");
+            let marked = project.facts.deleting.as_ref().map(|_| "marked for deletion");
+            let state = marked.or(is_archived);
+            let reason = match policy.value {
+                Unlisted::Fail => Reason::UndeclaredFails { state },
+                _ => Reason::Undeclared { state },
             };
-            let reason = if policy.value == Unlisted::Fail {
-                Reason::UndeclaredFails { state }
-            } else {
-                Reason::Undeclared { state }
-            };
-            let address = Address::container(project.path.clone());
-            let origin = Some(policy.origin.clone());
-            Note { address, reason, fields: Vec::new(), origin }
+            Note::new(&Address::container(project.path.clone()), reason, &policy.origin)
         }));
     }
 
@@ -164,58 +148,7 @@ impl Planning<'_> {
         let job = Job { is_alone: true, section, target, names, release, act };
         section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
-            Box::new(problem.unwrap_or_else(|| {
-                missing(self.declared, self.address, false, self.settings.is_offline)
-            }))
+            Box::new(problem.unwrap_or_else(|| self.not_there(false)))
         })
     }
-}
-
-/// Where the former path of a container is declared.
-fn former_origin(declared: &Container) -> &Origin {
-    declared.life.previously.first().map_or(&declared.origin, |former| &former.origin)
-}
-
-pub(super) fn twice(declared: &Container, address: &Address, at: &str, other: &str) -> Problem {
-    let noun = declared.scope.noun();
-    let (at, other) = (escape(at), escape(other));
-    let message = format!(
-        "`{at}` exists, and so does `{other}`, where the {noun} is declared to have been before"
-    );
-    let help =
-        format!("take `{other}` out of `previously`, or give one of the two another path by hand");
-    Problem::new(address, "previously", message, help, former_origin(declared))
-}
-
-pub(super) fn halfway(declared: &Container, address: &Address, from: &str, at: &str) -> Problem {
-    let noun = declared.scope.noun();
-    let (from, at) = (escape(from), escape(at));
-    let message = format!(
-        "neither `{}` nor `{from}` exists, but `{at}` does, as if a run had ended between renaming and moving the {noun}",
-        address.path
-    );
-    let help =
-        format!("if it is this {noun}, write `previously: [{at}]`; if not, take `previously` away");
-    Problem::new(address, "previously", message, help, former_origin(declared))
-}
-
-pub(super) fn closed_to_moves(declared: &Container, address: &Address, from: &str) -> Problem {
-    let message = format!(
-        "the {} is archived at `{}`, and cannot be moved while it is",
-        declared.scope.noun(),
-        escape(from)
-    );
-    let help = "write `archived: false`, and archive it again when it has moved";
-    Problem::new(address, "archived", message, help, &declared.origin)
-}
-
-pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
-    let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-    let (noun, path) = (declared.scope.noun(), &address.path);
-    let code = declared.scope.of("deleting-group", "deleting-project");
-    let message = format!("the {noun} `{path}` is marked for deletion{since}");
-    let help = format!(
-        "let an owner restore it (`undrift call {noun}-restore id={path}`), or remove its manifest"
-    );
-    Problem::new(address, code, message, help, &declared.origin)
 }

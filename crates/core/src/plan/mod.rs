@@ -17,6 +17,7 @@ mod guard;
 mod hold;
 mod lifecycle;
 mod order;
+mod presence;
 mod reach;
 pub mod saved;
 #[cfg(test)]
@@ -48,7 +49,7 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
+    diff::{Action, Change, Findings, Incomplete, Note, Problem, Reason, Shared, Shown, Step},
     field::Scope,
     kind::{Arrival, Created, Section},
     live::{Caller, Live},
@@ -399,6 +400,18 @@ impl Plan {
     }
 }
 
+/// Adds to `paths` what `next` finds for them, until that is nothing new.
+fn grow(paths: &mut BTreeSet<Arc<str>>, next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>) {
+    loop {
+        let before = paths.len();
+        let found = next(paths);
+        paths.extend(found);
+        if paths.len() == before {
+            return;
+        }
+    }
+}
+
 /// What counts as a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
@@ -532,34 +545,26 @@ impl ContainerPlan {
     fn noted(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
-        let mut fields = notes.flat_map(|note| &note.fields).map(String::as_str).peekable();
-        if fields.peek().is_none() {
-            return Vec::new();
-        }
-        let was_unset = |before: &Shown| *before == Shown::Value(Json::Null);
-        let changed: BTreeSet<_> = step
-            .changes
-            .iter()
-            .filter(|change| !was_unset(&change.before))
-            .map(|change| &*change.field)
-            .collect();
-        fields.filter(|field| changed.contains(field)).collect()
+        let fields = notes.flat_map(|note| &note.fields).map(String::as_str);
+        let was_set = |change: &Change| *change.before != Shown::Value(Json::Null);
+        fields.filter(|field| step.change(field).is_some_and(was_set)).collect()
     }
 
     /// Plans nothing: a rule included the container, and it no longer exists.
     fn vanished(&mut self, declared: &Container) {
         self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
-        self.findings.notes.push(Note {
-            address: declared.address(),
-            reason: Reason::Vanished,
-            fields: Vec::new(),
-            origin: Some(declared.origin.clone()),
-        });
+        let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
+        self.findings.notes.push(note);
     }
 
     /// Plans nothing, because what is at `address` could not be read for `reason`.
     fn leave_unread(&mut self, address: Address, reason: Cause) {
         self.closed = Some(reason.clone());
+        self.leave_out(address, reason);
+    }
+
+    /// Plans nothing at `address`, because it could not be read for `reason`.
+    fn leave_out(&mut self, address: Address, reason: Cause) {
         self.findings.incomplete.push(Incomplete { address, reason });
     }
 

@@ -105,14 +105,22 @@ fn place(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<Placed> {
 
 /// Whether a step narrows the visibility of its container.
 pub(super) fn narrows(step: &Step) -> bool {
-    step.action == Action::Update
-        && step.effects.iter().any(|effect| match effect {
-            Effect::Visibility { before, after } => {
-                let before = before.as_deref().and_then(visibility_rank);
-                before > visibility_rank(after)
-            }
-            _ => false,
-        })
+    let visibility = visibility(step).filter(|_| step.action == Action::Update);
+    visibility.is_some_and(|(before, after)| before.is_some_and(|before| before > after))
+}
+
+/// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
+/// creation.
+pub(super) fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Visibility { before, after } => {
+            let is_new = step.provides(Capability::Exists);
+            let known = before.as_deref().and_then(visibility_rank);
+            let before = if is_new { None } else { Some(known.unwrap_or(0)) };
+            Some((before, visibility_rank(after)?))
+        }
+        _ => None,
+    })
 }
 
 impl Placed {

@@ -13,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Plan, guard};
+use super::{Limits, Plan, grow, guard};
 use crate::{
     desired::Container,
     diff::{Note, Reason, Refusal, Step},
@@ -87,7 +87,11 @@ impl Plan {
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
         paths.dedup();
         let mut kept: BTreeSet<Arc<str>> = paths.iter().take(most).cloned().collect();
-        self.add_needed(&mut kept);
+        // And those that they depend on.
+        grow(&mut kept, |kept| {
+            let own = self.findings.steps.iter().filter(|step| kept.contains(&step.address.path));
+            own.flat_map(|step| &step.after).map(|edge| edge.address.path.clone()).collect()
+        });
         let is_left = |path: &Arc<str>| kept.contains(path);
         let left_out: BTreeSet<Arc<str>> =
             paths.into_iter().filter(|path| !is_left(path)).collect();
@@ -105,18 +109,5 @@ impl Plan {
         findings
             .notes
             .retain(|note| !(is_of_a_step(note) && left_out.contains(&note.address.path)));
-    }
-
-    /// Adds to `kept` the containers that its steps depend on.
-    fn add_needed(&self, kept: &mut BTreeSet<Arc<str>>) {
-        loop {
-            let own = self.findings.steps.iter().filter(|step| kept.contains(&step.address.path));
-            let needed = own.flat_map(|step| step.after.iter().map(|edge| &edge.address.path));
-            let new: Vec<_> = needed.filter(|path| !kept.contains(*path)).cloned().collect();
-            if new.is_empty() {
-                return;
-            }
-            kept.extend(new);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Adopted, Comparison, Side};
+use super::{Adopted, Comparison};
 use crate::{
     address::Address,
     desired::{Container, DeclaredSection, Entry, State, Unlisted},
@@ -13,30 +13,11 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Labels the steps of `plan`, made for `head`, and returns the other differences from the base.
-pub(super) fn label(
-    plan: &mut ContainerPlan,
-    head: &Container,
-    base: &Side<'_>,
-    caller: &Caller,
-) -> Comparison {
-    let all = |steps: &mut Vec<Step>, label| {
-        steps.iter_mut().for_each(|step| set(step, label));
-    };
-    let (declared, would) = match base {
-        Side::Declared(declared, would) => (*declared, *would),
-        Side::Unknown | Side::Nothing => {
-            let label = if matches!(base, Side::Unknown) { Label::Unknown } else { Label::Change };
-            all(&mut plan.findings.steps, label);
-            all(&mut plan.findings.watched, label);
-            return Comparison::default();
-        }
-    };
-    let pair = Pair { head, declared, would };
+/// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
+pub(super) fn all(plan: &mut ContainerPlan, label: Label) -> Comparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
-    steps.for_each(|step| pair.label(step));
-    together(&mut plan.findings.steps, head, caller);
-    Comparison { already: pair.already(plan), removed: pair.removed(plan), ..Comparison::default() }
+    steps.for_each(|step| set(step, label));
+    Comparison::default()
 }
 
 /// Labels a step and all its changes.
@@ -56,15 +37,24 @@ pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
 }
 
 /// A container on the branch and at the base.
-struct Pair<'p> {
-    head: &'p Container,
+pub(super) struct Pair<'p> {
+    pub(super) head: &'p Container,
     /// Its declaration at the base.
-    declared: &'p Container,
+    pub(super) declared: &'p Container,
     /// The plan for that declaration.
-    would: &'p ContainerPlan,
+    pub(super) would: &'p ContainerPlan,
 }
 
 impl Pair<'_> {
+    /// Labels the steps of `plan`, made for the branch, and returns the other differences.
+    pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> Comparison {
+        let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
+        steps.for_each(|step| self.label(step));
+        together(&mut plan.findings.steps, self.head, caller);
+        let (already, removed) = (self.already(plan), self.removed(plan));
+        Comparison { already, removed, ..Comparison::default() }
+    }
+
     fn label(&self, step: &mut Step) {
         let twin = self.would.steps.iter().find(|twin| {
             let is_removal = |step: &Step| step.action == Action::Delete;
@@ -173,8 +163,7 @@ impl Pair<'_> {
 
     /// The label of a field's change; `twin` is what the base would do to the same object.
     fn of_field(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
-        let mut changes = twin.iter().flat_map(|twin| &twin.changes);
-        let Some(other) = changes.find(|other| other.field == change.field) else {
+        let Some(other) = twin.and_then(|twin| twin.change(&change.field)) else {
             return Label::Change;
         };
         // Two hidden values look the same.
@@ -201,9 +190,7 @@ impl Pair<'_> {
                     let is_settled = |change: &&Change| {
                         entry.fields.contains_key(&change.field)
                             && *change.before != Shown::Unknown
-                            && !own.is_some_and(|own| {
-                                own.changes.iter().any(|known| known.field == change.field)
-                            })
+                            && own.and_then(|own| own.change(&change.field)).is_none()
                     };
                     let fields = step.changes.iter().filter(is_settled);
                     let fields: Vec<_> = fields.map(|change| change.field.to_string()).collect();
@@ -290,7 +277,7 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
     let of = section(head, &step.address).filter(|_| step.action == Action::Update);
     let Some((of, found)) = of.zip(step.found().cloned()) else { return also(step) };
     let provides = |change: &&mut Change| {
-        let Shown::Value(value) = &*change.after else { return false };
+        let Some(value) = change.after.value() else { return false };
         let mut after = found.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
         let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
@@ -308,11 +295,8 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
 /// Whether the branch's part of `step` names the entry of `other`.
 fn names(step: &Step, other: &Step, head: &Container) -> bool {
     let mut named = BTreeSet::new();
-    for change in step.changes.iter().filter(|change| !is_left(change.label)) {
-        if let Shown::Value(value) = &*change.after {
-            texts(value, &mut named);
-        }
-    }
+    let own = step.changes.iter().filter(|change| !is_left(change.label));
+    own.filter_map(|change| change.after.value()).for_each(|value| texts(value, &mut named));
     let called = entry(head, &other.address)
         .and_then(|(section, entry)| section.of.called(&forms::plain(&entry.values())));
     let name = called.as_ref().or(other.address.entry.as_ref());

@@ -138,16 +138,6 @@ impl Comparison {
     }
 }
 
-/// The declaration of one container at the base.
-enum Side<'b> {
-    /// It is not known.
-    Unknown,
-    /// There is none that the branch could have changed.
-    Nothing,
-    /// The declaration, and its plan.
-    Declared(&'b Container, &'b ContainerPlan),
-}
-
 impl Base {
     /// The base with `containers`, of a branch with the containers `here`.
     pub fn of(containers: impl IntoIterator<Item = Container>, here: &[Container]) -> Self {
@@ -171,16 +161,17 @@ impl Base {
         settings: &Settings,
     ) -> Comparison {
         let Self::Known(base) = self else {
-            return label::label(plan, declared, &Side::Unknown, &settings.caller);
+            return label::all(plan, Label::Unknown);
         };
         let before = find(&base.all, declared);
         let before = before.and_then(|before| Some((before, comparable(before, declared)?)));
         let Some((before, own)) = before else {
-            return label::label(plan, declared, &Side::Nothing, &settings.caller);
+            // There is none that the branch could have changed.
+            return label::all(plan, Label::Change);
         };
         let would = container(&own, live, settings);
-        let mut against =
-            label::label(plan, declared, &Side::Declared(&own, &would), &settings.caller);
+        let pair = label::Pair { head: declared, declared: &own, would: &would };
+        let mut against = pair.compare(plan, &settings.caller);
         // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
             label::with_its_creation(&mut plan.findings.steps);

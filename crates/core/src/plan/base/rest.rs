@@ -80,9 +80,7 @@ fn leaves(step: &Step) -> bool {
 
 /// Removes from `fields` those that `step` excludes.
 fn spare(fields: &mut Declared, step: &Step) {
-    let is_left = |name: &str| {
-        step.changes.iter().any(|change| &*change.field == name && is_left(change.label))
-    };
+    let is_left = |name: &str| step.change(name).is_some_and(|change| is_left(change.label));
     *fields = fields.iter().filter(|(name, _)| !is_left(name)).collect();
 }
 

@@ -7,7 +7,7 @@ use super::above;
 use crate::{
     address::{Address, groups_above},
     diff::{Edge, Note, Problem, Reason, Step},
-    field::{Named, Scope},
+    field::Scope,
     kind::{Capability, Effect},
     level::Level,
     plan::grants::UserRule,
@@ -38,15 +38,11 @@ type Grants = HashMap<u64, HashMap<String, Grant>>;
 fn granted(steps: &[Step]) -> Grants {
     let mut grants = Grants::new();
     for step in steps {
-        for effect in &step.effects {
-            if let Effect::Access { user: Some(user), before, after, .. } = effect
-                && before < after
-            {
-                let (address, scope) = (step.address.clone(), step.scope);
-                let grant = Grant { address, scope, before: *before, after: *after };
-                let path = step.address.path.to_lowercase();
-                grants.entry(*user).or_default().insert(path, grant);
-            }
+        for (user, before, after) in step.accesses().filter(|(_, before, after)| before < after) {
+            let (address, scope) = (step.address.clone(), step.scope);
+            let path = step.address.path.to_lowercase();
+            let grant = Grant { address, scope, before, after };
+            grants.entry(user).or_default().insert(path, grant);
         }
     }
     grants
@@ -66,31 +62,24 @@ fn follow_access(steps: &mut [Step], grants: &Grants) {
     }
     for step in steps.iter_mut().filter(|_| !grants.is_empty() || !shared.is_empty()) {
         let path = &step.address.path;
-        let named = step.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { of: Named::User, id, outsider } => {
-                Some((grants.get(id), outsider))
+        let mut first: Vec<&Address> = Vec::new();
+        for (user, outsider) in step.needed_users() {
+            let Some(grants) = grants.get(&user) else { continue };
+            let mut given: Vec<_> = match outsider {
+                None => above(grants, path).collect(),
+                Some(_) => in_groups(grants).collect(),
+            };
+            if outsider.is_some() {
+                given.sort_by_key(|grant| &grant.address.path);
             }
-            _ => None,
-        });
-        let mut named = named.peekable();
-        let by_share: Vec<_> = match named.peek() {
-            Some(_) => above(&shared, path).flatten().collect(),
-            None => continue,
-        };
-        let granted = named.filter_map(|(grants, outsider)| {
-            Some(match outsider {
-                None => above(grants?, path).collect(),
-                Some(_) => {
-                    let mut all: Vec<_> = in_groups(grants?).collect();
-                    all.sort_by_key(|grant| &grant.address.path);
-                    all
-                }
-            })
-        });
-        let granted = granted.flatten().filter(|grant| grant.before == 0);
-        let first = granted.map(|grant| &grant.address).chain(by_share);
-        let edges: Vec<_> =
-            first.map(|address| Edge { address: address.clone(), reason }).collect();
+            let given = given.into_iter().filter(|grant| grant.before == 0);
+            first.extend(given.map(|grant| &grant.address));
+        }
+        if step.needed_users().next().is_some() {
+            first.extend(above(&shared, path).flatten());
+        }
+        let edges = first.into_iter().map(|address| Edge { address: address.clone(), reason });
+        let edges: Vec<_> = edges.collect();
         step.after.extend(edges);
     }
 }
@@ -108,15 +97,9 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     let open: BTreeSet<_> = open.map(|step| step.address.path.to_lowercase()).collect();
     let outsiders = |step: &Step| {
         let path = step.address.path.to_lowercase();
-        let names: BTreeSet<_> = step
-            .effects
-            .iter()
-            .filter_map(|effect| {
-                let Effect::NeedsAccess { id, outsider, .. } = effect else { return None };
-                let gets = grants.get(id).is_some_and(|all| in_groups(all).next().is_some());
-                outsider.as_deref().filter(|_| !gets)
-            })
-            .collect();
+        let gets = |user| grants.get(&user).is_some_and(|all| in_groups(all).next().is_some());
+        let names = step.needed_users().filter_map(|(user, name)| name.filter(|_| !gets(user)));
+        let names: BTreeSet<_> = names.collect();
         if names.is_empty() || groups_above(&path).any(|group| open.contains(group)) {
             return None;
         }
@@ -134,10 +117,7 @@ fn refuse_outsiders(steps: &[Step], grants: &Grants) -> Vec<Problem> {
 
 /// The user whose access ends with a step.
 fn loser(step: &Step) -> Option<u64> {
-    step.effects.iter().find_map(|effect| match effect {
-        Effect::Access { user, after: 0, .. } => *user,
-        _ => None,
-    })
+    step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
 
 /// A user gets access above before it ends below, and the rules that name the user are changed before it ends
@@ -158,20 +138,16 @@ fn removed(steps: &mut [Step], grants: &Grants) {
             let reason = "the user keeps access by the group above";
             edges.extend(first.map(|grant| (at, grant.address.clone(), reason)));
         }
-        for effect in step.effects.iter().filter(|_| !by_user.is_empty()) {
-            match effect {
-                Effect::Access { user: Some(user), after: 1.., .. } => {
-                    let nearest = by_user.get(user).and_then(|of| above(of, path).next());
-                    let reason = "the service removes members of a group from what is below it too";
-                    edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
-                }
-                Effect::NeedsAccess { of: Named::User, id, .. } if !gets_at(grants, *id, path) => {
-                    let later = by_user.get(id).into_iter().flat_map(HashMap::values);
-                    let reason = "access ends after the changes that need it";
-                    edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
-                }
-                _ => {}
-            }
+        for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
+            let nearest = by_user.get(&user).and_then(|of| above(of, path).next());
+            let reason = "the service removes members of a group from what is below it too";
+            edges.extend(nearest.map(|first| (at, steps[*first].address.clone(), reason)));
+        }
+        for (user, _) in step.needed_users().filter(|_| !by_user.is_empty()) {
+            let later = by_user.get(&user).filter(|_| !gets_at(grants, user, path));
+            let reason = "access ends after the changes that need it";
+            let later = later.into_iter().flat_map(HashMap::values);
+            edges.extend(later.map(|later| (*later, step.address.clone(), reason)));
         }
     }
     for (at, address, reason) in edges {
@@ -206,8 +182,7 @@ pub(in crate::plan) fn still_named(
             of_user.iter().filter(is_hit).map(|rule| rule.address.to_string()).collect();
         let hit: Vec<_> = hit.iter().map(String::as_str).collect();
         let what = format!("it may end access that rules need: {}", text::few_listed(&hit));
-        let (address, origin) = (step.address.clone(), Some(step.origin.clone()));
-        let note = Note { address, reason: Reason::Besides { what }, fields: Vec::new(), origin };
+        let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
         (!hit.is_empty()).then_some(note)
     };
     steps.iter().filter(|_| !rules.is_empty()).filter_map(note).collect()
@@ -217,15 +192,10 @@ pub(in crate::plan) fn still_named(
 fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     let mut problems = Vec::new();
     for step in steps.iter().filter(|_| !grants.is_empty()) {
-        for effect in &step.effects {
-            let Effect::Access { user: Some(user), after: after @ 1.., .. } = effect else {
-                continue;
-            };
-            let Some(grants) = grants.get(user) else { continue };
-            let higher = above(grants, &step.address.path).find(|grant| grant.after > *after);
-            if let Some(grant) = higher {
-                problems.push(below_granted(step, *after, grant));
-            }
+        for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
+            let Some(grants) = grants.get(&user) else { continue };
+            let higher = above(grants, &step.address.path).find(|grant| grant.after > after);
+            problems.extend(higher.map(|grant| below_granted(step, after, grant)));
         }
     }
     problems

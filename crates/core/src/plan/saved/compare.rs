@@ -91,46 +91,32 @@ impl SavedPlan {
         let mut comparison = Comparison { id: id.to_owned(), ..Comparison::default() };
         for saved in &self.containers {
             let at = (saved.scope, saved.path.clone());
-            let before = comparison.stale.len();
-            comparison.stale.extend(redeclared(saved, declared.get(&at)));
-            self.compare_steps(saved, &steps, plan, &mut comparison);
-            if comparison.stale.len() == before {
+            let mut stale: Vec<_> = redeclared(saved, declared.get(&at)).into_iter().collect();
+            let of_container = |step: &&Step| *step.path == *saved.path;
+            for step in steps.iter().filter(of_container) {
+                let saved = self.steps.iter().find(|saved| saved.is_about(step));
+                // Steps of the new plan have known sections, so others cannot match.
+                let Ok(shown) = step.shown() else { continue };
+                if let Some((reason, fields)) = beyond(saved, step) {
+                    stale.push(Stale { address: shown.address, reason, fields });
+                }
+            }
+            let is_gone = |saved: &&Step| !steps.iter().any(|step| step.is_about(saved));
+            for saved in self.steps.iter().filter(of_container).filter(is_gone) {
+                let Ok(shown) = saved.shown() else { continue };
+                let Some(doubt) = plan.doubt(&shown) else {
+                    comparison.already.push(shown.address);
+                    continue;
+                };
+                let reason = format!("whether this is still needed cannot be seen: {doubt}");
+                stale.push(Stale { address: shown.address, reason, fields: Vec::new() });
+            }
+            if stale.is_empty() {
                 comparison.agreed.insert(saved.path.as_str().into());
             }
+            comparison.stale.extend(stale);
         }
         comparison
-    }
-
-    fn compare_steps(
-        &self,
-        container: &Declaration,
-        now: &[Step],
-        plan: &Plan,
-        comparison: &mut Comparison,
-    ) {
-        let of_container = |step: &&Step| *step.path == *container.path;
-        for step in now.iter().filter(of_container) {
-            let saved = self.steps.iter().find(|saved| saved.is_about(step));
-            // Steps of the new plan have known sections, so others cannot match.
-            let Ok(shown) = step.shown() else { continue };
-            if let Some((reason, fields)) = beyond(saved, step) {
-                comparison.stale.push(Stale { address: shown.address, reason, fields });
-            }
-        }
-        for saved in self.steps.iter().filter(of_container) {
-            if now.iter().any(|step| step.is_about(saved)) {
-                continue;
-            }
-            let Ok(shown) = saved.shown() else { continue };
-            match plan.doubt(&shown) {
-                None => comparison.already.push(shown.address),
-                Some(doubt) => comparison.stale.push(Stale {
-                    address: shown.address,
-                    reason: format!("whether this is still needed cannot be seen: {doubt}"),
-                    fields: Vec::new(),
-                }),
-            }
-        }
     }
 }
 

@@ -207,7 +207,8 @@ fn a_step_follows_the_entry_that_it_names() {
     let rule = |named: &str| {
         let request = HOOK_CREATE.request().arg_of("id", named, None);
         let rule = step("acme/shop#approval_rules/A", Action::Create, vec![]);
-        Step { sends: vec![request.into()], ..rule }
+        let (scope, action, sends) = (rule.scope, rule.action, vec![request.into()]);
+        Step::new(scope, rule.address, action, rule.origin, rule.changes, sends)
     };
     let (a, b) = ("acme/shop#protected_branches/a", "acme/shop#protected_branches/b");
     for (named, expected) in [

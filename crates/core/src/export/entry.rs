@@ -1,0 +1,378 @@
+//! Turns one live entry into an entry of a manifest, field by field.
+
+use super::{
+    Settings, Values,
+    declare::Declaring,
+    document::{Entry, Reference, UNMANAGED, reference},
+};
+use crate::{
+    address::Address,
+    cause::Cause,
+    field::{Compare, Readback, Secrecy},
+    kind::{
+        LiveEntry, Place, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
+        plain_text,
+    },
+    kinds::preset,
+    manifest::schema::refused,
+    secret::{Secret, is_reserved, judge},
+    text::MASK,
+    value::{Json, Object},
+    yaml::is_forbidden,
+};
+
+/// The reason if an answer lacks a field that every answer should have.
+const UNSAID: &str = "the answer lacks it";
+
+/// The reason if a live value may be secret.
+const CREDENTIAL: &str = "it may hold a credential";
+
+/// An entry that is being written.
+pub(super) struct Writing<'d, 'a> {
+    to: &'d mut Declaring<'a>,
+    of: Section,
+    live: &'d LiveEntry,
+    /// Whether somebody has edited a single object whose edits decide about several fields at once:
+    /// then its presets are decisions too.
+    is_edited: bool,
+    /// The fields without which the service refuses it.
+    needed: &'static [&'static str],
+    entry: Entry,
+    /// What is left out, and why.
+    left_out: Vec<String>,
+}
+
+impl<'d, 'a> Writing<'d, 'a> {
+    /// The entry of `of` for `live`. What is left out of a section that is not a list is added to
+    /// `about`.
+    pub(super) fn entry(
+        to: &'d mut Declaring<'a>,
+        of: Section,
+        live: &'d LiveEntry,
+        about: &mut Vec<String>,
+    ) -> Entry {
+        let raw = live.fields.raw();
+        let mut specs = of.table().specs().iter().filter(|spec| spec.field.with_every_edit);
+        let is_edited = of.shape == Shape::Mapping
+            && specs.any(|spec| {
+                let value = raw.get(spec.name);
+                value.is_some_and(|value| !is_preset(of, spec.name, value, to.path))
+            });
+        let (needed, left_out) = (of.needed(raw), Vec::new());
+        let entry = Entry { key: of.name(raw), ..Entry::default() };
+        let mut own = Self { to, of, live, is_edited, needed, entry, left_out };
+        let settings = own.to.settings;
+        for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
+            let is_above = spec.field.available.is_of_top() && own.to.path.contains('/');
+            if is_above || !of.has(raw, spec.name) {
+                continue;
+            }
+            match raw.get(spec.name) {
+                None => own.lacking(spec),
+                Some(value) => {
+                    if let Some(why) = own.value(spec, value) {
+                        return unmanaged(own.entry, spec, value, &why);
+                    }
+                }
+            }
+        }
+        own.complete();
+        let Self { entry, left_out, .. } = own;
+        if of.shape == Shape::List {
+            let about = (!left_out.is_empty()).then(|| left_out.join("; "));
+            return Entry { about, ..entry };
+        }
+        about.extend(left_out);
+        entry
+    }
+
+    /// Adds what follows from the entry as a whole.
+    fn complete(&mut self) {
+        let (of, raw) = (self.of, self.live.fields.raw());
+        for (name, usual) in of.unmanaged() {
+            let value = raw.get(name).unwrap_or(&Json::Null);
+            if !is_nothing(value) && *value != false && value != usual {
+                let name = format!("{}.{name}", of.section);
+                *self.to.document.unmanaged.entry(name).or_default() += 1;
+            }
+        }
+        // No answer shows a secret without which the service refuses the entry.
+        for name in self.needed {
+            if let Some(spec) = of.table().get(name).filter(|spec| !is_readable(spec.field)) {
+                self.reference(spec, None);
+            }
+        }
+        // An entry without a required field was not read completely.
+        for name in of.required {
+            let value = raw.get(*name).filter(|value| !value.is_null());
+            let field = of.field(name);
+            let is_read = match field.secrecy() {
+                Secrecy::Open => value.is_some(),
+                _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, self.live),
+            };
+            if !is_read {
+                self.lack(name, UNSAID);
+            }
+        }
+        // A removable object exists even if it has no fields.
+        if of.is_removable() && self.entry.fields.is_empty() {
+            let mut known = of.table().specs().iter();
+            let first = known.find_map(|spec| {
+                let value = raw.get(spec.name)?;
+                let is_good = !is_nothing(value)
+                    && is_sayable(of, spec.name, value)
+                    && self.confidential(spec, value).is_none();
+                is_good.then(|| (spec.name.to_owned(), value.clone()))
+            });
+            self.entry.fields.extend(first);
+        }
+    }
+
+    /// Records a live field that is not written.
+    fn lack(&mut self, field: &str, why: &str) {
+        let what = format!("{}/{}.{field}", self.of.section, self.entry.key);
+        self.to.document.left_out.push((what, Cause::new(why.to_owned())));
+    }
+
+    /// Records a field that the answer lacks.
+    fn lacking(&mut self, spec: &Spec) {
+        // A field that only some installations show is not missed, nor one whose switch is off.
+        let switch = spec.field.relations.switch();
+        let off = switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
+        if spec.field.read != Readback::IfPresent && off != Some(true) {
+            // A missing field of an entry is always reported; settings may also be hidden by a role.
+            match self.of.home.place {
+                Place::Optional(_) if !spec.field.is_nested() => self.lack(spec.name, UNSAID),
+                _ => self.to.document.hidden.push(format!("{}.{}", self.of.section, spec.name)),
+            }
+        }
+        self.entry.unknown.push(spec.name.to_owned());
+    }
+
+    /// Adds a field, as a reference if its value must not be written. Returns why the entry as a
+    /// whole cannot be written, if so.
+    fn value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
+        let Some(why) = self.confidential(spec, value) else {
+            self.field(spec, value);
+            return None;
+        };
+        let (of, settings) = (self.of, self.to.settings);
+        let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
+        let are_referred = settings.values == Values::Env;
+        if is_secret && (are_referred || self.needed.contains(&spec.name)) {
+            self.reference(spec, Some(value));
+        } else if forms::is_hidden(spec.field, self.live)
+            && of.required.contains(&spec.name)
+            && settings.create
+            && are_referred
+        {
+            // Without a value, apply could not create it.
+            self.reference(spec, None);
+        } else if of.identity.contains(&spec.name) {
+            return Some(why);
+        } else {
+            self.left_out.push(format!("{} not exported: {why}", spec.name));
+            self.entry.unknown.push(spec.name.to_owned());
+        }
+        None
+    }
+
+    /// Adds a field with its value; the keys of a mapping become fields of their own.
+    fn field(&mut self, spec: &Spec, value: &Json) {
+        let of = self.of;
+        let shown = sorted(spec, forms::shown(Some(spec), value, self.to.names));
+        let within = spec.schema["properties"].as_object();
+        let leaves: Vec<(String, Json)> = match (within, &shown) {
+            (Some(properties), Json::Object(object)) => {
+                let is_current = |name: &&String| !is_deprecated(&properties[name.as_str()]);
+                let names = properties.keys().filter(is_current);
+                let leaf = |name: &String| {
+                    Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
+                };
+                names.filter_map(leaf).collect()
+            }
+            _ => vec![(spec.name.to_owned(), shown.clone())],
+        };
+        for (name, value) in leaves {
+            let is_limit = name
+                .split_once('.')
+                .is_some_and(|(_, key)| limits::are_required(spec, key, &shown));
+            let is_needed = is_limit
+                || of.required.contains(&name.as_str())
+                || (self.is_edited && spec.field.with_every_edit);
+            let is_usual = !self.to.settings.all && !is_needed;
+            if is_usual && is_preset(of, &name, &value, self.to.path) {
+                continue;
+            }
+            if is_sayable(of, &name, &value) {
+                self.entry.fields.push((name, value));
+                continue;
+            }
+            if !is_nothing(&value) {
+                let names_somebody = value.is_array() || value.is_object();
+                let why = match names_somebody {
+                    _ if spec.has_secret_rows() => "the service never shows its secrets",
+                    true => "it names something that the token cannot see",
+                    false => "a manifest cannot express it",
+                };
+                if !names_somebody {
+                    self.lack(&name, why);
+                }
+                self.left_out.push(format!("{name} not exported: {why}"));
+            }
+            self.entry.unknown.push(name);
+        }
+    }
+
+    /// Why the live value of a field must not be written into a manifest, if so.
+    fn confidential(&self, spec: &Spec, value: &Json) -> Option<String> {
+        let raw = self.live.fields.raw();
+        if spec.field.secrecy() == Secrecy::Open {
+            return judge::holds_secret(value, Secrecy::Open).then(|| CREDENTIAL.into());
+        }
+        if value.is_null() && !forms::is_hidden(spec.field, self.live) {
+            return Some("it has no value, which a manifest cannot express".into());
+        }
+        let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
+        if spec.field.secrecy() == Secrecy::Address {
+            return judge::may_be_secret(text, Secrecy::Sensitive).then(|| CREDENTIAL.into());
+        }
+        let mut names = self.of.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
+        let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
+        let why = match self.of.rules.confidential(raw) {
+            _ if self.to.settings.values == Values::None => "`--values none`",
+            Some(why) => why,
+            None if is_named_so => "its name is that of a secret",
+            None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
+            None => return None,
+        };
+        Some(why.into())
+    }
+
+    /// Adds a reference in place of a value; `None` for one that the service does not show.
+    fn reference(&mut self, spec: &Spec, value: Option<&Json>) {
+        let key = &self.entry.key;
+        let address = Address::container(self.to.path.into()).section(self.of.section);
+        // The path of a URL may be the secret part. An entry may have several that are never shown.
+        let called = match spec.field.secrecy() {
+            Secrecy::Address => value.map(host).unwrap_or_default(),
+            Secrecy::Reference => format!("{key}_{}", spec.name),
+            _ => key.clone(),
+        };
+        let name = variable(&address.entry(called));
+        let text = value.map(plain_text).unwrap_or_default();
+        let user = text.rsplit_once('@').map_or("", |(user, _)| user);
+        let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
+        self.to.document.secrets.push(Reference {
+            section: self.of.section,
+            key: key.clone(),
+            field: spec.name.to_owned(),
+            name: name.clone(),
+            is_shown: value.is_some() && !is_masked,
+            value: Secret::new(text),
+        });
+        self.entry.fields.push((spec.name.to_owned(), reference(&name)));
+    }
+}
+
+/// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
+/// administrators.
+fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
+    is_readable(spec.field)
+        && !spec.field.is_upload()
+        && !lacks_credential(of, spec)
+        && of.table().is_current(spec, settings.release)
+        && (settings.caller.administrator || !spec.field.available.is_for_administrators())
+}
+
+/// Whether answers contain a field without the credential that it may have. Declared like that, it would
+/// replace the credential.
+pub(super) fn lacks_credential(of: Section, spec: &Spec) -> bool {
+    spec.field.compare == Compare::Location && !of.identity.contains(&spec.name)
+}
+
+/// An entry with a secret as identity: marked as managed elsewhere, and named without it.
+fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
+    let glob = format!("*{}*", host(value));
+    let fields = vec![(spec.name.to_owned(), glob.into())];
+    let about = Some(format!("{} not exported: {why}", spec.name));
+    Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
+}
+
+/// The host in a URL.
+fn host(value: &Json) -> String {
+    let url = value.as_str().and_then(|text| url::Url::parse(text).ok());
+    url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The name of the environment variable for the field at `address`.
+fn variable(address: &Address) -> String {
+    let entry = address.entry.as_deref().unwrap_or_default();
+    // The default scope of a variable is left out.
+    let entry = entry.strip_suffix("@*").unwrap_or(entry);
+    let mut name = String::new();
+    for c in format!("{}__{entry}", address.path).chars() {
+        match c.to_ascii_uppercase() {
+            c if c.is_ascii_alphanumeric() => name.push(c),
+            _ => name.push('_'),
+        }
+    }
+    let is_usable = name.starts_with(|c: char| c.is_ascii_alphabetic()) && !is_reserved(&name);
+    if is_usable { name } else { format!("THE_{name}") }
+}
+
+/// Whether a value is the service's preset, or empty.
+fn is_preset(of: Section, name: &str, value: &Json, path: &str) -> bool {
+    let preset = preset::of(of, name, path);
+    forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
+}
+
+fn is_nothing(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a document may contain `value` for the field `name`.
+pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
+    if has_forbidden(value) {
+        return false;
+    }
+    match name.split_once('.') {
+        None => refused(of, name, value).is_none(),
+        Some((outer, inner)) => {
+            let within = Object::from_iter([(inner.to_owned(), value.clone())]);
+            refused(of, outer, &within.into()).is_none()
+        }
+    }
+}
+
+/// Whether a text in `value` has a character that no manifest may contain.
+fn has_forbidden(value: &Json) -> bool {
+    match value {
+        Json::String(text) => text.contains(is_forbidden),
+        Json::Array(items) => items.iter().any(has_forbidden),
+        Json::Object(object) => object.values().any(has_forbidden),
+        _ => false,
+    }
+}
+
+fn is_deprecated(schema: &Json) -> bool {
+    schema.get("deprecated").is_some()
+}
+
+/// A list without order, sorted: levels, users and groups.
+fn sorted(spec: &Spec, mut value: Json) -> Json {
+    if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
+        let rows = spec.schema["items"]["properties"].as_object();
+        let place = |item: &Json| {
+            let first = item.as_object().and_then(|item| item.keys().next());
+            first.and_then(|first| rows?.keys().position(|key| key == first))
+        };
+        items.sort_by_cached_key(|item| (place(item), item.to_string()));
+    }
+    value
+}
