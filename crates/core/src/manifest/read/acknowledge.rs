@@ -2,26 +2,24 @@
 
 use jiff::civil::Date;
 
-use super::{Reader, document::Acknowledge};
+use super::{Document, Reader, document::Acknowledge};
 use crate::{
     address::Selector,
     desired::{Acknowledgement, Guard},
     kinds,
     manifest::schema,
-    origin::{Layer, Sourced},
+    origin::Sourced,
     text::{did_you_mean, is_name},
     yaml::Node,
 };
 
 impl Reader<'_, '_> {
-    /// The content of `document`, which `fits` its schema or not.
-    pub(super) fn acknowledge(&mut self, document: &Node, fits: bool) -> Acknowledge {
+    /// The content of `document`.
+    pub(super) fn acknowledge(&mut self, document: &Node) -> Document {
+        let fits = self.refused.is_empty();
         let written: Option<schema::Acknowledge> = self.findings.deserialize(document, fits);
         let (at, until) = (self.at(document), self.until(document));
-        let origin = |name: &str| {
-            let (key, _) = document.get(name)?;
-            Some(self.source.origin(key.span.start, Layer::Project))
-        };
+        let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
         let known = written.zip(at).map(|(written, at)| Acknowledgement {
             guard: written.guard,
             at,
@@ -31,7 +29,7 @@ impl Reader<'_, '_> {
             origin: origin("at"),
         });
         let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });
-        Acknowledge { known, until }
+        Document::Acknowledge(Box::new(Acknowledge { known, until }))
     }
 
     fn at(&mut self, document: &Node) -> Option<Selector> {

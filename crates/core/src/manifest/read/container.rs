@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
     super::{faults::Finding, schema::OLD_UNLISTED},
-    Reader, Refused,
+    Reader,
     document::{Body, Container, Part, Section, Sound, State},
     extra,
     layers::BUILT_IN,
@@ -15,7 +15,7 @@ use crate::{
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
     kinds::{self, words},
-    origin::{Layer, Origin, Sourced},
+    origin::Sourced,
     secret::{Reference, has_reference},
     value::{Json, Value},
     yaml::{Data, Key, Node},
@@ -23,116 +23,82 @@ use crate::{
 
 impl Reader<'_, '_> {
     /// The content of `document`, which is about a group or project.
-    pub(super) fn container(
-        &mut self,
-        scope: Scope,
-        document: &Node,
-        refused: &Refused,
-    ) -> Option<Container> {
-        let layer = scope.of(Layer::Group, Layer::Project);
+    pub(super) fn container(&mut self, document: &Node) -> Option<Container> {
         let (key, node) = document.get("path")?;
-        let path = Sourced { value: node.text()?.into(), origin: self.origin(key, layer) };
-        let body = self.body(scope, layer, document, refused);
-        let life = self.life(document, layer);
-        Some(Container { scope, path, is_named: self.is_named, life, body })
+        let path = self.at_key(key, node.text()?.into());
+        let (scope, is_named) = (self.scope, self.is_named);
+        let body = self.body(document);
+        Some(Container { scope, path, is_named, life: self.life(document), body })
     }
 
     /// The sections of `document`, and how they combine with other layers.
-    pub(super) fn body(
-        &mut self,
-        scope: Scope,
-        layer: Layer,
-        document: &Node,
-        refused: &Refused,
-    ) -> Body {
-        let mut body = self.layering(scope, layer, document);
-        for of in kinds::sections(scope) {
+    pub(super) fn body(&mut self, document: &Node) -> Body {
+        let mut body = self.layering(document);
+        for of in kinds::sections(self.scope) {
             // What is no list is reported, and adds nothing that rules could.
             let is_read =
                 |node: &Node| of.shape != Shape::List || matches!(node.data, Data::List(_));
             if let Some((key, node)) = document.get(of.section).filter(|(_, node)| is_read(node)) {
-                body.sections.push(self.section(of, key, node, layer, refused));
+                body.sections.push(self.section(of, key, node));
             }
         }
         body.sections.sort_by_key(|section| section.of.section);
         let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
         for (key, node) in unlisted.into_iter().flatten() {
-            let section = kinds::section(scope, &key.name).filter(|of| of.has_unlisted());
-            let projects = (scope == Scope::Group && key.name == PROJECTS).then_some(PROJECTS);
+            let section = kinds::section(self.scope, &key.name).filter(|of| of.has_unlisted());
+            let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
+            let projects = is_projects.then_some(PROJECTS);
             if let Some(listed) = section.map(|of| of.section).or(projects) {
-                let value = Sourced { value: policy(node), origin: self.origin(key, layer) };
-                body.unlisted.insert(listed, value);
+                body.unlisted.insert(listed, self.at_key(key, policy(node)));
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
             let message = format!("`{OLD_UNLISTED}` is deprecated");
             let old = Finding::warning("deprecated", message, key.span.clone());
-            let help = format!("use `unlisted: {{{PROJECTS}: ...}}`");
-            self.findings.push(Finding { help: Some(help), ..old });
-            let value = Sourced { value: policy(node), origin: self.origin(key, layer) };
-            body.unlisted.entry(PROJECTS).or_insert(value);
+            self.findings.push(old).help(format!("use `unlisted: {{{PROJECTS}: ...}}`"));
+            body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, policy(node)));
         }
         body
     }
 
     /// The changes of the whole container.
-    fn life(&self, document: &Node, layer: Layer) -> Life {
-        let former = document.get("previously").map(|(_, former)| former.items());
-        let former = former.into_iter().flatten().filter_map(|former| {
-            let origin = self.source.origin(former.span.start, layer);
-            Some(Sourced { value: former.text()?.into(), origin })
+    fn life(&self, document: &Node) -> Life {
+        let former = document.get("previously").map(|(_, former)| self.names(former));
+        let state = document.get("state").map(|(key, state)| {
+            let is_absent = state.text() == Some("absent");
+            let state = if is_absent { desired::State::Absent } else { desired::State::Present };
+            self.at_key(key, state)
         });
-        let state = document.get("state").map(|(key, state)| Sourced {
-            value: if state.text() == Some("absent") {
-                desired::State::Absent
-            } else {
-                desired::State::Present
-            },
-            origin: self.origin(key, layer),
-        });
-        Life { previously: former.collect(), state, ..Life::default() }
+        Life { previously: former.unwrap_or_default(), state, ..Life::default() }
     }
 
-    fn section(
-        &mut self,
-        of: kind::Section,
-        key: &Key,
-        node: &Node,
-        layer: Layer,
-        refused: &Refused,
-    ) -> Section {
-        let origin = self.origin(key, layer);
-        let part = |state, fields, is_open| {
-            let sound = refused.sound(of, || format!("/{}", of.section));
+    fn section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
+        let origin = self.origin(key.span.start);
+        let sound = || self.sound(of, || format!("/{}", of.section));
+        let part = |sound, state, fields, is_open| {
             let key = OnceLock::from(String::new());
             vec![Part { origin: origin.clone(), state, sound, is_open, fields, key }]
         };
         let parts = match (of.shape, &node.data) {
-            (Shape::List, _) => self.entries(of, node, layer, refused),
+            (Shape::List, _) => self.entries(of, node),
             (Shape::Mapping | Shape::Switch, Data::Null)
             | (Shape::Container, Data::Bool(false)) => {
-                part(State::Absent, Declared::default(), false)
+                part(sound(), State::Absent, Declared::default(), false)
             }
             (Shape::Switch, _) => {
-                let value = Sourced { value: node.to_json().into(), origin: origin.clone() };
-                part(State::Present, Declared::from_iter([(of.section, value)]), false)
+                let field = (of.section, self.at_key(key, node.to_json().into()));
+                part(sound(), State::Present, Declared::from_iter([field]), false)
             }
             (Shape::Mapping | Shape::Container, _) => {
-                let (fields, is_open) = self.fields(of, node, layer);
-                part(State::Present, fields.into_iter().collect(), is_open)
+                let (sound, (fields, is_open)) = (sound(), self.fields(of, node));
+                part(sound, State::Present, fields.into_iter().collect(), is_open)
             }
         };
         Section { of, origin, parts }
     }
 
     /// The entries of a list section.
-    fn entries(
-        &mut self,
-        of: kind::Section,
-        list: &Node,
-        layer: Layer,
-        refused: &Refused,
-    ) -> Vec<Part> {
+    fn entries(&mut self, of: kind::Section, list: &Node) -> Vec<Part> {
         let entry = |(index, node): (usize, &Node)| {
             if !matches!(node.data, Data::Map(_)) {
                 return None;
@@ -142,11 +108,11 @@ impl Reader<'_, '_> {
                 Some("unmanaged") => State::Unmanaged,
                 _ => State::Present,
             };
-            let origin = self.source.origin(node.beginning(), layer);
-            let (mut fields, is_open) = self.fields(of, node, layer);
-            let sound = refused.sound(of, || format!("/{}/{index}", of.section));
+            let origin = self.origin(node.beginning());
+            let (mut fields, is_open) = self.fields(of, node);
+            let sound = self.sound(of, || format!("/{}/{index}", of.section));
             if sound != Sound::Whole {
-                self.misnamed(of, node, layer, &mut fields);
+                self.misnamed(of, node, &mut fields);
             }
             for name in of.identity {
                 let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
@@ -157,14 +123,8 @@ impl Reader<'_, '_> {
                     fields.push((name, Sourced { value, origin: origin.clone() }));
                 }
             }
-            Some(Part {
-                origin,
-                state,
-                sound,
-                is_open,
-                fields: fields.into_iter().collect(),
-                key: OnceLock::new(),
-            })
+            let fields = fields.into_iter().collect();
+            Some(Part { origin, state, sound, is_open, fields, key: OnceLock::new() })
         };
         let mut entries = Vec::with_capacity(list.items().len());
         entries.extend(list.items().iter().enumerate().filter_map(entry));
@@ -173,13 +133,7 @@ impl Reader<'_, '_> {
 
     /// Finds the misspelled names of identity fields or required fields in a refused entry, so that one
     /// mistake is reported as one fault.
-    fn misnamed(
-        &self,
-        of: kind::Section,
-        node: &Node,
-        layer: Layer,
-        fields: &mut Vec<(&str, Sourced<Value>)>,
-    ) {
+    fn misnamed(&self, of: kind::Section, node: &Node, fields: &mut Vec<(&str, Sourced<Value>)>) {
         let schema = &of.table().schema;
         let known: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
         let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
@@ -194,8 +148,7 @@ impl Reader<'_, '_> {
             // As in `- LOG_LEVEL: debug`.
             let is_pair = field.is_none() && entries.len() == 1;
             let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
-            let value = Sourced { value: value.into(), origin: self.origin(key, layer) };
-            fields.push((name, value));
+            fields.push((name, self.at_key(key, value.into())));
         }
     }
 
@@ -205,10 +158,9 @@ impl Reader<'_, '_> {
         &mut self,
         of: kind::Section,
         node: &'n Node,
-        layer: Layer,
     ) -> (Vec<(&'n str, Sourced<Value>)>, bool) {
         let (mut fields, mut is_open) = (Vec::new(), false);
-        self.known_fields(of.table(), "", node, layer, &mut fields, &mut is_open);
+        self.known_fields(of.table(), "", node, &mut fields, &mut is_open);
         self.unfilled(of, node);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
@@ -221,8 +173,7 @@ impl Reader<'_, '_> {
             } else {
                 let value = value.to_json();
                 is_open |= has_reference(&value);
-                let origin = self.origin(key, layer);
-                fields.push((&key.name, Sourced { value: value.into(), origin }));
+                fields.push((&key.name, self.at_key(key, value.into())));
             }
         }
         (fields, is_open)
@@ -234,7 +185,6 @@ impl Reader<'_, '_> {
         table: &'static Table,
         prefix: &str,
         node: &Node,
-        layer: Layer,
         fields: &mut Vec<(&str, Sourced<Value>)>,
         is_open: &mut bool,
     ) {
@@ -249,10 +199,9 @@ impl Reader<'_, '_> {
                 *is_open |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
-                let origin = self.origin(key, layer);
-                fields.push((spec.name, Sourced { value, origin }));
+                fields.push((spec.name, self.at_key(key, value)));
             } else if table.is_spread(&name) {
-                self.known_fields(table, &format!("{name}."), value, layer, fields, is_open);
+                self.known_fields(table, &format!("{name}."), value, fields, is_open);
             }
         }
     }
@@ -279,10 +228,6 @@ impl Reader<'_, '_> {
                 self.findings.push(warning).help(help);
             }
         }
-    }
-
-    pub(super) fn origin(&self, key: &Key, layer: Layer) -> Origin {
-        self.source.origin(key.span.start, layer)
     }
 }
 
