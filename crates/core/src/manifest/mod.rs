@@ -53,7 +53,7 @@ use crate::{
     field::{Field, Scope},
     secret::Secrets,
     value::Json,
-    yaml::{self, Node},
+    yaml::{self, Node, Parsed},
 };
 
 /// The result of loading a folder or file.
@@ -243,38 +243,31 @@ pub fn faults_of(
     secret: &str,
     refused: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
 ) -> Diagnostics {
-    let parsed = yaml::parse(text);
-    let mut findings = Findings::default();
-    findings.add_yaml(&parsed);
     let mut marked = schema.clone();
     if let Some(secret) = marked.pointer_mut(secret) {
         Field::mark_sensitive(secret);
     }
-    let kind = parsed.documents.iter().find_map(|document| document.get("kind"));
-    if let Some((kind, _)) = kind.filter(|_| findings.is_empty()) {
-        let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
-        let manifest = findings.error("document", message, kind.span.clone());
-        manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
-    } else if findings.is_empty() {
-        match &parsed.documents[..] {
-            [document] => {
-                drop(findings.add_schema(document, &Checker::new(schema)));
-                if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
-                    findings.error("value", message, at);
-                }
-            }
-            documents => {
-                let at = documents.get(1).map_or(0, |second| second.span.start);
-                let second = findings.error("document", "the file must hold one document", at..at);
-                second.help("write it without a line `---` in between");
-            }
+    let read = |parsed: &Parsed, findings: &mut Findings| {
+        if !findings.is_empty() {
+            return;
         }
-    }
-    findings.explain_slips(text);
-    let mut source = Source::new(name.clone(), text);
-    mask::hide(&mut source, &parsed, Quality::Doubtful, |_| &marked, &[&marked]);
-    let (faults, more) = findings.place(&source);
-    faults.into_iter().chain(more.diagnostic(name)).collect()
+        if let Some((kind, _)) = parsed.documents.iter().find_map(|document| document.get("kind")) {
+            let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
+            let manifest = findings.error("document", message, kind.span.clone());
+            manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
+        } else if let [document] = &parsed.documents[..] {
+            drop(findings.add_schema(document, &Checker::new(schema)));
+            if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
+                findings.error("value", message, at);
+            }
+        } else {
+            let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
+            let second = findings.error("document", "the file must hold one document", at..at);
+            second.help("write it without a line `---` in between");
+        }
+    };
+    let ((), faults) = Findings::of_file(name, text, &marked, read);
+    faults.into_iter().collect()
 }
 
 /// The result of the three parts.

@@ -9,10 +9,14 @@ use std::{collections::BTreeSet, ops::Range};
 
 use serde::de::DeserializeOwned;
 
-use super::schema::Checker;
+use super::{
+    mask::{self, Quality},
+    schema::Checker,
+};
 use crate::{
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
     text::escape,
+    value::Json,
     yaml::{self, Node, Parsed},
 };
 
@@ -261,6 +265,24 @@ impl Findings {
                 None
             }
         }
+    }
+
+    /// What `read` makes of a file that holds one document of `schema`, and the faults of the file.
+    pub(super) fn of_file<T>(
+        name: FileName,
+        text: &str,
+        schema: &Json,
+        read: impl FnOnce(&Parsed, &mut Self) -> T,
+    ) -> (T, Vec<Diagnostic>) {
+        let (parsed, mut findings) = (yaml::parse(text), Self::default());
+        findings.add_yaml(&parsed);
+        let content = read(&parsed, &mut findings);
+        findings.explain_slips(text);
+        let mut source = Source::new(name.clone(), text);
+        mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
+        let (mut faults, more) = findings.place(&source);
+        faults.extend(more.diagnostic(name));
+        (content, faults)
     }
 
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of
