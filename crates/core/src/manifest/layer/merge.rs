@@ -52,7 +52,7 @@ pub(super) fn merge(
         faults,
     };
     for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = equal.iter().map(|(_, rule)| &rule.body).collect();
+        let bodies: Vec<_> = equal.iter().map(|(_, known)| &known.rule.body).collect();
         merging.take(equal[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
@@ -94,12 +94,18 @@ struct Merged<'m> {
     twice: Vec<Part>,
 }
 
+/// The place of a layer among all.
+#[derive(Clone, Copy, PartialEq)]
+struct Place {
+    rank: usize,
+    /// Its number within that rank.
+    number: usize,
+}
+
 /// An entry during merging.
 struct Entry<'m> {
-    /// The rank of the highest layer that sets it.
-    rank: usize,
-    /// The number of the layer within that rank.
-    layer: usize,
+    /// The highest layer that sets it.
+    layer: Place,
     origin: Origin,
     state: State,
     /// The origin of a different state in a layer of the same rank.
@@ -141,9 +147,9 @@ impl<'m> Merging<'m> {
             self.sections.remove(section);
             self.unlisted.remove(section);
         }
-        for (layer, body) in bodies.iter().enumerate() {
+        for (number, body) in bodies.iter().enumerate() {
             for section in &body.sections {
-                self.section(rank, layer, section);
+                self.section(Place { rank, number }, section);
             }
             for (name, policy) in &body.unlisted {
                 Claim::add(self.unlisted.entry(name), rank, policy);
@@ -154,8 +160,8 @@ impl<'m> Merging<'m> {
         }
     }
 
-    fn section(&mut self, rank: usize, layer: usize, section: &'m Section) {
-        let (of, origin) = (section.of, &section.origin);
+    fn section(&mut self, layer: Place, section: &'m Section) {
+        let (of, origin, rank) = (section.of, &section.origin, layer.rank);
         let merged = self.sections.entry(of.section).or_insert_with(|| Merged {
             of,
             rank,
@@ -175,7 +181,7 @@ impl<'m> Merging<'m> {
         }
         for part in &section.parts {
             if let Some((key, fields)) = filled(of, part, &self.words, self.faults) {
-                merged.entry(rank, layer, key, part, fields);
+                merged.entry(layer, key, part, fields);
             }
         }
     }
@@ -245,17 +251,11 @@ impl<'m> Merging<'m> {
             }
             let value = changed(of, &names[0], value, below);
             let Some((first, within)) = names.split_first() else { continue };
-            match fields.get_mut(first) {
-                None => {
-                    let value = nested(within, value);
-                    fields.insert(first.clone(), (rank, Sourced { value, origin }));
-                }
-                Some((highest, field)) => {
-                    insert(&mut field.value, within, value);
-                    if *highest < rank || (*highest == rank && origin < field.origin) {
-                        (*highest, field.origin) = (rank, origin);
-                    }
-                }
+            let new = || (rank, Sourced { value: Json::Null.into(), origin: origin.clone() });
+            let (highest, field) = fields.entry(first.clone()).or_insert_with(new);
+            insert(&mut field.value, within, value);
+            if *highest < rank || (*highest == rank && origin < field.origin) {
+                (*highest, field.origin) = (rank, origin);
             }
         }
         let fill = |(name, (_, mut field)): (String, (usize, Sourced<Value>))| {
@@ -297,27 +297,19 @@ impl<'m> Merging<'m> {
 
 impl<'m> Merged<'m> {
     /// Adds the entry `key` of a layer.
-    fn entry(
-        &mut self,
-        rank: usize,
-        layer: usize,
-        key: String,
-        part: &'m Part,
-        fields: Cow<'m, Declared>,
-    ) {
+    fn entry(&mut self, layer: Place, key: String, part: &'m Part, fields: Cow<'m, Declared>) {
+        let (of, rank) = (self.of, layer.rank);
         if part.state == State::Unmanaged
             && let Ok(glob) = Glob::over_names(&key)
         {
             let from = self.entries.range(glob.start().to_owned()..);
             let like = from.take_while(|(key, _)| key.starts_with(glob.start()));
-            let lower = like.filter(|(key, entry)| entry.rank < rank && glob.matches(key));
+            let lower = like.filter(|(key, entry)| entry.layer.rank < rank && glob.matches(key));
             for key in lower.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
                 self.entries.remove(&key);
             }
         }
-        let of = self.of;
         let new = |fields: Cow<'m, Declared>| Entry {
-            rank,
             layer,
             origin: part.origin.clone(),
             state: part.state,
@@ -332,11 +324,11 @@ impl<'m> Merged<'m> {
             self.entries.insert(key, new(fields));
             return;
         };
-        if (entry.rank, entry.layer) == (rank, layer) {
+        if entry.layer == layer {
             self.twice.push(part.clone());
         } else if part.state == State::Present && entry.state == State::Present {
-            entry.combine(of, rank, layer, part, &fields);
-        } else if entry.rank < rank {
+            entry.combine(of, layer, part, &fields);
+        } else if entry.layer.rank < rank {
             *entry = new(fields);
         } else if part.state != entry.state {
             // With either of the two, it is an error.
@@ -347,27 +339,20 @@ impl<'m> Merged<'m> {
 
 impl<'m> Entry<'m> {
     /// Adds fields.
-    fn combine(
-        &mut self,
-        of: kind::Section,
-        rank: usize,
-        layer: usize,
-        part: &Part,
-        fields: &Declared,
-    ) {
+    fn combine(&mut self, of: kind::Section, layer: Place, part: &Part, fields: &Declared) {
         let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));
         let mut all = match lower {
-            Fields::Whole(fields) => slots(of, &fields, self.rank),
+            Fields::Whole(fields) => slots(of, &fields, self.layer.rank),
             Fields::Slots(slots) => slots,
         };
-        for (key, slot) in slots(of, fields, rank) {
+        for (key, slot) in slots(of, fields, layer.rank) {
             claim(of, &mut all, key, slot);
         }
         self.fields = Fields::Slots(all);
-        if self.rank < rank || part.origin < self.origin {
+        if self.layer.rank < layer.rank || part.origin < self.origin {
             self.origin = part.origin.clone();
         }
-        (self.rank, self.layer) = (rank, layer);
+        self.layer = layer;
         self.sound = self.sound.min(part.sound);
     }
 }
@@ -611,31 +596,19 @@ fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
     is_clear.then(|| json!({"add": add, "remove": remove}))
 }
 
-/// `value` below the names `within`.
-fn nested(within: &[String], value: Value) -> Value {
-    let mut nested = Json::Null;
-    if within.is_empty() {
-        return value;
-    }
-    if let Value::Plain(json) = value {
-        insert_json(&mut nested, within, json);
-    }
-    nested.into()
-}
-
-/// Adds `value` below the names `within`.
+/// Sets `value` below the names `within`.
 fn insert(into: &mut Value, within: &[String], value: Value) {
-    if let (Value::Plain(into), Value::Plain(json)) = (into, value) {
-        insert_json(into, within, json);
-    }
-}
-
-fn insert_json(mut into: &mut Json, within: &[String], json: Json) {
-    for name in within {
-        if !into.is_object() {
-            *into = Json::Object(Object::new());
+    match (into, value) {
+        (into, value) if within.is_empty() => *into = value,
+        (Value::Plain(into), Value::Plain(json)) => {
+            let within = within.iter().fold(into, |into, name| {
+                if !into.is_object() {
+                    *into = Json::Object(Object::new());
+                }
+                &mut into[name]
+            });
+            *within = json;
         }
-        into = &mut into[name];
+        _ => {}
     }
-    *into = json;
 }

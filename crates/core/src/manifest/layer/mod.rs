@@ -107,7 +107,7 @@ fn one(
     if life.absent().is_none() && !(layers.is_empty() && body.is_closed()) {
         *body = merge::merge(path, &layers, body, &mut faults);
     }
-    rules.count(&layers, body);
+    Rules::count(&layers, body);
     // A fault may be about what is meant.
     if faults.0.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {

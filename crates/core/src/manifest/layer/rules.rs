@@ -57,9 +57,7 @@ type Rank = (usize, usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Layers<'r> {
     /// The rules with their ranks. A higher rank wins; two rules can have equal rank.
-    pub(super) rules: Vec<(usize, &'r Rule)>,
-    /// Their positions in all rules.
-    indices: Vec<usize>,
+    pub(super) rules: Vec<(usize, &'r Counted)>,
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The parameters that profiles need and nobody gives, which is reported.
@@ -73,7 +71,7 @@ impl Layers<'_> {
 
     /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let mut needs = self.rules.iter().flat_map(|(_, rule)| &rule.needs);
+        let mut needs = self.rules.iter().flat_map(|(_, known)| &known.rule.needs);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
@@ -230,10 +228,7 @@ impl Rules {
         let mut layers = Layers::default();
         let mut number = 0;
         for equal in matched.chunk_by(|(a, _), (b, _)| a == b) {
-            for (_, at) in equal {
-                layers.rules.push((number, &self.rules[*at].rule));
-                layers.indices.push(*at);
-            }
+            layers.rules.extend(equal.iter().map(|(_, at)| (number, &self.rules[*at])));
             number += 1;
         }
         let used = used(&layers.rules, own, &path.value, faults);
@@ -241,11 +236,7 @@ impl Rules {
             self.profile(scope, name, faults);
         }
         let profiles = self.flat(scope, &used);
-        for (at, _) in &profiles {
-            layers.rules.push((number, &self.rules[*at].rule));
-            layers.indices.push(*at);
-            number += 1;
-        }
+        layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
         layers.params = params(&layers.rules, own, &path.value, faults);
         for (at, name) in profiles {
             let needs = self.rules[at].rule.needs.iter();
@@ -313,8 +304,8 @@ impl Rules {
     }
 
     /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn count(&self, layers: &Layers<'_>, body: &Body) {
-        for known in layers.indices.iter().map(|at| &self.rules[*at]) {
+    pub(super) fn count(layers: &Layers<'_>, body: &Body) {
+        for (_, known) in &layers.rules {
             known.is_used.store(true, Ordering::Relaxed);
             for (name, [with, without]) in &known.declared {
                 let number = if *name == PROJECTS || body.has(name) { with } else { without };
@@ -360,7 +351,7 @@ fn literality(glob: &str) -> Rank {
 
 /// The names of the profiles that the document `own` uses.
 fn used(
-    rules: &[(usize, &Rule)],
+    rules: &[(usize, &Counted)],
     own: &Body,
     path: &str,
     faults: &mut Faults,
@@ -371,7 +362,7 @@ fn used(
     let names =
         |uses: &Uses| -> Vec<_> { uses.names.iter().map(|name| name.value.clone()).collect() };
     let own = own.uses.as_ref().map(|uses| (usize::MAX, uses));
-    let of_rules = rules.iter().filter_map(|(rank, rule)| Some((*rank, rule.body.uses.as_ref()?)));
+    let of_rules = rules.iter().filter_map(|(rank, of)| Some((*rank, of.rule.body.uses.as_ref()?)));
     for (rank, uses) in of_rules.chain(own) {
         if let Some((_, equal)) = last.filter(|(other, _)| *other == rank) {
             if equal.is_added != uses.is_added || names(equal) != names(uses) {
@@ -394,14 +385,14 @@ fn used(
 
 /// The parameters for templates in the document `own`.
 fn params(
-    rules: &[(usize, &Rule)],
+    rules: &[(usize, &Counted)],
     own: &Body,
     path: &str,
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
     let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
-    let layers = rules.iter().map(|(rank, rule)| (*rank, &rule.body)).chain([(usize::MAX, own)]);
-    for (rank, body) in layers {
+    let of_rules = rules.iter().map(|(rank, of)| (*rank, &of.rule.body));
+    for (rank, body) in of_rules.chain([(usize::MAX, own)]) {
         for (name, value) in &body.params {
             Claim::add(claims.entry(name), rank, value);
         }

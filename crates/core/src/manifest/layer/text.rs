@@ -32,11 +32,8 @@ use crate::{
 /// The parameters of one group or project.
 #[derive(Debug)]
 pub(super) struct Words<'w> {
-    path: &'w str,
-    /// Whether a document declares it, and not only a rule.
-    is_declared: bool,
-    params: &'w BTreeMap<Arc<str>, Sourced<Value>>,
-    missed: &'w BTreeSet<Arc<str>>,
+    path: &'w Sourced<Arc<str>>,
+    layers: &'w Layers<'w>,
     /// The secrets whose names it filled in.
     named: RefCell<BTreeSet<FilledName>>,
     /// The parameters that texts used.
@@ -66,14 +63,7 @@ impl Unfilled {
 
 impl<'w> Words<'w> {
     pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
-        Self {
-            path: &path.value,
-            is_declared: path.origin.layer > Layer::Profile,
-            params: &layers.params,
-            missed: &layers.missed,
-            named: RefCell::default(),
-            used: RefCell::default(),
-        }
+        Self { path, layers, named: RefCell::default(), used: RefCell::default() }
     }
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
@@ -84,23 +74,24 @@ impl<'w> Words<'w> {
 
     /// Whether a fault of `template` is reported where the parameter would have to be given.
     pub(super) fn is_missed(&self, template: &Unfilled) -> bool {
-        template.lacks.as_ref().is_some_and(|name| self.missed.contains(&**name))
+        template.lacks.as_ref().is_some_and(|name| self.layers.missed.contains(&**name))
     }
 
     /// The path of the group or project.
-    pub(super) const fn path(&self) -> &'w str {
-        self.path
+    pub(super) fn path(&self) -> &'w str {
+        &self.path.value
     }
 
     /// The value of the parameter `name`.
     fn word(&self, name: &str) -> Option<Piece> {
-        let (group, own) = self.path.rsplit_once('/').unwrap_or(("", self.path));
+        let path = self.path();
+        let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
         let shown = match name {
-            "path" => self.path.to_owned(),
+            "path" => path.to_owned(),
             "name" => own.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
-            "path_slug" => slug(self.path),
+            "path_slug" => slug(path),
             other => {
                 return match source(other) {
                     Some(source) => Some(Piece::Secret(source)),
@@ -116,7 +107,7 @@ impl<'w> Words<'w> {
 
     /// The parameter `name`, which is used.
     fn param(&self, name: &str) -> Option<&'w Sourced<Value>> {
-        let (name, value) = self.params.get_key_value(name)?;
+        let (name, value) = self.layers.params.get_key_value(name)?;
         self.used.borrow_mut().entry(name.clone()).or_insert_with(|| value.clone());
         Some(value)
     }
@@ -177,7 +168,7 @@ impl<'w> Words<'w> {
             let message = "`{group}` stands for nothing".to_owned();
             return Unfilled::new(message, "there is no group above it".into());
         }
-        let params = self.params.keys().take(FEW).map(|name| &**name);
+        let params = self.layers.params.keys().take(FEW).map(|name| &**name);
         let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
         let help = match nearest(name, known.iter().copied()) {
             _ if name.trim_start().starts_with(['"', '\'']) => {
@@ -212,7 +203,7 @@ impl<'w> Words<'w> {
     /// alone.
     fn words_of(&self, template: &str) -> Vec<String> {
         let words = parameters(template).filter_map(|name| match (name, self.word(name)?) {
-            ("path" | "name" | "path_slug", _) => Some(self.path.to_owned()),
+            ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
             (_, Piece::Shown(text)) => Some(text),
             (_, Piece::Secret(_)) => None,
         });
@@ -226,7 +217,8 @@ impl<'w> Words<'w> {
             Reference::Env(name) | Reference::File(name) if source.is_template() => name,
             _ => return Ok(source.clone()),
         };
-        if !self.is_declared {
+        // Only a rule declares it.
+        if self.path.origin.layer <= Layer::Profile {
             let message =
                 "its path would choose the secret, and no document declares it".to_owned();
             let help = "name the secret without `{...}`, or take `undeclared: include` away: whoever may create a project would choose one";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     merge::{self, WITHIN},
-    rules::Layers,
+    rules::{Counted, Layers},
     text::Words,
 };
 use crate::{
@@ -115,7 +115,9 @@ impl Trace {
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules
-            .map(|(rank, rule)| Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words))
+            .map(|(rank, Counted { rule, .. })| {
+                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words)
+            })
             .collect();
         let highest = all.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
