@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{ByPath, Context};
+use super::{ByPath, Context, repeats};
 use crate::{
     address::group_of,
     desired::{self, Container, Creation},
@@ -16,6 +16,7 @@ use crate::{
         faults::{Faults, Finding, Spot},
         read::document::identity,
     },
+    origin::Sourced,
     value::Value,
 };
 
@@ -231,16 +232,17 @@ pub(super) fn sources(by_path: &ByPath<'_>, faults: &mut Faults) {
 
 /// Reports groups or projects in one group with the same display name, at both places.
 pub(super) fn display_names(containers: &[Container], faults: &mut Faults) {
-    let mut seen = HashMap::new();
-    for of in containers {
-        let Some(field) = of.setting("settings", "name") else { continue };
-        let Some((group, name)) = group_of(&of.path).zip(field.value.text()) else { continue };
-        let key = (of.scope, group.to_lowercase(), name.to_owned());
-        let (first, other) = seen.entry(key).or_insert_with(|| (field.origin.clone(), of));
+    let names = containers.iter().filter_map(|of| {
+        let Sourced { value, origin } = of.setting("settings", "name")?;
+        let group = group_of(&of.path)?;
+        let key = (of.scope, group.to_lowercase(), value.text()?.to_owned());
+        Some((key, (of, group, origin)))
+    });
+    for ((other, _, first), (of, group, origin)) in repeats(names) {
         if of.path != other.path {
             let message = format!("`{}` has the same display name", other.path);
-            let twice = faults.error("duplicate-entry", message, Spot::value(&field.origin));
-            twice.related(Spot::value(first), "declared here");
+            let twice = faults.error("duplicate-entry", message, Spot::value(&origin));
+            twice.related(Spot::value(&first), "declared here");
             twice.help(format!("give one another: the service takes it once in `{group}`"));
         }
     }

@@ -6,7 +6,8 @@
 //! manifest (the texts are gone) and knows no live state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -137,6 +138,20 @@ fn for_projects(of: kind::Section) -> Option<&'static str> {
     let is_known = |name: &&str| kinds::section(Scope::Project, name).is_some();
     let meant = || words::alias(&["Project"], of.section).and_then(Meaning::field);
     Some(of.section).filter(is_known).or_else(|| meant().filter(is_known))
+}
+
+/// Each item with the key of an earlier one, behind the first that has this key.
+fn repeats<K: Eq + Hash, T: Clone>(
+    items: impl IntoIterator<Item = (K, T)>,
+) -> impl Iterator<Item = (T, T)> {
+    let mut firsts = HashMap::new();
+    items.into_iter().filter_map(move |(key, item)| match firsts.entry(key) {
+        Entry::Occupied(first) => Some((T::clone(first.get()), item)),
+        Entry::Vacant(first) => {
+            first.insert(item);
+            None
+        }
+    })
 }
 
 /// A fault of a kind with its place.
@@ -358,70 +373,72 @@ impl Check<'_> {
         }
     }
 
-    /// Names of entries of another section that are nearly the same as a declared one.
+    /// Checks fields that name entries of another section.
     fn entries_of_others(&mut self, sections: &[DeclaredSection]) {
         for own in sections {
             let parent = own.of.home.parent.map(|parent| (parent.field, parent.section));
-            let named = own
-                .of
-                .table()
-                .specs()
-                .iter()
-                .filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
+            let specs = own.of.table().specs().iter();
+            let named =
+                specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
             for (field, section) in named.chain(parent) {
                 let Some(other) = sections.iter().find(|known| known.of.section == section) else {
                     continue;
                 };
-                let known = || other.entries.iter().map(|entry| &*entry.key);
-                let noun = other.of.noun;
-                let is_deleted = other.unlisted.value == Unlisted::Delete;
+                let is_parent = parent.is_some_and(|(own, _)| own == field);
                 for entry in &own.entries {
-                    let Some(value) = entry.fields.get(field) else { continue };
-                    let is_kept = entry.state == desired::State::Present;
-                    let names = value.value.list().into_iter().flatten().filter_map(Json::as_str);
-                    for name in names.chain(value.value.text()) {
-                        let at = Spot::item(&value.origin, name);
-                        let declared = other.entries.iter().find(|entry| &*entry.key == name);
-                        let is_removed =
-                            declared.is_some_and(|own| own.state == desired::State::Absent);
-                        if let Some(removed) = declared.filter(|_| is_removed && is_kept) {
-                            let message = match parent.is_some_and(|(own, _)| own == field) {
-                                true => format!(
-                                    "the {noun} of this entry is removed, and the entry with it"
-                                ),
-                                false => format!("`{field}` names a {noun} that is removed"),
-                            };
-                            let gone = self.faults.error("unknown-entry", message, at);
-                            gone.related(Spot::key(&removed.origin), "removed here");
-                            gone.help(format!("take this away, or keep the {noun}"));
-                            continue;
-                        }
-                        let is_unmanaged = || other.unmanaged.iter().any(|glob| glob.matches(name));
-                        if declared.is_some() || is_unmanaged() {
-                            continue;
-                        }
-                        let message = format!("`{field}` names a {noun} that is not declared");
-                        let near = nearest(name, known()).or_else(|| {
-                            let mut known = known().filter(|known| known.contains('*'));
-                            known.find(|known| overlap(known, name))
-                        });
-                        if is_deleted && is_kept {
-                            let message = format!("{message}, and `unlisted` deletes it");
-                            let unknown = self.faults.error("unknown-entry", message, at);
-                            unknown
-                                .related(Spot::value(&other.unlisted.origin), "which deletes it");
-                            unknown.help(match near {
-                                Some(near) => format!("write `{near}`, the name as it is declared"),
-                                None => {
-                                    format!("declare it in `{section}`, or take it out of here")
-                                }
-                            });
-                        } else if let Some(near) = near {
-                            let unknown = self.faults.warning("unknown-entry", message, at);
-                            unknown.help(format!("did you mean `{near}`?"));
-                        }
-                    }
+                    self.names_entries(other, field, is_parent, entry);
                 }
+            }
+        }
+    }
+
+    /// Reports the names in the `field` of `entry` that are those of no entry of `other`, which may be the
+    /// parent of this one.
+    fn names_entries(
+        &mut self,
+        other: &DeclaredSection,
+        field: &str,
+        is_parent: bool,
+        entry: &desired::Entry,
+    ) {
+        let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
+        let noun = other.of.noun;
+        let is_kept = entry.state == desired::State::Present;
+        let names = value.list().into_iter().flatten().filter_map(Json::as_str);
+        for name in names.chain(value.text()) {
+            let at = Spot::item(&origin, name);
+            let known = || other.entries.iter().map(|entry| &*entry.key);
+            if let Some(declared) = other.entries.iter().find(|entry| &*entry.key == name) {
+                if is_kept && declared.state == desired::State::Absent {
+                    let message = match is_parent {
+                        true => {
+                            format!("the {noun} of this entry is removed, and the entry with it")
+                        }
+                        false => format!("`{field}` names a {noun} that is removed"),
+                    };
+                    let gone = self.faults.error("unknown-entry", message, at);
+                    gone.related(Spot::key(&declared.origin), "removed here");
+                    gone.help(format!("take this away, or keep the {noun}"));
+                }
+                continue;
+            }
+            if other.unmanaged.iter().any(|glob| glob.matches(name)) {
+                continue;
+            }
+            let is_like = |known: &&str| known.contains('*') && overlap(known, name);
+            let near = nearest(name, known()).or_else(|| known().find(is_like));
+            let message = format!("`{field}` names a {noun} that is not declared");
+            if other.unlisted.value == Unlisted::Delete && is_kept {
+                let message = format!("{message}, and `unlisted` deletes it");
+                let unknown = self.faults.error("unknown-entry", message, at);
+                unknown.related(Spot::value(&other.unlisted.origin), "which deletes it");
+                unknown.help(match near {
+                    Some(near) => format!("write `{near}`, the name as it is declared"),
+                    None => format!("declare it in `{}`, or take it out of here", other.of.section),
+                });
+            } else if let Some(near) = near {
+                let unknown = self.faults.warning("unknown-entry", message, at);
+                unknown.help(format!("did you mean `{near}`?"));
             }
         }
     }
@@ -433,17 +450,13 @@ impl Check<'_> {
                 own.of.table().specs().iter().filter(|spec| spec.field.valid.starts_with_path);
             for name in specs.map(|spec| spec.name) {
                 for field in own.entries.iter().filter_map(|entry| entry.fields.get(name)) {
-                    let Some(text) = field.value.text() else { continue };
-                    let is_below = text
-                        .strip_prefix(path)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*']));
-                    if !is_below {
-                        let message = format!(
-                            "`{name}` must start with the path of the {}",
-                            self.scope.noun()
-                        );
-                        let outside =
-                            self.faults.error("path", message, Spot::value(&field.origin));
+                    let rest = field.value.text().map(|text| text.strip_prefix(path));
+                    let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['/', '*']);
+                    if rest.is_some_and(|rest| !rest.is_some_and(is_below)) {
+                        let noun = self.scope.noun();
+                        let message = format!("`{name}` must start with the path of the {noun}");
+                        let at = Spot::value(&field.origin);
+                        let outside = self.faults.error("path", message, at);
                         outside.help(format!("write it as in `{path}/*`"));
                     }
                 }

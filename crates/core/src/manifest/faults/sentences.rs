@@ -198,8 +198,8 @@ impl Located<'_> {
             _ => ("reference", "must be text or a reference to a secret"),
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
-        let help = Mistake::of_value(self, &[]).help("secret");
-        Finding::error(code, format!("{} {message}", self.name()), at).with_help(help)
+        let message = format!("{} {message}", self.name());
+        Finding { at, ..Mistake::of_value(self, &[]).fault("secret", code, message) }
     }
 
     fn unknown(&self, name: &str) -> Finding {
@@ -214,8 +214,7 @@ impl Located<'_> {
             _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
             _ => ("unknown-field", format!("unknown {what} `{name}`")),
         };
-        let help = Mistake::of_key(self, name).help("field");
-        Finding::error(code, message, span).with_help(help)
+        Finding { at: span, ..Mistake::of_key(self, name).fault("field", code, message) }
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.
@@ -233,8 +232,7 @@ impl Located<'_> {
             let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
             let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
             let expected = if is_list { "array" } else { "object" };
-            let shape =
-                || spot.instead(&[expected]).map(|shape| format!("{help}, and {}", shape.help));
+            let shape = || spot.instead(&[expected]).map(|shape| format!("{help}, and {shape}"));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
             let is_open = Field::of(schema).secrecy() == Secrecy::Open;
             let whole = if is_list || is_mapping { shape() } else { option() };

@@ -58,7 +58,7 @@ impl Rules {
             let is_second = rule
                 .profile
                 .as_ref()
-                .is_some_and(|name| self.profiles.get(&(rule.scope, name.clone())) != Some(&at));
+                .is_some_and(|name| self.position(rule.scope, name) != Some(at));
             if !is_used.load(Ordering::Relaxed) {
                 let includes = || rule.includes || self.may_hold_for_included(rule);
                 if !(is_second || !is_of_one_part(rule) && includes()) {

@@ -122,37 +122,40 @@ impl Rules {
         name: &Sourced<Arc<str>>,
         faults: &mut Faults,
     ) -> Option<usize> {
-        let found = self.profiles.get(&(scope, name.value.clone())).copied();
-        if found.is_none() {
-            let is_for = |of: &Scope| self.profiles.contains_key(&(*of, name.value.clone()));
-            let for_scope = match Scope::ALL.iter().any(is_for) {
-                true => format!(" for {}s", scope.noun()),
-                false => String::new(),
-            };
-            let written = crate::text::escape(&name.value);
-            let message = format!("there is no profile `{written}`{for_scope}");
-            let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
-            let known: Vec<_> = self.near(scope, &name.value).collect();
-            let near = nearest(&name.value, known.iter().copied());
-            let other = Scope::ALL.into_iter().find(is_for);
-            if let Some(at) = other.and_then(|of| self.profiles.get(&(of, name.value.clone()))) {
-                wrong.related(Spot::value(&self.rules[*at].rule.origin), "the profile");
-            }
-            wrong.help(match (other, near) {
-                (Some(of), _) => format!(
-                    "that profile is for {}s: use another one here, or write `for: {}` in it if no {} needs it",
-                    of.noun(),
-                    scope.document(),
-                    of.noun()
-                ),
-                (None, Some(near)) => format!("did you mean `{near}`?"),
-                (None, None) if (1..=FEW).contains(&known.len()) => {
-                    format!("use {}, or declare it with `kind: Profile`", alternatives(&known))
-                }
-                (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
-            });
+        let found = self.position(scope, &name.value);
+        if found.is_some() {
+            return found;
         }
-        found
+        let mut others = Scope::ALL.into_iter();
+        let other = others.find_map(|of| Some((of, self.position(of, &name.value)?)));
+        let for_scope = other.map(|_| format!(" for {}s", scope.noun())).unwrap_or_default();
+        let written = crate::text::escape(&name.value);
+        let message = format!("there is no profile `{written}`{for_scope}");
+        let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
+        let known: Vec<_> = self.near(scope, &name.value).collect();
+        let near = nearest(&name.value, known.iter().copied());
+        if let Some((_, at)) = other {
+            wrong.related(Spot::value(&self.rules[at].rule.origin), "the profile");
+        }
+        wrong.help(match (other, near) {
+            (Some((of, _)), _) => format!(
+                "that profile is for {}s: use another one here, or write `for: {}` in it if no {} needs it",
+                of.noun(),
+                scope.document(),
+                of.noun()
+            ),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) if (1..=FEW).contains(&known.len()) => {
+                format!("use {}, or declare it with `kind: Profile`", alternatives(&known))
+            }
+            (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
+        });
+        None
+    }
+
+    /// The position of the profile `name`.
+    pub(super) fn position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
+        self.profiles.get(&(scope, name.clone())).copied()
     }
 
     /// The names of profiles around `name` in alphabetical order: all of them, unless there are
@@ -176,13 +179,10 @@ impl Rules {
                     way.pop();
                     continue;
                 };
-                if done.contains(&next) {
-                    continue;
-                }
                 match way.iter().position(|(on_way, _)| *on_way == next) {
+                    _ if done.contains(&next) => {}
                     Some(first) => {
-                        let circle: Vec<_> = way[first..].iter().map(|(at, _)| *at).collect();
-                        self.circle(&circle, faults);
+                        self.circle(way[first..].iter().map(|(at, _)| *at).collect(), faults);
                     }
                     None => way.push((next, self.used_by(next))),
                 }
@@ -190,15 +190,15 @@ impl Rules {
         }
     }
 
-    fn circle(&self, circle: &[usize], faults: &mut Faults) {
+    fn circle(&self, mut circle: Vec<usize>, faults: &mut Faults) {
         let name = |at: &usize| self.rules[*at].rule.profile.as_deref().unwrap_or_default();
-        let first = circle.iter().min_by_key(|at| name(at)).copied().unwrap_or_default();
-        let turn = circle.iter().position(|at| *at == first).unwrap_or_default();
-        let names = circle.iter().cycle().skip(turn).take(circle.len() + 1).map(name);
-        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+        let first = (0..circle.len()).min_by_key(|at| name(&circle[*at]));
+        circle.rotate_left(first.unwrap_or_default());
+        let names = circle.iter().chain(circle.first()).map(|at| format!("`{}`", name(at)));
+        let names: Vec<_> = names.collect();
         let message = format!("profiles use each other in a circle: {}", names.join(" uses "));
-        let uses = self.rules[first].rule.body.uses.as_ref();
-        let at = uses.map_or(&self.rules[first].rule.origin, |uses| &uses.origin);
+        let Rule { origin, body, .. } = &self.rules[circle[0]].rule;
+        let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
         faults.error("profile-circle", message, Spot::key(at)).help("take one of them out");
     }
 
@@ -206,9 +206,7 @@ impl Rules {
     fn used_by(&self, at: usize) -> Vec<usize> {
         let rule = &self.rules[at].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
-        names
-            .filter_map(|name| self.profiles.get(&(rule.scope, name.value.clone())).copied())
-            .collect()
+        names.filter_map(|name| self.position(rule.scope, &name.value)).collect()
     }
 
     /// The layers of the group or project at `path`, whose document is `own`.
@@ -247,18 +245,13 @@ impl Rules {
                 );
                 layers.missed.insert(need.value.clone());
                 let few = layers.params.keys().take(FEW).map(|name| &**name);
-                let near =
-                    nearest(&need.value, few).map(|near| (near, &layers.params[near].origin));
-                let at = near.map_or(&name.origin, |(_, origin)| origin);
-                faults
-                    .error("params", message, Spot::key(at))
-                    .related(Spot::key(&need.origin), "needed here")
-                    .help(match near {
-                        Some((near, _)) => {
-                            format!("write `{}` in the place of `{near}`", need.value)
-                        }
-                        None => format!("give it with `params: {{{}: ...}}`", need.value),
-                    });
+                let near = nearest(&need.value, few);
+                let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
+                let missing = faults.error("params", message, Spot::key(at));
+                missing.related(Spot::key(&need.origin), "needed here").help(match near {
+                    Some(near) => format!("write `{}` in the place of `{near}`", need.value),
+                    None => format!("give it with `params: {{{}: ...}}`", need.value),
+                });
             }
         }
         layers
@@ -272,7 +265,7 @@ impl Rules {
         // From the end, so that the last position is found first.
         let mut left: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = left.pop() {
-            let at = self.profiles.get(&(scope, name.value.clone())).copied();
+            let at = self.position(scope, &name.value);
             if let Some(at) = at.filter(|at| seen.insert(*at)) {
                 flat.push((at, name.clone()));
                 left.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));

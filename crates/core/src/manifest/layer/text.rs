@@ -329,26 +329,14 @@ impl<'w> Words<'w> {
             return Ok(());
         }
         match json {
-            Json::Object(object) if is_list(schema) => {
-                for items in object.values_mut() {
-                    self.fill_in(schema, items, origin)?;
-                }
-            }
-            Json::Object(object) => {
-                for (name, json) in object {
-                    if let Some(schema) = schema["properties"].get(name) {
-                        self.fill_in(schema, json, origin)?;
-                    }
-                }
-            }
+            Json::Object(object) => object.iter_mut().try_for_each(|(name, json)| {
+                within(schema, name).map_or(Ok(()), |schema| self.fill_in(schema, json, origin))
+            }),
             Json::Array(items) => {
-                for item in items {
-                    self.fill_in(&schema["items"], item, origin)?;
-                }
+                items.iter_mut().try_for_each(|item| self.fill_in(&schema["items"], item, origin))
             }
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -403,17 +391,19 @@ fn parameters(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|part| part.split('}').next())
 }
 
+/// The schema of the value of `name` in a mapping that is a value of `schema`, or in the place of a list.
+fn within<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+    if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
+}
+
 /// Whether a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     if template(schema, json).is_some() {
         return true;
     }
     match json {
-        Json::Object(object) if is_list(schema) => {
-            object.values().any(|items| has_template(schema, items))
-        }
         Json::Object(object) => object.iter().any(|(name, json)| {
-            schema["properties"].get(name).is_some_and(|schema| has_template(schema, json))
+            within(schema, name).is_some_and(|schema| has_template(schema, json))
         }),
         Json::Array(items) => items.iter().any(|item| has_template(&schema["items"], item)),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
@@ -422,18 +412,16 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
 
 /// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
 fn read_as(schema: &Json, text: String) -> Json {
-    let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
-    let one = std::slice::from_ref(schema);
-    let mut takes = choices.map_or(one, Vec::as_slice).iter().flat_map(|choice| {
-        let types =
-            choice["type"].as_array().map_or(std::slice::from_ref(&choice["type"]), Vec::as_slice);
-        types.iter().map(|kind| (kind.as_str().unwrap_or("string"), choice.get("enum")))
-    });
-    if takes.any(|(kind, _)| kind == "string") {
-        return text.into();
+    fn all<'j>(list: &'j Json, one: &'j Json) -> &'j [Json] {
+        list.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)
     }
+    let choices = if schema.get("anyOf").is_some() { &schema["anyOf"] } else { &schema["oneOf"] };
+    let takes_text = all(choices, schema).iter().any(|choice| {
+        let mut types = all(&choice["type"], &choice["type"]).iter();
+        types.any(|kind| kind.as_str().is_none_or(|kind| kind == "string"))
+    });
     let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
-    read.unwrap_or_else(|| text.into())
+    read.filter(|_| !takes_text).unwrap_or_else(|| text.into())
 }
 
 /// `text` in the name of a variable: other characters than letters and digits become `_`.

@@ -134,7 +134,7 @@ impl<'l, 'd: 'l> Mistake<'l, 'd> {
         let kind = at.schema["type"].as_str()?;
         let is_other = matches!(node.data, Data::List(_)) && kind != "array";
         let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
-        at.instead(&[kind]).filter(|_| is_other && is_open).map(|found| found.help)
+        at.instead(&[kind]).filter(|_| is_other && is_open)
     }
 }
 

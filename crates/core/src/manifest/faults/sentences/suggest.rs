@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{
     super::slips::Pattern,
-    BY_RULE, Located,
+    BY_RULE, Finding, Located,
     example::{NAMES, USERNAME, has_all, scalar, value_example},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         words::{self, Meaning},
     },
     manifest::{mask::may_be_secret, read::templates::CHANGE},
-    text::{is_name, nearest},
+    text::{alternatives, is_name, nearest},
     value::Json,
     yaml::{self, Data, Key, Node},
 };
@@ -44,7 +44,7 @@ struct Row {
     /// The facts that must hold, and those that must not.
     when: Vec<&'static str>,
     not: Vec<&'static str>,
-    /// The code of the fault, if it is not `type`.
+    /// The code of the fault, if it is not the usual one.
     code: Option<&'static str>,
     message: Option<&'static str>,
     help: &'static str,
@@ -54,12 +54,11 @@ static HELPS: LazyLock<BTreeMap<&str, Vec<Row>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/helps"));
 
 /// What to say about a mistake.
-#[derive(Debug)]
-pub(super) struct Suggestion {
-    pub(super) code: &'static str,
+struct Suggestion {
+    code: Option<&'static str>,
     /// A better message than the usual one, and the key in the value that it is about.
-    pub(super) message: Option<(String, String)>,
-    pub(super) help: String,
+    message: Option<(String, String)>,
+    help: String,
 }
 
 /// Something that is wrong at a place.
@@ -70,7 +69,7 @@ pub(super) struct Mistake<'l, 'd> {
     pub(super) types: &'l [&'l str],
     /// The words that it takes.
     pub(super) options: &'l [String],
-    /// A key that is not a field, or the pattern that the text does not have.
+    /// A key that is not a field, the pattern that the text does not have, or another keyword of the schema.
     pub(super) name: &'l str,
     /// What is written below the key.
     pub(super) value: Option<&'d Node>,
@@ -101,7 +100,7 @@ impl Row {
         };
         let help = fits.then(|| filled(self.help)).flatten()?;
         let message = self.message.and_then(filled).map(|message| (message, found.to_owned()));
-        Some(Suggestion { code: self.code.unwrap_or("type"), message, help })
+        Some(Suggestion { code: self.code, message, help })
     }
 }
 
@@ -121,8 +120,22 @@ impl<'l, 'd> Mistake<'l, 'd> {
         self.suggest(list).map(|found| found.help)
     }
 
+    /// The fault with `code` and `message`, unless those of the surest suggestion in `list` are better.
+    pub(super) fn fault(&self, list: &str, code: &'static str, message: String) -> Finding {
+        let fault = Finding::error(code, message, self.at.span());
+        let Some(Suggestion { code: better, message, help }) = self.suggest(list) else {
+            return fault;
+        };
+        let mut fault = Finding { code: better.unwrap_or(code), help: Some(help), ..fault };
+        if let Some((message, key)) = message {
+            fault.message = message;
+            fault.at = self.at.node.get(&key).map_or(fault.at, |(key, _)| key.span.clone());
+        }
+        fault
+    }
+
     /// The surest of the suggestions in `list`: the first that fits.
-    pub(super) fn suggest(&self, list: &str) -> Option<Suggestion> {
+    fn suggest(&self, list: &str) -> Option<Suggestion> {
         let json = self.at.node.to_json().to_string();
         HELPS.get(list)?.iter().find_map(|row| row.suggest(self, &json))
     }
@@ -139,6 +152,7 @@ impl<'l, 'd> Mistake<'l, 'd> {
             "of_section" => at.is_of_section(),
             "param" => at.section == "params",
             "required" => at.is_required(),
+            "one" => at.schema[self.name] == 1,
             "several" => node.items().len() > 1 || entries.len() > 1,
             "single" => entries.len() == 1,
             "nullable" => field.nullable,
@@ -196,6 +210,8 @@ impl<'l, 'd> Mistake<'l, 'd> {
             "what" => Some(at.name()),
             "name" => Some(self.name).filter(|name| is_name(name)).map(str::to_owned),
             "pattern" => Some(self.name.to_owned()),
+            "limit" => Some(at.schema.get(self.name)?.to_string()),
+            "fields" => Some(alternatives(&at.property_names())),
             "first" => first().filter(|name| is_name(name)),
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => at.description(),
@@ -248,7 +264,7 @@ impl<'l, 'd> Mistake<'l, 'd> {
     /// Help for a key, or a value, that is a word for something else.
     fn alias(&self) -> Option<String> {
         let at = self.at;
-        if !self.name.is_empty() {
+        if self.value.is_some() {
             return Some(at.as_written(self.name, at.alias(self.name)?));
         }
         let alias = match &at.node.data {
@@ -279,8 +295,8 @@ impl<'l, 'd> Mistake<'l, 'd> {
 
 impl Located<'_> {
     /// What to write in place of a value whose type is none of `types`.
-    pub(super) fn instead(&self, types: &[&str]) -> Option<Suggestion> {
-        Mistake::of_value(self, types).suggest("type")
+    pub(super) fn instead(&self, types: &[&str]) -> Option<String> {
+        Mistake::of_value(self, types).help("type")
     }
 
     /// Whether its field takes `text`.
