@@ -127,14 +127,14 @@ impl Includes {
         let brought = parallel::for_each(paths.collect(), |(scope, path)| {
             let (included, faults) = self.rules.include(scope, &path)?;
             let (container, found) = check::included(included, &self.context);
-            Some((container, faults.0.into_iter().chain(found.0)))
+            Some((container, faults.found.into_iter().chain(found.found)))
         });
         let (mut containers, mut faults) = (Vec::new(), Faults::default());
         for (container, found) in brought.into_iter().flatten() {
             containers.push(container);
-            faults.0.extend(found.filter(|fault| fault.severity == Severity::Error));
+            faults.found.extend(found.filter(|fault| fault.severity == Severity::Error));
         }
-        if !faults.0.is_empty() {
+        if !faults.is_empty() {
             let placed = locate::place(faults, locate::Counts::new(), &self.files);
             return Err(placed.into_iter().collect());
         }

@@ -42,7 +42,7 @@ pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<D
 /// The first faults of each file. A fault in an anchor that is merged into several places counts
 /// once.
 fn limited(faults: Faults, counts: &mut Counts) -> Vec<Finding<Spot>> {
-    let mut faults = faults.0;
+    let mut faults = faults.found;
     let key = |fault: &Finding<Spot>| {
         (fault.at.clone(), fault.severity, fault.code, fault.message.clone())
     };

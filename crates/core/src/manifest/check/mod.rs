@@ -75,7 +75,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
     let checked = for_each(containers, |merged| one(merged, context));
     self::invented(invented, context, &mut faults);
     let container = |(container, found): (_, Faults)| {
-        faults.0.extend(found.0);
+        faults.found.extend(found.found);
         container
     };
     let mut containers: Vec<_> = checked.into_iter().map(container).collect();
@@ -108,15 +108,15 @@ fn invented(
     faults: &mut Faults,
 ) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
-    let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
+    let mut known: BTreeSet<_> = faults.found.iter().map(key).collect();
     // Rules never include containers outside of `manages`.
     for (merged, of_layers) in
         invented.into_iter().filter(|(merged, _)| context.manages(&merged.path.value))
     {
-        let found = of_layers.0.into_iter().chain(one(merged, context).1.0);
+        let found = of_layers.found.into_iter().chain(one(merged, context).1.found);
         let new: Vec<_> = found.filter(|fault| !known.contains(&key(fault))).collect();
         known.extend(new.iter().map(key));
-        faults.0.extend(new);
+        faults.found.extend(new);
     }
 }
 
@@ -262,7 +262,7 @@ impl Check<'_> {
     /// Adds the path of the container: the fault of a rule may only exist in this container.
     fn label(&mut self, path: &str) {
         let of_a_rule = |fault: &&mut Finding<Spot>| fault.at.origin.layer <= Layer::Profile;
-        for fault in self.faults.0.iter_mut().filter(of_a_rule) {
+        for fault in self.faults.found.iter_mut().filter(of_a_rule) {
             fault.label.get_or_insert_with(|| format!("for `{path}`"));
         }
     }

@@ -97,18 +97,35 @@ impl<A> Finding<A> {
     }
 }
 
-/// Faults that have spots.
-#[derive(Debug, Default)]
-pub(super) struct Faults(pub(super) Vec<Finding<Spot>>);
+/// Faults that have spots, or ranges while the text of their file is available.
+#[derive(Debug)]
+pub(super) struct Faults<A = Spot> {
+    pub(super) found: Vec<Finding<A>>,
+    more: More,
+}
 
-impl Faults {
+/// All faults of one file, while its text is available.
+pub(super) type Findings = Faults<Range<usize>>;
+
+impl<A> Default for Faults<A> {
+    fn default() -> Self {
+        Self { found: Vec::new(), more: More::default() }
+    }
+}
+
+impl<A> Faults<A> {
+    /// Whether there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Adds an error.
     pub(super) fn error(
         &mut self,
         code: &'static str,
         message: impl Into<String>,
-        at: Spot,
-    ) -> &mut Finding<Spot> {
+        at: A,
+    ) -> &mut Finding<A> {
         self.push(Finding::error(code, message, at))
     }
 
@@ -117,22 +134,24 @@ impl Faults {
         &mut self,
         code: &'static str,
         message: impl Into<String>,
-        at: Spot,
-    ) -> &mut Finding<Spot> {
+        at: A,
+    ) -> &mut Finding<A> {
         self.push(Finding::warning(code, message, at))
     }
 
     /// Adds a fault.
-    pub(super) fn push(&mut self, fault: Finding<Spot>) -> &mut Finding<Spot> {
-        self.0.push(fault);
-        let last = self.0.len() - 1;
-        &mut self.0[last]
+    pub(super) fn push(&mut self, fault: Finding<A>) -> &mut Finding<A> {
+        self.found.push(fault);
+        let last = self.found.len() - 1;
+        &mut self.found[last]
     }
+}
 
+impl Faults {
     /// Drops what a rule that could not be read may declare, unless a similar name is known.
     pub(super) fn without_consequences(&mut self) {
         let declared = ["missing", "params", "template", "unlisted"];
-        self.0.retain(|fault| {
+        self.found.retain(|fault| {
             let help = fault.help.as_deref().unwrap_or_default();
             match fault.code {
                 "unknown-profile" => !help.contains("declare it"),
@@ -165,50 +184,24 @@ impl More {
     }
 }
 
-/// All faults of one file, while its text is available.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    findings: Vec<Finding>,
-    more: More,
-}
-
 impl Findings {
-    /// Whether there are none.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// Adds a fault.
-    pub(super) fn push(&mut self, finding: Finding) -> &mut Finding {
-        if self.findings.len() >= MOST
-            && let Some(last) = self.findings.pop()
-        {
-            // The last one is removed; a separate diagnostic shows the number.
-            self.more.add(1, last.severity);
-        }
-        self.findings.push(finding);
-        let last = self.findings.len() - 1;
-        &mut self.findings[last]
-    }
-
     /// How many more can be shown.
-    pub(super) const fn room(&self) -> usize {
-        MOST.saturating_sub(self.findings.len())
+    const fn room(&self) -> usize {
+        MOST.saturating_sub(self.found.len())
     }
 
     /// Counts errors without a message.
-    pub(super) fn skip(&mut self, errors: usize) {
+    fn skip(&mut self, errors: usize) {
         self.more.add(errors, Severity::Error);
     }
 
-    /// Adds an error.
-    pub(super) fn error(
-        &mut self,
-        code: &'static str,
-        message: impl Into<String>,
-        at: Range<usize>,
-    ) -> &mut Finding {
-        self.push(Finding::error(code, message, at))
+    /// Counts those that are too many: all between the first ones and the last.
+    fn limit(&mut self) {
+        if self.found.len() > MOST {
+            let last = self.found.len() - 1;
+            let rest = self.found.drain(MOST - 1..last);
+            rest.for_each(|fault| self.more.add(1, fault.severity));
+        }
     }
 
     /// Adds the faults of the YAML.
@@ -221,29 +214,25 @@ impl Findings {
                 finding.related(first, "first written here");
             }
         }
+        self.limit();
     }
 
     /// Adds the errors that `checker` finds in `document`. Returns the pointers of the refused values.
     pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
-        let mut refused = BTreeSet::new();
         if checker.is_valid(document) {
-            return refused;
-        }
-        for (at, error) in checker.errors(document).take(2 * MOST) {
-            let is_new = !refused.contains(&at);
-            sentences::explain(&error, &at, document, &checker.schema, is_new, self);
-            refused.insert(at);
+            return BTreeSet::new();
         }
         // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
         let repaired = sentences::repaired(document, &checker.schema);
-        let mut seen = BTreeSet::new();
-        for (at, error) in checker.errors(&repaired).take(2 * MOST) {
-            if at.matches('/').count() > 1 {
-                let is_new = !seen.contains(&at);
-                sentences::explain(&error, &at, &repaired, &checker.schema, is_new, self);
-                seen.insert(at);
+        let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
+            let mut refused = BTreeSet::new();
+            let errors = checker.errors(document).take(2 * MOST);
+            for (at, error) in errors.filter(|(at, _)| at.matches('/').count() >= depth) {
+                let is_new = refused.insert(at.clone());
+                sentences::explain(&error, &at, document, &checker.schema, is_new, self);
             }
-        }
+            refused
+        });
         refused
     }
 
@@ -254,17 +243,14 @@ impl Findings {
         document: &Node,
         fits: bool,
     ) -> Option<T> {
-        match T::deserialize(document.to_json()) {
-            Ok(content) => Some(content),
-            Err(error) => {
-                if fits {
-                    let message = format!("the document cannot be read: {error}");
-                    self.error("value", message, document.span.start..document.span.start)
-                        .help("correct this value");
-                }
-                None
+        let start = document.span.start;
+        let report = |error: &serde_json::Error| {
+            if fits {
+                let message = format!("the document cannot be read: {error}");
+                self.error("value", message, start..start).help("correct this value");
             }
-        }
+        };
+        T::deserialize(document.to_json()).inspect_err(report).ok()
     }
 
     /// What `read` makes of a file that holds one document of `schema`, and the faults of the file.
@@ -289,6 +275,6 @@ impl Findings {
     /// others.
     pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
         let place = |finding: Finding| finding.place(|span| source.place(span));
-        (self.findings.into_iter().map(place).collect(), self.more)
+        (self.found.into_iter().map(place).collect(), self.more)
     }
 }

@@ -61,8 +61,7 @@ pub(super) fn explain(
         if is_new {
             let message = format!("these are the fields of an entry of `{section}`");
             let help = format!("write it below `{section}:`: is that line missing, or a comment?");
-            findings
-                .push(Finding::error("unknown-field", message, spot.span()).with_help(Some(help)));
+            findings.error("unknown-field", message, spot.span()).help(help);
         }
         return;
     }

@@ -150,6 +150,7 @@ impl Findings {
         if self.is_empty() {
             return;
         }
+        self.limit();
         self.second_documents(text);
         if self.other_files(text) {
             return;
@@ -157,7 +158,7 @@ impl Findings {
         self.texts(text);
         let line = |at: usize| text[..at].matches('\n').count();
         let mut alone = Vec::new();
-        for finding in &mut self.findings {
+        for finding in &mut self.found {
             if finding.code == "yaml-tag" {
                 finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
                 alone.push((finding.at.start, finding.code));
@@ -169,7 +170,7 @@ impl Findings {
             finding.at = at.unwrap_or_else(|| finding.at.clone());
             alone.extend(is_alone.then_some((finding.at.start, finding.code)));
         }
-        self.findings.retain(|finding| {
+        self.found.retain(|finding| {
             let this = (finding.at.start, finding.code);
             let causes = |(at, code): &(usize, &str)| {
                 line(*at) == line(this.0) && (*code == this.1 || CAUSED.contains(&this.1))
@@ -177,13 +178,13 @@ impl Findings {
             alone.contains(&this) || !alone.iter().any(causes)
         });
         // In braces, each piece of a text with commas looks like a key.
-        self.findings.dedup_by(|next, finding| {
+        self.found.dedup_by(|next, finding| {
             let between = text.get(finding.at.start..next.at.start).unwrap_or("\n");
             [&*next, &*finding].iter().all(|of| of.code == "yaml-key")
                 && next.message == finding.message
                 && !between.contains('\n')
         });
-        self.findings
+        self.found
             .dedup_by(|next, finding| next.at == finding.at && next.message == finding.message);
     }
 
@@ -196,8 +197,7 @@ impl Findings {
         let mut lines = text.lines().filter(is_code);
         let (first, next) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         let is = |file: &&Slip| file.find(first).is_some() && next.contains(file.next);
-        let is_broken =
-            self.findings.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
+        let is_broken = self.found.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
         let file = SLIPS["files"].iter().find(is).filter(|_| is_broken);
         let (at, message, help) = match (conflict.filter(|_| text.contains("\n>>>>>>> ")), file) {
             (Some(at), _) => (
@@ -212,7 +212,7 @@ impl Findings {
             ),
             (None, None) => return false,
         };
-        self.findings.clear();
+        self.found.clear();
         self.error("syntax", message, at).help(help);
         true
     }
@@ -223,12 +223,12 @@ impl Findings {
             let cause = |around: Around<'_>| around.cause(finding);
             finding.code == "document" && Around::of(text, &finding.at).and_then(cause).is_some()
         };
-        let lines: Vec<_> = self.findings.iter().filter(is_line).map(|line| line.at.end).collect();
+        let lines: Vec<_> = self.found.iter().filter(is_line).map(|line| line.at.end).collect();
         let follows = |finding: &Finding| {
             let end = lines.iter().rfind(|end| **end <= finding.at.start)?;
             text.get(*end..finding.at.start).filter(|between| !between.contains("\n---"))
         };
-        self.findings.retain(|finding| finding.code != "syntax" || follows(finding).is_none());
+        self.found.retain(|finding| finding.code != "syntax" || follows(finding).is_none());
     }
 
     /// Joins the faults that a second `kind` and the keys after it cause.
@@ -239,8 +239,8 @@ impl Findings {
             let key = text.get(finding.at.clone()).unwrap_or_default();
             finding.code == TWICE && is_first(&finding.at) && key == "kind"
         };
-        let Some(at) = self.findings.iter().position(begins) else { return };
-        let first = &mut self.findings[at];
+        let Some(at) = self.found.iter().position(begins) else { return };
+        let first = &mut self.found[at];
         let start = first.at.start;
         let before = first.related.as_ref().and_then(|(at, _)| text.get(at.end..start));
         if before.is_some_and(|before| before.matches('\n').count() < 2) {
@@ -249,7 +249,7 @@ impl Findings {
         }
         first.message = "a second document begins here".to_owned();
         first.help("write `---` on a line of its own in front of it");
-        self.findings.retain(|finding| {
+        self.found.retain(|finding| {
             finding.code != TWICE || finding.at.start <= start || !is_first(&finding.at)
         });
     }

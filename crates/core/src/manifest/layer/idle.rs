@@ -51,7 +51,7 @@ impl Rules {
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
-        let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
+        let is_clean = faults.found.iter().all(|fault| fault.severity == Severity::Warning);
         for (at, Counted { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
             // Only the service knows what it, or another rule, includes; and of two profiles with one
             // name, it is unknown which one is used.

@@ -4,7 +4,7 @@
 //! of the merge; the highest layer that sets a slot decides. A test compares traces with the
 //! results of the merge.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 use super::{
     merge::{self, WITHIN},
@@ -71,11 +71,7 @@ pub struct Link<'t> {
     /// The layer.
     pub layer: &'t Layer,
     /// The value.
-    pub what: &'t Content,
-    /// The written names that lead to a value.
-    pub names: &'t [String],
-    /// Its place.
-    pub origin: &'t Origin,
+    pub setting: &'t Setting,
     /// Its effect.
     pub fate: Effect,
 }
@@ -164,26 +160,17 @@ impl Trace {
             _ => false,
         };
         let mut chain: Vec<Link<'_>> = Vec::new();
-        let mut above: Vec<(usize, &Setting)> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let settings =
-                layer.settings.iter().filter(|setting| setting.concerns(of.section, key));
+            let settings = layer.settings.iter().filter(|it| it.concerns(of.section, key));
             for setting in settings.filter(is_asked) {
-                let higher = above.iter().filter(|(rank, _)| *rank > layer.rank);
-                let covering: Vec<_> = higher
-                    .filter(|(_, other)| other.covers(setting))
-                    .map(|(_, other)| other)
-                    .collect();
-                let fate = if covering.is_empty() {
-                    Effect::Decides
-                } else if covering.iter().all(|other| changes(other)) {
-                    Effect::Changed
-                } else {
-                    Effect::Outranked
+                let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
+                let mut covering = higher.filter(|link| link.setting.covers(setting)).peekable();
+                let fate = match covering.peek().is_some() {
+                    false => Effect::Decides,
+                    true if covering.all(|link| changes(link.setting)) => Effect::Changed,
+                    true => Effect::Outranked,
                 };
-                let Setting { what, names, origin, .. } = setting;
-                chain.push(Link { layer, what, names, origin, fate });
-                above.push((layer.rank, setting));
+                chain.push(Link { layer, setting, fate });
             }
         }
         chain
@@ -197,13 +184,12 @@ impl Trace {
         names: &[String],
     ) -> Option<&Origin> {
         let settings = self.layers.iter().flat_map(|layer| {
-            let settings = layer.settings.iter().filter(|setting| setting.is_of(section, entry));
-            settings
-                .filter(|setting| setting.names == names)
-                .map(move |setting| (layer.rank, &setting.origin))
+            let ranked = layer.settings.iter().map(|setting| (layer.rank, setting));
+            ranked.filter(|(_, it)| it.is_of(section, entry) && it.names == names)
         });
         // Of equal ones the first counts, as in the merge.
-        settings.max_by(|(rank, a), (other, b)| rank.cmp(other).then(b.cmp(a))).map(|(_, at)| at)
+        let highest = settings.max_by_key(|(rank, it)| (*rank, Reverse(&it.origin)));
+        highest.map(|(_, setting)| &setting.origin)
     }
 }
 
@@ -227,16 +213,15 @@ impl Layer {
                     State::Absent => Content::Absent,
                     State::Unmanaged => Content::Unmanaged,
                 };
-                let entry = Setting { entry: Some(key), ..whole(what, &part.origin) };
-                for (slot, leaf) in merge::slots(of, &fields, rank) {
-                    settings.push(Setting {
-                        entry: entry.entry.clone(),
-                        slot: slot.split(WITHIN).map(str::to_owned).collect(),
-                        names: leaf.names,
-                        ..whole(Content::Value(leaf.value), &leaf.origin)
-                    });
-                }
-                settings.push(entry);
+                let entry = Some(key);
+                let leaves = merge::slots(of, &fields, rank).into_iter();
+                settings.extend(leaves.map(|(slot, leaf)| Setting {
+                    entry: entry.clone(),
+                    slot: slot.split(WITHIN).map(str::to_owned).collect(),
+                    names: leaf.names,
+                    ..whole(Content::Value(leaf.value), &leaf.origin)
+                }));
+                settings.push(Setting { entry, ..whole(what, &part.origin) });
             }
         }
         settings.extend(body.unlisted.iter().map(|(section, policy)| {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
-    super::{faults::Finding, schema::OLD_UNLISTED},
+    super::schema::OLD_UNLISTED,
     Reader,
     document::{Body, Container, Part, Section, Sound, State},
     extra,
@@ -54,8 +54,8 @@ impl Reader<'_, '_> {
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
             let message = format!("`{OLD_UNLISTED}` is deprecated");
-            let old = Finding::warning("deprecated", message, key.span.clone());
-            self.findings.push(old).help(format!("use `unlisted: {{{PROJECTS}: ...}}`"));
+            let old = self.findings.warning("deprecated", message, key.span.clone());
+            old.help(format!("use `unlisted: {{{PROJECTS}: ...}}`"));
             body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, policy(node)));
         }
         body
@@ -223,9 +223,9 @@ impl Reader<'_, '_> {
             if has_parameter && of.table().get(&key.name).is_some() {
                 let name = &key.name;
                 let message = format!("`{name}` is sent as written: it is no template");
-                let warning = Finding::warning("template", message, key.span.clone());
-                let help = format!("write `{name}: {{text: '...'}}` to fill in what is in braces");
-                self.findings.push(warning).help(help);
+                let unfilled = self.findings.warning("template", message, key.span.clone());
+                unfilled
+                    .help(format!("write `{name}: {{text: '...'}}` to fill in what is in braces"));
             }
         }
     }

@@ -4,7 +4,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    super::faults::Finding,
     Document, Reader,
     container::reference,
     document::{Body, Rule, Uses},
@@ -105,8 +104,7 @@ impl Reader<'_, '_> {
             let text = node.text().unwrap_or_default();
             if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
                 let message = format!("`{{{name}}}` in a parameter stays as it is written");
-                let warning = Finding::warning("template", message, key.span.clone());
-                self.findings.push(warning).help(
+                self.findings.warning("template", message, key.span.clone()).help(
                     "write it in the `{text: ...}` that uses the parameter: parameters contain no others",
                 );
             }
