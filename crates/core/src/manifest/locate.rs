@@ -47,30 +47,22 @@ fn limited(faults: Faults, counts: &mut Counts) -> Vec<Finding<Spot>> {
         (fault.at.clone(), fault.severity, fault.code, fault.message.clone())
     };
     faults.sort_by_cached_key(key);
-    let mut faults = faults.into_iter().peekable();
-    let mut found = Vec::new();
-    while let Some(mut fault) = faults.next() {
-        let mut labels = BTreeSet::from([fault.label.clone()]);
-        while let Some(next) = faults.next_if(|next| key(next) == key(&fault)) {
-            labels.insert(next.label);
-        }
-        if let (Some(label), others @ 1..) = (&mut fault.label, labels.len() - 1) {
+    let equal = faults.chunk_by(|one, other| key(one) == key(other)).map(|equal| {
+        let labels: BTreeSet<_> = equal.iter().map(|fault| &fault.label).collect();
+        let mut first = equal[0].clone();
+        if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
             *label += &format!(" and {others} more");
         }
-        found.push(fault);
-    }
-    let mut faults = found;
-    faults.retain(|fault| {
+        first
+    });
+    let has_room = |fault: &Finding<Spot>| {
         let (shown, more) = counts.entry(fault.at.origin.file.clone()).or_default();
         let has_room = *shown < MOST;
-        if has_room {
-            *shown += 1;
-        } else {
-            more.add(1, fault.severity);
-        }
+        *shown += usize::from(has_room);
+        more.add(usize::from(!has_room), fault.severity);
         has_room
-    });
-    faults
+    };
+    equal.filter(has_room).collect()
 }
 
 /// The places of `spots` in the file `name`.

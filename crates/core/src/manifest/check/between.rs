@@ -13,7 +13,7 @@ use crate::{
     },
     level::Level,
     manifest::{
-        faults::{Faults, Finding, Spot},
+        faults::{Faults, Spot},
         read::document::identity,
     },
     origin::Sourced,
@@ -145,7 +145,7 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
             let most = by.as_str().map(|by| if value.is_boolean() { "false" } else { by });
             let help =
                 most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
-            faults.push(Finding::error("too-visible", message, at).with_help(help))
+            faults.error("too-visible", message, at).help_if(help)
         } else {
             let message = format!("`{name}` has no effect: `{path}` has `{setting}: {by}`");
             faults.warning("no-effect", message, at)

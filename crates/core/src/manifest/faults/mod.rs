@@ -68,11 +68,6 @@ impl<A> Finding<A> {
         self
     }
 
-    /// The fault with help.
-    pub(super) fn with_help(self, help: Option<impl Into<String>>) -> Self {
-        Self { help: help.map(Into::into), ..self }
-    }
-
     pub(super) fn label(&mut self, label: impl Into<String>) -> &mut Self {
         self.label = Some(label.into());
         self

@@ -144,7 +144,7 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
         ),
         _ => schema["properties"].get(property).and_then(first_sentence),
     };
-    Finding::error("missing", format!("`{property}` is missing"), at).with_help(help)
+    Finding { help, ..Finding::error("missing", format!("`{property}` is missing"), at) }
 }
 
 impl Located<'_> {
@@ -175,7 +175,10 @@ impl Located<'_> {
             let strays = strays(self.node, self.schema, key);
             if !strays.is_empty() {
                 unknown.retain(|name| !strays.contains(name));
-                findings.push(emptied(key, &strays));
+                let message =
+                    format!("`{}` is empty: what belongs to it is not indented", key.name);
+                let help = format!("indent {} deeper than `{}:`", listed(&strays), key.name);
+                findings.error("null", message, key.span.clone()).help(help);
             }
         }
         let shown = unknown.len().min(findings.room());
@@ -376,11 +379,4 @@ fn strays<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
     let is_stray =
         |name: &&str| !knows(schema, name) && (knows(below, name) || knows(&below["items"], name));
     node.entries().iter().map(|(key, _)| &*key.name).filter(is_stray).collect()
-}
-
-/// The fault of an empty key to which `strays` belong.
-fn emptied(key: &Key, strays: &[&str]) -> Finding {
-    let message = format!("`{}` is empty: what belongs to it is not indented", key.name);
-    let help = format!("indent {} deeper than `{}:`", listed(strays), key.name);
-    Finding::error("null", message, key.span.clone()).with_help(Some(help))
 }

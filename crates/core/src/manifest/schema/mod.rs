@@ -4,10 +4,7 @@
 //! kind needs nothing here. Schemas for editors contain required fields. While a file is read, they
 //! are optional because other layers may set them; they are checked after merging.
 
-use std::{
-    collections::BTreeMap,
-    sync::{LazyLock, OnceLock},
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use jsonschema::{ValidationError, Validator};
 use serde_json::json;
@@ -109,8 +106,17 @@ impl Checker {
 }
 
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
-static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
-    [const { OnceLock::new() }; DocumentKind::ALL.len()];
+static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
+    DocumentKind::ALL.map(|kind| {
+        let scope = kind.scope();
+        let frame = move || scope.map_or_else(|| kind.schema_to(Use::Reading), |of| kind.frame(of));
+        Checker {
+            schema: LazyLock::new(Box::new(move || kind.schema_to(Use::Reading))),
+            validator: LazyLock::new(Box::new(move || Checker::validator(&frame()))),
+            scope,
+        }
+    })
+});
 
 /// Refuses everything: the checker of a section that no document can have.
 static NOTHING: LazyLock<Validator<Tree>> = LazyLock::new(|| Checker::validator(&json!(false)));
@@ -210,17 +216,7 @@ impl DocumentKind {
     /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
         let place = Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default();
-        CHECKERS[place].get_or_init(|| {
-            let scope = self.scope();
-            let frame = move || {
-                scope.map_or_else(|| self.schema_to(Use::Reading), |scope| self.frame(scope))
-            };
-            Checker {
-                schema: LazyLock::new(Box::new(move || self.schema_to(Use::Reading))),
-                validator: LazyLock::new(Box::new(move || Checker::validator(&frame()))),
-                scope,
-            }
-        })
+        &CHECKERS[place]
     }
 
     /// The standalone schema of such a document, for editors.
