@@ -113,16 +113,26 @@ impl PartialEq for Manages {
 }
 
 impl Manages {
-    /// The globs as written.
-    pub(super) fn globs(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().map(|managed| &*managed.path)
-    }
-
-    /// Whether only an exception keeps the group or project at `path` out.
-    pub(super) fn excepts(&self, path: &str) -> bool {
-        let path = path.to_lowercase();
-        let is_in = |at: usize| self.globs[at].0.matches(&path);
-        self.holding(&path).is_empty() && self.by_path.of(&path).into_iter().any(is_in)
+    /// Why the rules do not allow the group or project at `path`.
+    pub(super) fn why_not(&self, path: &str) -> String {
+        let lower = path.to_lowercase();
+        let is_in = |at: usize| self.globs[at].0.matches(&lower);
+        if self.by_path.of(&lower).into_iter().any(is_in) {
+            return "there `except` leaves it out".to_owned();
+        }
+        let find =
+            |is: &dyn Fn(&&str) -> bool| self.all.iter().map(|managed| &*managed.path).find(is);
+        let rest = |glob: &str| path.strip_prefix(glob);
+        if let Some(glob) = find(&|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
+        {
+            format!("`{glob}` is only what is below, so add `{{path: {path}}}`")
+        } else if let Some(glob) =
+            find(&|glob| rest(glob).is_some_and(|rest| rest.starts_with('/')))
+        {
+            format!("there `{glob}` is only itself, and `{glob}/**` all below it")
+        } else {
+            "there `*` stays within one part of a path, and `**` matches all below".to_owned()
+        }
     }
 
     /// Whether these manifests may declare the group or project at `path`.

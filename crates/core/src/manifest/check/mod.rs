@@ -23,16 +23,14 @@ use super::{
 use crate::{
     desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
     field::{Scope, Tier},
-    kind::{self, Fault, Shape, Trait, refs::overlap},
+    kind::{self, Fault, Shape, Trait},
     kinds::{
         self, approval_rule,
         words::{self, Meaning},
     },
-    level::{Level, MINIMAL},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
-    text::nearest,
     value::{Json, Value},
 };
 
@@ -44,6 +42,7 @@ mod field;
 mod moves;
 mod named;
 pub(super) mod path;
+mod within;
 
 pub(super) use named::is_below;
 
@@ -193,11 +192,6 @@ impl Check<'_> {
         };
         let mut sections: Vec<_> = sections.into_iter().map(section).collect();
         self.always_there(&path.value, &mut sections);
-        self.entries_of_others(&sections);
-        self.itself(&path.value, &sections);
-        self.outside_itself(&path.value, &sections);
-        self.top_level(&path.value, &sections);
-        self.idle_allowlists(&sections);
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
@@ -208,6 +202,7 @@ impl Check<'_> {
         let brought_in = None;
         let container =
             Container { scope, path, origin, brought_in, create, is_watched, life, sections };
+        within::check(&container, &mut self.faults);
         self.named_files(&container);
         self.label(&container.path);
         container
@@ -221,31 +216,11 @@ impl Check<'_> {
             let help = format!("declare it elsewhere, or extend `manages` in {file}: {how}");
             self.faults.error("outside", message, at).help(help);
         };
-        let around = |path: &str| {
-            let mut globs = manages.globs();
-            globs.find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
-        };
-        let above = |path: &str| {
-            let mut globs = manages.globs();
-            let glob = globs
-                .find(|glob| path.strip_prefix(glob).is_some_and(|rest| rest.starts_with('/')))?;
-            Some(format!("there `{glob}` is only itself, and `{glob}/**` all below it"))
-        };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
                 let message = format!("`{}` is outside of what these manifests manage", path.value);
-                let how = around(&path.value).map(|glob| {
-                    format!("`{glob}` is only what is below, so add `{{path: {}}}`", path.value)
-                });
-                let how = match manages.excepts(&path.value) {
-                    true => Some("there `except` leaves it out".to_owned()),
-                    false => how.or_else(|| above(&path.value)),
-                };
-                let how = how.as_deref().unwrap_or(
-                    "there `*` stays within one part of a path, and `**` matches all below",
-                );
-                outside(message, Spot::value(&path.origin), how);
+                outside(message, Spot::value(&path.origin), &manages.why_not(&path.value));
             }
         }
         let holding = manages.holding(&path.value);
@@ -373,154 +348,6 @@ impl Check<'_> {
         }
     }
 
-    /// Checks fields that name entries of another section.
-    fn entries_of_others(&mut self, sections: &[DeclaredSection]) {
-        for own in sections {
-            let parent = own.of.home.parent.map(|parent| (parent.field, parent.section));
-            let specs = own.of.table().specs().iter();
-            let named =
-                specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
-            for (field, section) in named.chain(parent) {
-                let Some(other) = sections.iter().find(|known| known.of.section == section) else {
-                    continue;
-                };
-                let is_parent = parent.is_some_and(|(own, _)| own == field);
-                for entry in &own.entries {
-                    self.names_entries(other, field, is_parent, entry);
-                }
-            }
-        }
-    }
-
-    /// Reports the names in the `field` of `entry` that are those of no entry of `other`, which may be the
-    /// parent of this one.
-    fn names_entries(
-        &mut self,
-        other: &DeclaredSection,
-        field: &str,
-        is_parent: bool,
-        entry: &desired::Entry,
-    ) {
-        let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
-        let noun = other.of.noun;
-        let is_kept = entry.state == desired::State::Present;
-        let names = value.list().into_iter().flatten().filter_map(Json::as_str);
-        for name in names.chain(value.text()) {
-            let at = Spot::item(&origin, name);
-            let known = || other.entries.iter().map(|entry| &*entry.key);
-            if let Some(declared) = other.entries.iter().find(|entry| &*entry.key == name) {
-                if is_kept && declared.state == desired::State::Absent {
-                    let message = match is_parent {
-                        true => {
-                            format!("the {noun} of this entry is removed, and the entry with it")
-                        }
-                        false => format!("`{field}` names a {noun} that is removed"),
-                    };
-                    let gone = self.faults.error("unknown-entry", message, at);
-                    gone.related(Spot::key(&declared.origin), "removed here");
-                    gone.help(format!("take this away, or keep the {noun}"));
-                }
-                continue;
-            }
-            if other.unmanaged.iter().any(|glob| glob.matches(name)) {
-                continue;
-            }
-            let is_like = |known: &&str| known.contains('*') && overlap(known, name);
-            let near = nearest(name, known()).or_else(|| known().find(is_like));
-            let message = format!("`{field}` names a {noun} that is not declared");
-            if other.unlisted.value == Unlisted::Delete && is_kept {
-                let message = format!("{message}, and `unlisted` deletes it");
-                let unknown = self.faults.error("unknown-entry", message, at);
-                unknown.related(Spot::value(&other.unlisted.origin), "which deletes it");
-                unknown.help(match near {
-                    Some(near) => format!("write `{near}`, the name as it is declared"),
-                    None => format!("declare it in `{}`, or take it out of here", other.of.section),
-                });
-            } else if let Some(near) = near {
-                let unknown = self.faults.warning("unknown-entry", message, at);
-                unknown.help(format!("did you mean `{near}`?"));
-            }
-        }
-    }
-
-    /// Fields that must start with the path and do not.
-    fn outside_itself(&mut self, path: &str, sections: &[DeclaredSection]) {
-        for own in sections {
-            let specs =
-                own.of.table().specs().iter().filter(|spec| spec.field.valid.starts_with_path);
-            for name in specs.map(|spec| spec.name) {
-                for field in own.entries.iter().filter_map(|entry| entry.fields.get(name)) {
-                    let rest = field.value.text().map(|text| text.strip_prefix(path));
-                    let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['/', '*']);
-                    if rest.is_some_and(|rest| !rest.is_some_and(is_below)) {
-                        let noun = self.scope.noun();
-                        let message = format!("`{name}` must start with the path of the {noun}");
-                        let at = Spot::value(&field.origin);
-                        let outside = self.faults.error("path", message, at);
-                        outside.help(format!("write it as in `{path}/*`"));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Fields and levels that only top-level groups have.
-    fn top_level(&mut self, path: &str, sections: &[DeclaredSection]) {
-        if self.scope == Scope::Group && !path.contains('/') {
-            return;
-        }
-        for (own, entry) in
-            sections.iter().flat_map(|own| own.entries.iter().map(move |e| (own, e)))
-        {
-            for (name, field) in entry.fields.iter() {
-                let Some(spec) = own.of.table().get(name) else { continue };
-                let level = field.value.plain().filter(|_| spec.field.is_level());
-                let is_minimal =
-                    level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
-                let message = match spec.field.available.is_of_top() {
-                    true if own.of.is_of_top() => {
-                        format!("only top-level groups have `{}`", own.of.section)
-                    }
-                    true => format!("only top-level groups have `{name}`"),
-                    false if is_minimal => {
-                        "only top-level groups have members with minimal access".to_owned()
-                    }
-                    false => continue,
-                };
-                let above = path.split('/').next().unwrap_or_default();
-                let at = if own.of.is_of_top() { &own.origin } else { &field.origin };
-                let fault = self.faults.error("top-level", message, Spot::key(at));
-                let rule = match for_projects(own.of).filter(|_| own.of.is_of_top()) {
-                    Some(section) => {
-                        format!(", or `{section}` for the projects below in a `kind: Defaults`")
-                    }
-                    None => String::new(),
-                };
-                fault.help(match spec.field.available.is_of_top() {
-                    true => format!("declare it in `kind: Group` with `path: {above}`{rule}"),
-                    false => format!("write `guest` or more, or declare it in `{above}`"),
-                });
-                if own.of.is_of_top() {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Who may use a job's token, where everybody may.
-    fn idle_allowlists(&mut self, sections: &[DeclaredSection]) {
-        let scope = sections.iter().find(|own| own.of.section == "job_token_scope");
-        let scope = scope.and_then(|own| own.entries.first()?.fields.get("inbound_enabled"));
-        let Some(scope) = scope.filter(|field| field.value.flag() == Some(false)) else { return };
-        let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
-        for list in sections.iter().filter(|own| lists.contains(&own.of.section)) {
-            let message = format!("`{}` has no effect as long as everybody may", list.of.section);
-            let idle = self.faults.warning("no-effect", message, Spot::key(&list.origin));
-            idle.related(Spot::value(&scope.origin), "which lets everybody");
-            idle.help("write `inbound_enabled: true`, or leave the list out");
-        }
-    }
-
     /// Drops entries that name the project itself where the service always has one: a rule for many
     /// projects may name one of them.
     fn always_there(&mut self, path: &str, sections: &mut [DeclaredSection]) {
@@ -533,25 +360,6 @@ impl Check<'_> {
                     let message = "a project is always in its own list";
                     let idle = self.faults.warning("no-effect", message, Spot::key(&entry.origin));
                     idle.help("take it away");
-                }
-            }
-        }
-    }
-
-    /// Fields that name the project itself, or a group above it.
-    fn itself(&mut self, path: &str, sections: &[DeclaredSection]) {
-        for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
-            let sections = sections.iter().filter(|own| own.of.section == section);
-            for entry in sections.flat_map(|own| &own.entries) {
-                let Some(named) = entry.fields.get(field) else { continue };
-                let other = named.value.text().unwrap_or_default().to_lowercase();
-                let is_below = path.to_lowercase().starts_with(&format!("{other}/"));
-                let is_above = section == "shares" && self.scope == Scope::Project;
-                if path.eq_ignore_ascii_case(&other) || is_above && is_below {
-                    let message =
-                        format!("`{field}` names what this document is about, or a group above it");
-                    let own = self.faults.error("path", message, Spot::value(&named.origin));
-                    own.help("name another one: members of a group above have access already");
                 }
             }
         }
