@@ -151,10 +151,9 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
     };
     let root_name = root.name_unless(named);
-    let empty = || around.seen(named).into();
     let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
     let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
-    let named = found.iter().filter(|file| file.is_named).count();
+    let named_files = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
         through_the_parts(found, context, options.traced, &mut diagnostics);
@@ -162,30 +161,13 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         files.iter().cloned().zip(from_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        // An empty result is probably a mistake, which "nothing to do" would hide.
-        let message = "no manifest here declares a group or project";
-        let none = Diagnostic::error("no-manifests", message);
-        let rule = warnings.place_of("idle-rule");
-        let (at, help) = match rule {
-            Some(rule) => (
-                rule,
-                "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
-            ),
-            None => (
-                Place::file(only.unwrap_or_else(empty)),
-                "each document starts with `kind: Project` and `path: ...`",
-            ),
-        };
-        // There is nothing that a rule could be about, whatever its glob.
-        let is_expression =
-            |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
-        diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
-        diagnostics.push(none.at(at).help(help));
+        let place = Place::file(only.unwrap_or_else(|| around.seen(named).into()));
+        nothing_declared(warnings.place_of("idle-rule"), place, &mut diagnostics);
     }
     Loaded {
         root_name,
         root: root.folder,
-        named,
+        named: named_files,
         files,
         paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
@@ -195,6 +177,22 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         warnings,
         traces,
     }
+}
+
+/// Reports that nothing is declared: that is probably a mistake, which "nothing to do" would hide.
+fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
+    let (at, help) = match rule {
+        Some(rule) => (
+            rule,
+            "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
+        ),
+        None => (files, "each document starts with `kind: Project` and `path: ...`"),
+    };
+    // There is nothing that a rule could be about, whatever its glob.
+    let is_expression = |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
+    diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
+    let none = Diagnostic::error("no-manifests", "no manifest here declares a group or project");
+    diagnostics.push(none.at(at).help(help));
 }
 
 /// The declarations of manifests with these `texts` only, for a service as `config` describes it.

@@ -25,13 +25,12 @@ use crate::{
     field::{Scope, Tier},
     kind::{self, Fault, Shape, Trait},
     kinds::{
-        self, approval_rule,
+        self,
         words::{self, Meaning},
     },
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
-    value::{Json, Value},
 };
 
 mod access;
@@ -176,7 +175,6 @@ impl Check<'_> {
         let (own, _) = kinds::container(scope);
         self.boundary(&path, &life, &sections);
         self.created_with(own, &sections);
-        self.approvals(&sections, &unlisted);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         let is_new = create.fields().is_some()
@@ -268,20 +266,19 @@ impl Check<'_> {
 
     /// Checks all fields of the create request together.
     fn created_with(&mut self, own: kind::Section, sections: &[Section]) {
-        let section = |name: &str| sections.iter().find(|section| section.of.section == name);
+        let section =
+            |of: kind::Section| sections.iter().find(|known| known.of.section == of.section);
+        let create = section(own).and_then(|section| section.parts.first());
+        let Some(create) = create.filter(|create| create.state == State::Present) else { return };
         let along = kinds::sections(self.scope).filter(|section| section.comes_with_container());
-        let parts: Vec<_> = std::iter::once(own)
-            .chain(along)
-            .filter_map(|of| section(of.section)?.parts.first())
-            .collect();
-        let may_create = section(own.section).is_some_and(|section| {
-            section.parts.first().is_some_and(|create| create.state == State::Present)
-        });
-        if !may_create || parts.iter().any(|part| part.sound != Sound::Whole) {
+        let along: Vec<_> =
+            along.filter_map(section).filter_map(|of| Some((of, of.parts.first()?))).collect();
+        let parts: Vec<_> = std::iter::once(create).chain(along.iter().map(|of| of.1)).collect();
+        if parts.iter().any(|part| part.sound != Sound::Whole) {
             return;
         }
-        for of in kinds::sections(self.scope).filter(|section| section.comes_with_container()) {
-            self.said_twice(own, parts[0], section(of.section));
+        for (section, part) in along {
+            self.said_twice(own, create, section, part);
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         own.check(&declared, true, &mut |fault| {
@@ -295,45 +292,8 @@ impl Check<'_> {
         });
     }
 
-    /// The service makes a rule from `approvals_before_merge`, so both must not be declared.
-    fn approvals(
-        &mut self,
-        sections: &[Section],
-        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
-    ) {
-        let section = |name: &str| sections.iter().find(|section| section.of.section == name);
-        let settings = section(kinds::settings::SECTION).and_then(|s| s.parts.first());
-        let count = settings.and_then(|part| part.fields.get(approval_rule::BEFORE_MERGE));
-        let is_some = |count: &Sourced<Value>| {
-            count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0)
-        };
-        let (Some(count), Some(rules)) = (count.filter(is_some), section(approval_rule::SECTION))
-        else {
-            return;
-        };
-        let policy = unlisted.get(rules.of.section);
-        let any = rules.parts.iter().find(|part| approval_rule::is_any(&part.fields.values()));
-        let (at, label) = match (any, policy) {
-            (Some(any), _) => (&any.origin, "which decides about it too"),
-            (None, Some(policy)) if policy.value == Unlisted::Delete => {
-                (&policy.origin, "which removes the rule that it makes")
-            }
-            (None, _) => return,
-        };
-        let name = approval_rule::BEFORE_MERGE;
-        let message = format!("`{name}` and `{}` decide about one rule", rules.of.section);
-        let twice = self.faults.error("approvals-twice", message, Spot::value(&count.origin));
-        twice
-            .related(Spot::key(at), label)
-            .help(format!("leave out `{name}`, and declare a rule with `rule_type: any_approver`"));
-    }
-
     /// A section that is part of the creation must be equal to the fields of `create`.
-    fn said_twice(&mut self, own: kind::Section, create: &Part, along: Option<&Section>) {
-        let Some((along, part)) = along.and_then(|along| Some((along, along.parts.first()?)))
-        else {
-            return;
-        };
+    fn said_twice(&mut self, own: kind::Section, create: &Part, along: &Section, part: &Part) {
         for (name, field) in create.fields.iter() {
             let kept = part.fields.get(name);
             let is_gone = kept.is_none() && part.state == State::Absent && along.of.section == name;

@@ -5,6 +5,7 @@ use crate::{
     desired::{Container, DeclaredSection, Entry, State, Unlisted},
     field::Scope,
     kind::refs::overlap,
+    kinds::{self, approval_rule},
     level::{Level, MINIMAL},
     manifest::faults::{Faults, Spot},
     origin::Sourced,
@@ -21,6 +22,7 @@ pub(super) fn check(container: &Container, faults: &mut Faults) {
     }
     itself(container, faults);
     idle_allowlists(container, faults);
+    approvals(container, faults);
 }
 
 /// Checks fields that name entries of another section.
@@ -168,4 +170,27 @@ fn itself(container: &Container, faults: &mut Faults) {
             }
         }
     }
+}
+
+/// The service makes a rule from `approvals_before_merge`, so both must not be declared.
+fn approvals(container: &Container, faults: &mut Faults) {
+    let name = approval_rule::BEFORE_MERGE;
+    let count = container
+        .setting(kinds::settings::SECTION, name)
+        .filter(|count| count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0));
+    let rules = container.section(approval_rule::SECTION);
+    let Some((count, rules)) = count.zip(rules) else { return };
+    let any = rules.entries.iter().find(|entry| approval_rule::is_any(&entry.values()));
+    let (at, label) = match any {
+        Some(any) => (&any.origin, "which decides about it too"),
+        None if rules.unlisted.value == Unlisted::Delete => {
+            (&rules.unlisted.origin, "which removes the rule that it makes")
+        }
+        None => return,
+    };
+    let message = format!("`{name}` and `{}` decide about one rule", rules.of.section);
+    let twice = faults.error("approvals-twice", message, Spot::value(&count.origin));
+    twice
+        .related(Spot::key(at), label)
+        .help(format!("leave out `{name}`, and declare a rule with `rule_type: any_approver`"));
 }
