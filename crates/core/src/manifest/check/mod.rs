@@ -341,15 +341,8 @@ impl Check<'_> {
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since
         {
-            let name = of.section;
-            let message = format!(
-                "`{name}` needs release {since} or later; `service.release` is `{release}`"
-            );
-            let early = self.faults.error("release", message, Spot::key(&origin));
-            early.help(format!(
-                "take the section out, or correct `service.release` in {}",
-                config::FILE
-            ));
+            let message = format!("`{}` needs release {since} or later", of.section);
+            self.unfit(&message, "take the section out", release, Spot::key(&origin));
         }
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());

@@ -25,16 +25,9 @@ pub(super) struct Located<'d> {
 
 /// Follows a JSON pointer through the tree and the schema. Stops at a secret.
 pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Located<'d>> {
-    let mut spot = Located {
-        node: document,
-        parent: None,
-        key: None,
-        is_item: false,
-        depth: 0,
-        section: String::new(),
-        schema: root,
-        root,
-    };
+    let (parent, key, is_item, depth, section) = (None, None, false, 0, String::new());
+    let (node, schema) = (document, root);
+    let mut spot = Located { node, parent, key, is_item, depth, section, schema, root };
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
         spot = match &spot.node.data {
