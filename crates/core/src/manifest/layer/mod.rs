@@ -27,6 +27,7 @@ mod idle;
 mod include;
 mod merge;
 mod rules;
+mod slots;
 mod text;
 mod trace;
 

@@ -7,8 +7,9 @@
 use std::{cmp::Reverse, sync::Arc};
 
 use super::{
-    merge::{self, WITHIN},
+    merge,
     rules::{Counted, Layers},
+    slots::{self, WITHIN},
     text::Words,
 };
 use crate::{
@@ -145,7 +146,7 @@ impl Trace {
     /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
     /// first.
     pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
-        let slot = merge::slot(of, names);
+        let slot = slots::slot(of, names);
         let is_asked = |setting: &&Setting| match setting.what {
             Content::Value(_) => {
                 !slot.is_empty()
@@ -156,7 +157,7 @@ impl Trace {
             Content::Unlisted(_) => false,
         };
         let changes = |setting: &Setting| match &setting.what {
-            Content::Value(value) => merge::change(of, &setting.names[0], value).is_some(),
+            Content::Value(value) => slots::change(of, &setting.names[0], value).is_some(),
             _ => false,
         };
         let mut chain: Vec<Link<'_>> = Vec::new();
@@ -214,7 +215,7 @@ impl Layer {
                     State::Unmanaged => Content::Unmanaged,
                 };
                 let entry = Some(key);
-                let leaves = merge::slots(of, &fields, rank).into_iter();
+                let leaves = slots::slots(of, &fields, rank).into_iter();
                 settings.extend(leaves.map(|(slot, leaf)| Setting {
                     entry: entry.clone(),
                     slot: slot.split(WITHIN).map(str::to_owned).collect(),
