@@ -224,7 +224,9 @@ impl Findings {
             let errors = checker.errors(document).take(2 * MOST);
             for (at, error) in errors.filter(|(at, _)| at.matches('/').count() >= depth) {
                 let is_new = refused.insert(at.clone());
-                sentences::explain(&error, &at, document, &checker.schema, is_new, self);
+                if let Some(place) = locate::locate(&at, document, &checker.schema) {
+                    place.explain(&error, is_new, self);
+                }
             }
             refused
         });

@@ -37,55 +37,6 @@ const MOST_COMPARED: usize = 1_000;
 const BY_RULE: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
-/// The message for `error` at the JSON pointer `at`. Of several errors at one place only the first
-/// is reported (`is_new`), unless each has its own message.
-pub(super) fn explain(
-    error: &ValidationError<'_>,
-    at: &str,
-    document: &Node,
-    root: &Json,
-    is_new: bool,
-    findings: &mut Findings,
-) {
-    let Some(spot) = locate(at, document, root) else { return };
-    if spot.node.data == Data::Unreadable {
-        return;
-    }
-    if Field::of(spot.schema).secrecy() != Secrecy::Open {
-        if is_new {
-            findings.push(spot.secret());
-        }
-        return;
-    }
-    if let Some(section) = spot.has_fields_of() {
-        if is_new {
-            let message = format!("these are the fields of an entry of `{section}`");
-            let help = format!("write it below `{section}:`: is that line missing, or a comment?");
-            findings.error("unknown-field", message, spot.span()).help(help);
-        }
-        return;
-    }
-    match error.kind() {
-        Kind::AdditionalProperties { unexpected } => {
-            spot.report_unknown(unexpected, findings);
-        }
-        Kind::Required { property } => {
-            let property = property.as_str().unwrap_or_default();
-            if spot.has_another_name_for(property) {
-                return;
-            }
-            let missing = findings.push(missing(property, spot.schema, spot.span()));
-            if spot.is_item {
-                missing.label("in this entry");
-            }
-        }
-        // Unknown ones among them are reported.
-        Kind::MaxProperties { .. } if spot.has_unknown() => {}
-        _ if is_new && !spot.has_strays() => drop(findings.push(spot.wrong(error))),
-        _ => {}
-    }
-}
-
 /// What `document` has under aliases, under the names of the fields, and mappings in the place of lists as
 /// lists: the keys tell entries apart.
 pub(super) fn repaired(document: &Node, root: &Json) -> Node {
@@ -148,6 +99,43 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
 }
 
 impl Located<'_> {
+    /// Reports `error`. Of several errors at one place only the first is reported (`is_new`), unless each has
+    /// its own message.
+    pub(super) fn explain(&self, error: &ValidationError<'_>, is_new: bool, faults: &mut Findings) {
+        if self.node.data == Data::Unreadable {
+            return;
+        }
+        if Field::of(self.schema).secrecy() != Secrecy::Open {
+            if is_new {
+                faults.push(self.secret());
+            }
+            return;
+        }
+        if let Some(section) = self.has_fields_of() {
+            if is_new {
+                let message = format!("these are the fields of an entry of `{section}`");
+                let help =
+                    format!("write it below `{section}:`: is that line missing, or a comment?");
+                faults.error("unknown-field", message, self.span()).help(help);
+            }
+            return;
+        }
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } => self.report_unknown(unexpected, faults),
+            Kind::Required { property } => {
+                let property = property.as_str().unwrap_or_default();
+                if !self.has_another_name_for(property) {
+                    let missing = faults.push(missing(property, self.schema, self.span()));
+                    missing.label = self.is_item.then(|| "in this entry".to_owned());
+                }
+            }
+            // Unknown ones among them are reported.
+            Kind::MaxProperties { .. } if self.has_unknown() => {}
+            _ if is_new && !self.has_strays() => drop(faults.push(self.wrong(error))),
+            _ => {}
+        }
+    }
+
     /// The section whose fields the entry has, if it has none of its own section.
     fn has_fields_of(&self) -> Option<&str> {
         let is_field = |(key, _): &(Key, Node)| {

@@ -41,7 +41,6 @@ pub(super) fn merge(
 ) -> Body {
     let words = Words::new(path, layers);
     let mut merging = Merging {
-        path: &path.value,
         words,
         sections: BTreeMap::new(),
         unlisted: BTreeMap::new(),
@@ -72,7 +71,6 @@ impl Body {
 
 /// A group or project during merging.
 struct Merging<'m> {
-    path: &'m str,
     words: Words<'m>,
     sections: BTreeMap<&'static str, Merged<'m>>,
     unlisted: BTreeMap<&'static str, Claim<Unlisted>>,
@@ -173,18 +171,12 @@ impl<'m> Merging<'m> {
             // later.
             let is_known = name == PROJECTS || self.sections.contains_key(name);
             if is_known || claim.value.origin.layer > Layer::Profile {
-                self.differs(
-                    &format!("unlisted.{name}"),
-                    &claim.value.origin,
-                    claim.other.as_ref(),
-                );
-                body.unlisted.insert(name, claim.value);
+                let what = format!("unlisted.{name}");
+                body.unlisted.insert(name, claim.settle(&what, self.words.path(), self.faults));
             }
         }
-        for ((), claim) in std::mem::take(&mut self.watch) {
-            self.differs("watch", &claim.value.origin, claim.other.as_ref());
-            body.watch = Some(claim.value);
-        }
+        let watch = std::mem::take(&mut self.watch).into_values().next();
+        body.watch = watch.map(|claim| claim.settle("watch", self.words.path(), self.faults));
         for merged in std::mem::take(&mut self.sections).into_values() {
             let Merged { of, origin, entries, twice, .. } = merged;
             let mut parts: Vec<_> =
@@ -199,7 +191,7 @@ impl<'m> Merging<'m> {
     /// Reports that two layers of equal rank set `what` differently.
     fn differs(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
         if let Some(other) = other {
-            ambiguous(what, self.path, first, other, self.faults);
+            ambiguous(what, self.words.path(), first, other, self.faults);
         }
     }
 

@@ -390,12 +390,8 @@ fn params(
             Claim::add(claims.entry(name), rank, value);
         }
     }
-    let param = |(name, claim): (&Arc<str>, Claim<Value>)| {
-        if let Some(other) = &claim.other {
-            ambiguous(name, path, &claim.value.origin, other, faults);
-        }
-        (name.clone(), claim.value)
-    };
+    let param =
+        |(name, claim): (&Arc<str>, Claim<Value>)| (name.clone(), claim.settle(name, path, faults));
     claims.into_iter().map(param).collect()
 }
 
@@ -405,7 +401,7 @@ pub(super) struct Claim<T> {
     rank: usize,
     pub(super) value: Sourced<T>,
     /// The origin of a different value in a layer of the same rank.
-    pub(super) other: Option<Origin>,
+    other: Option<Origin>,
 }
 
 impl<T: Clone + PartialEq> Claim<T> {
@@ -418,6 +414,14 @@ impl<T: Clone + PartialEq> Claim<T> {
         } else if claim.value.value != value.value {
             claim.other = Some(value.origin.clone());
         }
+    }
+
+    /// The value. Reports that layers of equal rank set `what` differently.
+    pub(super) fn settle(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
+        if let Some(other) = &self.other {
+            ambiguous(what, path, &self.value.origin, other, faults);
+        }
+        self.value
     }
 }
 

@@ -50,8 +50,8 @@ pub(super) struct Unfilled {
 }
 
 impl Unfilled {
-    const fn new(message: String, help: String) -> Self {
-        Self { message, help, lacks: None }
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into(), lacks: None }
     }
 
     /// `%{name}`, which is not for undrift to fill in.
@@ -133,10 +133,8 @@ impl<'w> Words<'w> {
             let name = rest.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
                 let what = if brace == "{" { "is never closed" } else { "stands for nothing" };
-                return Err(Unfilled::new(
-                    format!("a `{brace}` that {what}"),
-                    "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
-                ));
+                let help = "write `{{` and `}}` for braces; `{name}` fills in what it names";
+                return Err(Unfilled::new(format!("a `{brace}` that {what}"), help));
             };
             let unknown = || match is_of_service && is_name(name) {
                 true => Unfilled::of_service(name),
@@ -157,7 +155,7 @@ impl<'w> Words<'w> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
         let name = inner.trim();
         if brace == "{" && inner.starts_with(' ') && self.word(name).is_some() {
-            let message = "`{{` stands for a brace, and fills in nothing".to_owned();
+            let message = "`{{` stands for a brace, and fills in nothing";
             return Err(Unfilled::new(message, format!("write `{{{name}}}`")));
         }
         Ok(())
@@ -165,8 +163,7 @@ impl<'w> Words<'w> {
 
     fn unknown(&self, name: &str) -> Unfilled {
         if name == "group" {
-            let message = "`{group}` stands for nothing".to_owned();
-            return Unfilled::new(message, "there is no group above it".into());
+            return Unfilled::new("`{group}` stands for nothing", "there is no group above it");
         }
         let params = self.layers.params.keys().take(FEW).map(|name| &**name);
         let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
@@ -219,20 +216,17 @@ impl<'w> Words<'w> {
         };
         // Only a rule declares it.
         if self.path.origin.layer <= Layer::Profile {
-            let message =
-                "its path would choose the secret, and no document declares it".to_owned();
+            let message = "its path would choose the secret, and no document declares it";
             let help = "name the secret without `{...}`, or take `undeclared: include` away: whoever may create a project would choose one";
-            return Err(Unfilled::new(message, help.into()));
+            return Err(Unfilled::new(message, help));
         }
         // Looked for first: two of them could name each other.
-        let text = match self.secret_in(name) {
-            None => self.fill(name, origin)?.text().unwrap_or_default().to_owned(),
-            Some(_) => {
-                let help =
-                    "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
-                return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
-            }
-        };
+        if self.secret_in(name).is_some() {
+            let help =
+                "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
+            return Err(Unfilled::new("a secret cannot name another one", help));
+        }
+        let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
@@ -304,8 +298,8 @@ impl<'w> Words<'w> {
             *value = self.fill(template, origin)?;
             return match (spec.field.secrecy(), &*value) {
                 (Secrecy::Reference, Value::Plain(_)) => Err(Unfilled::new(
-                    "this text refers to no secret".into(),
-                    "write `{env: NAME}`, or `{env:NAME}` in the text".into(),
+                    "this text refers to no secret",
+                    "write `{env: NAME}`, or `{env:NAME}` in the text",
                 )),
                 _ => Ok(()),
             };
@@ -323,7 +317,7 @@ impl<'w> Words<'w> {
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
                 let message = format!("{secret} is a secret, and this field takes none");
                 let help = "use another parameter: a secret may only be in a field that also takes `{env: NAME}`";
-                return Err(Unfilled::new(message, help.into()));
+                return Err(Unfilled::new(message, help));
             };
             *json = read_as(schema, text);
             return Ok(());

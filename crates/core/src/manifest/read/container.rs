@@ -21,6 +21,20 @@ use crate::{
     yaml::{Data, Key, Node},
 };
 
+/// Fields of a mapping.
+#[derive(Default)]
+struct FoundFields<'n> {
+    fields: Vec<(&'n str, Sourced<Value>)>,
+    /// Whether one of them contains a template or a change of a list.
+    is_open: bool,
+}
+
+impl FoundFields<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(other, _)| *other == name)
+    }
+}
+
 impl Reader<'_, '_> {
     /// The content of `document`, which is about a group or project.
     pub(super) fn container(&mut self, document: &Node) -> Option<Container> {
@@ -90,7 +104,7 @@ impl Reader<'_, '_> {
                 part(sound(), State::Present, Declared::from_iter([field]), false)
             }
             (Shape::Mapping | Shape::Container, _) => {
-                let (sound, (fields, is_open)) = (sound(), self.fields(of, node));
+                let (sound, FoundFields { fields, is_open }) = (sound(), self.fields(of, node));
                 part(sound, State::Present, fields.into_iter().collect(), is_open)
             }
         };
@@ -109,20 +123,19 @@ impl Reader<'_, '_> {
                 _ => State::Present,
             };
             let origin = self.origin(node.beginning());
-            let (mut fields, is_open) = self.fields(of, node);
+            let mut found = self.fields(of, node);
             let sound = self.sound(of, || format!("/{}/{index}", of.section));
             if sound != Sound::Whole {
-                self.misnamed(of, node, &mut fields);
+                self.misnamed(of, node, &mut found);
             }
             for name in of.identity {
                 let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
-                if let Some(default) =
-                    default.filter(|_| fields.iter().all(|(other, _)| other != name))
-                {
+                if let Some(default) = default.filter(|_| !found.has(name)) {
                     let value = default.clone().into();
-                    fields.push((name, Sourced { value, origin: origin.clone() }));
+                    found.fields.push((name, Sourced { value, origin: origin.clone() }));
                 }
             }
+            let FoundFields { fields, is_open } = found;
             let fields = fields.into_iter().collect();
             Some(Part { origin, state, sound, is_open, fields, key: OnceLock::new() })
         };
@@ -131,62 +144,53 @@ impl Reader<'_, '_> {
         entries
     }
 
-    /// Finds the misspelled names of identity fields or required fields in a refused entry, so that one
-    /// mistake is reported as one fault.
-    fn misnamed(&self, of: kind::Section, node: &Node, fields: &mut Vec<(&str, Sourced<Value>)>) {
+    /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or
+    /// required, so that one mistake is reported as one fault.
+    fn misnamed<'n>(&self, of: kind::Section, node: &'n Node, found: &mut FoundFields<'n>) {
         let schema = &of.table().schema;
         let known: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
         let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
         let must: Vec<_> = must.chain(of.identity.iter().copied()).collect();
         let entries = node.entries();
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
-            let is_written = |name: &str| fields.iter().any(|(other, _)| *other == name);
             let field = words::suggest_field(schema, of.section, &key.name, &known);
-            let unnamed = || of.identity.iter().copied().find(|name| !is_written(name));
+            let unnamed = || of.identity.iter().copied().find(|name| !found.has(name));
             let name = field.or_else(unnamed).filter(|name| must.contains(name));
-            let Some(name) = name.filter(|name| !is_written(name)) else { continue };
+            let Some(name) = name.filter(|name| !found.has(name)) else { continue };
             // As in `- LOG_LEVEL: debug`.
             let is_pair = field.is_none() && entries.len() == 1;
             let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
-            fields.push((name, self.at_key(key, value.into())));
+            found.fields.push((name, self.at_key(key, value.into())));
         }
     }
 
-    /// The fields of a mapping, including those below `extra:`, with normalised values; and whether
-    /// one of them contains a template or a change of a list.
-    fn fields<'n>(
-        &mut self,
-        of: kind::Section,
-        node: &'n Node,
-    ) -> (Vec<(&'n str, Sourced<Value>)>, bool) {
-        let (mut fields, mut is_open) = (Vec::new(), false);
-        self.known_fields(of.table(), "", node, &mut fields, &mut is_open);
+    /// The fields of a mapping, including those below `extra:`, with normalised values.
+    fn fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
+        let mut found = FoundFields::default();
+        self.known_fields(of.table(), "", node, &mut found);
         self.unfilled(of, node);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
-            if let Err(refused) = extra::check(of, &key.name) {
-                let wrong = self.findings.error("extra", refused.message, key.span.clone());
-                wrong.help(refused.help);
-            } else if let Some((key, refused)) = extra::malformed(value) {
-                let wrong = self.findings.error("reference", refused.message, key.span.clone());
-                wrong.help(refused.help);
-            } else {
-                let value = value.to_json();
-                is_open |= has_reference(&value);
-                fields.push((&key.name, self.at_key(key, value.into())));
+            let refused = extra::check(of, &key.name).err().map(|why| ("extra", key, why));
+            let malformed = || extra::malformed(value).map(|(key, why)| ("reference", key, why));
+            if let Some((code, key, why)) = refused.or_else(malformed) {
+                self.findings.error(code, why.message, key.span.clone()).help(why.help);
+                continue;
             }
+            let value = value.to_json();
+            found.is_open |= has_reference(&value);
+            found.fields.push((&key.name, self.at_key(key, value.into())));
         }
-        (fields, is_open)
+        found
     }
 
     /// Adds the fields of a mapping that are in the table, with `prefix` before each name.
-    fn known_fields(
+    fn known_fields<'n>(
         &self,
         table: &'static Table,
         prefix: &str,
         node: &Node,
-        fields: &mut Vec<(&str, Sourced<Value>)>,
-        is_open: &mut bool,
+        found: &mut FoundFields<'n>,
     ) {
         for (key, value) in node.entries() {
             let name = match prefix {
@@ -194,14 +198,14 @@ impl Reader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                *is_open |= templates::is_open(&spec.schema, value);
+                found.is_open |= templates::is_open(&spec.schema, value);
                 let mut value = field_value(spec, value);
-                *is_open |= value.sources().iter().any(Reference::is_template)
+                found.is_open |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
-                fields.push((spec.name, self.at_key(key, value)));
+                found.fields.push((spec.name, self.at_key(key, value)));
             } else if table.is_spread(&name) {
-                self.known_fields(table, &format!("{name}."), value, fields, is_open);
+                self.known_fields(table, &format!("{name}."), value, found);
             }
         }
     }
