@@ -1,15 +1,13 @@
 //! Messages for schema errors, with help.
 
 mod example;
-mod keys;
+mod guess;
 mod suggest;
 mod value;
-mod values;
 
 use std::collections::BTreeSet;
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use suggest::Mistake;
 
 use super::{
     Finding, Findings,
@@ -189,7 +187,7 @@ impl Located<'_> {
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let message = format!("{} {message}", self.name());
-        Finding { at, ..Mistake::of_value(self, &[]).fault("secret", code, message) }
+        Finding { at, ..self.fault("secret", code, message) }
     }
 
     fn unknown(&self, name: &str) -> Finding {
@@ -204,7 +202,9 @@ impl Located<'_> {
             _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
             _ => ("unknown-field", format!("unknown {what} `{name}`")),
         };
-        Finding { at: span, ..Mistake::of_key(self, name).fault("field", code, message) }
+        let value = self.node.get(name).map(|(_, value)| value);
+        let about = Located { subject: name, value, ..self.clone() };
+        Finding { at: span, ..about.fault("field", code, message) }
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.

@@ -8,7 +8,7 @@ use jsonschema::{
 use super::{
     Finding, Located,
     example::{USERNAME, has_all},
-    suggest::{Mistake, strings},
+    suggest::strings,
 };
 use crate::{
     field::{Field, Named, Scope},
@@ -22,7 +22,6 @@ use crate::{
 impl Located<'_> {
     /// The message for a value that its field does not accept.
     pub(super) fn wrong(&self, error: &ValidationError<'_>) -> Finding {
-        let mistake = |name| Mistake { name, ..Mistake::of_value(self, &[]) };
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
             Kind::Enum { options } => self.not_among(&strings(options)),
@@ -35,13 +34,14 @@ impl Located<'_> {
                     Some(example) => format!("must be as in `{example}`"),
                     None => "has a form that is not allowed".to_owned(),
                 };
-                mistake(pattern).fault("pattern", "pattern", format!("{} {must}", self.name()))
+                let about = Located { subject: pattern, ..self.clone() };
+                about.fault("pattern", "pattern", format!("{} {must}", self.name()))
             }
             _ => {
                 let keyword = error.schema_path().as_str().rsplit('/').next();
-                let mistake = mistake(keyword.unwrap_or_default());
+                let about = Located { subject: keyword.unwrap_or_default(), ..self.clone() };
                 let other = || error.masked_with("the value").to_string();
-                mistake.fault("value", "value", mistake.help("limit").unwrap_or_else(other))
+                about.fault("value", "value", about.help("limit").unwrap_or_else(other))
             }
         }
     }
@@ -58,11 +58,11 @@ impl Located<'_> {
 
     /// The message for a value that is none of these `words`, or empty.
     fn other_type(&self, types: &[&str], words: &[&str]) -> Finding {
-        let (name, mistake) = (self.name(), Mistake::of_value(self, types));
+        let (name, about) = (self.name(), Located { types, ..self.clone() });
         if self.node.data == Data::Null {
-            return mistake.fault("empty", "null", format!("{name} is empty"));
+            return about.fault("empty", "null", format!("{name} is empty"));
         }
-        mistake.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
+        about.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
     }
 
     /// Whether a document requires it.
@@ -103,8 +103,8 @@ impl Located<'_> {
             13.. => format!("one of {} words", options.len()),
             _ => alternatives(options),
         };
-        let mistake = Mistake { options, ..Mistake::of_value(self, &[]) };
-        mistake.fault("choice", "choice", format!("{} must be {must}", self.name()))
+        let about = Located { options, ..self.clone() };
+        about.fault("choice", "choice", format!("{} must be {must}", self.name()))
     }
 
     /// The other scope whose documents take this word here.
