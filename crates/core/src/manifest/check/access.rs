@@ -56,11 +56,7 @@ fn named<'v>(
     field: &Field,
     value: Option<&'v Json>,
 ) -> impl Iterator<Item = (&'v str, &'v str, bool)> {
-    let part = match field.names {
-        Some(Named::User) => Some("user"),
-        Some(Named::Group) => Some("group"),
-        _ => None,
-    };
+    let part = part(field.names);
     let items = value.and_then(Json::as_array).into_iter().flatten();
     items.flat_map(move |item| {
         let row = item.as_object().into_iter().flatten();
@@ -69,16 +65,22 @@ fn named<'v>(
     })
 }
 
+/// The key of rows that name such a thing.
+const fn part(names: Option<Named>) -> Option<&'static str> {
+    match names {
+        Some(Named::User) => Some("user"),
+        Some(Named::Group) => Some("group"),
+        _ => None,
+    }
+}
+
 /// What the entries of `access` let rows do less than those need, by the key of the row and the name in
 /// lower case.
 fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), Low)> {
     let of = access.of;
-    let part = match of.identity.first().map(|name| of.field(name).names) {
-        Some(Some(Named::Group)) => "group",
-        Some(Some(Named::User)) => "user",
-        _ if of.called_by.is_some() => "deploy_key",
-        _ => return Vec::new(),
-    };
+    let names = of.identity.first().and_then(|name| of.field(name).names);
+    let deploy_key = of.called_by.map(|_| "deploy_key");
+    let Some(part) = part(names).or(deploy_key) else { return Vec::new() };
     let level = of.table().specs().iter().find(|spec| spec.field.is_level());
     let low = |entry: &Entry| {
         let title = of.called_by.and_then(|name| entry.fields.get(name));

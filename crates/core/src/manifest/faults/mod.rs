@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
+    origin::Origin,
     text::escape,
     value::Json,
     yaml::{self, Node, Parsed},
@@ -23,10 +24,8 @@ use crate::{
 mod locate;
 mod sentences;
 mod slips;
-mod spot;
 
 pub(super) use sentences::missing;
-pub(super) use spot::{Part, Spot, Written};
 
 /// Help for a reference to a secret in a field that cannot hold one.
 pub(super) const NO_REFERENCE: &str =
@@ -35,6 +34,47 @@ pub(super) const NO_REFERENCE: &str =
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.
 pub(super) const MOST: usize = 100;
+
+/// A position that can be found again in the file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    /// The position of the key, or of the value if it has no key.
+    pub(super) origin: Origin,
+    pub(super) part: Part,
+}
+
+/// The part of a key and its value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// The key.
+    Key,
+    /// The value, or the key if the value is not a scalar.
+    Value,
+    /// A key within the value: the names that lead to it.
+    Inner(Vec<String>),
+    /// The value of such a key, also in a row of a list, or the item that is this text.
+    Within(&'static str),
+    /// The first item of the value, or the first one in a row of it, that is this text; the key if there
+    /// is none, as in a template.
+    Item(String),
+}
+
+impl Spot {
+    /// The key at `origin`.
+    pub(super) fn key(origin: &Origin) -> Self {
+        Self { origin: origin.clone(), part: Part::Key }
+    }
+
+    /// The value of the key at `origin`.
+    pub(super) fn value(origin: &Origin) -> Self {
+        Self { origin: origin.clone(), part: Part::Value }
+    }
+
+    /// The item `text` of the value of the key at `origin`.
+    pub(super) fn item(origin: &Origin, text: &str) -> Self {
+        Self { origin: origin.clone(), part: Part::Item(text.to_owned()) }
+    }
+}
 
 /// A fault at a position of type `A`.
 #[derive(Clone, Debug, PartialEq)]
