@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use jsonschema::{ValidationError, Validator};
+use schemars::JsonSchema;
 use serde_json::json;
 
 use super::Config;
@@ -326,18 +327,20 @@ fn kind(name: &str) -> Json {
 
 /// The schema of `undrift.yaml`, for editors.
 pub fn config() -> Json {
-    let mut schema = schema::of::<Config>().as_value().clone();
-    schema["title"] = json!("undrift configuration");
-    drop_null_defaults(&mut schema);
-    published("undrift", schema)
+    of_type::<Config>("undrift", "undrift configuration")
 }
 
 /// The schema of a description file, for editors.
 pub fn description() -> Json {
-    let mut schema = schema::of::<Kind>().as_value().clone();
-    schema["title"] = json!("undrift kind");
+    of_type::<Kind>("kind", "undrift kind")
+}
+
+/// The schema of a type that files hold, published under `name`.
+fn of_type<T: JsonSchema>(name: &str, title: &str) -> Json {
+    let mut schema = schema::of::<T>().as_value().clone();
+    schema["title"] = json!(title);
     drop_null_defaults(&mut schema);
-    published("kind", schema)
+    published(name, schema)
 }
 
 /// The keys of documents about groups and projects that are not sections.
