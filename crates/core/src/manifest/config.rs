@@ -15,7 +15,6 @@ use super::{
     Surroundings,
     faults::Findings,
     lints::{self, Lint},
-    mask::{self, Quality},
     read::files,
     schema,
     surroundings::Root,
@@ -23,12 +22,12 @@ use super::{
 use crate::{
     address::{Address, Glob, GlobIndex, Globs},
     desired::Container,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
     field::Tier,
     kinds,
     release::{REFERENCE, Release},
     text::nearest,
-    yaml::{self, Node},
+    yaml::{Node, Parsed},
 };
 
 /// The name of the file.
@@ -114,16 +113,26 @@ impl PartialEq for Manages {
 }
 
 impl Manages {
-    /// The globs as written.
-    pub(super) fn globs(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().map(|managed| &*managed.path)
-    }
-
-    /// Whether only an exception keeps the group or project at `path` out.
-    pub(super) fn excepts(&self, path: &str) -> bool {
-        let path = path.to_lowercase();
-        let is_in = |at: usize| self.globs[at].0.matches(&path);
-        self.holding(&path).is_empty() && self.by_path.of(&path).into_iter().any(is_in)
+    /// Why the rules do not allow the group or project at `path`.
+    pub(super) fn why_not(&self, path: &str) -> String {
+        let lower = path.to_lowercase();
+        let is_in = |at: usize| self.globs[at].0.matches(&lower);
+        if self.by_path.of(&lower).into_iter().any(is_in) {
+            return "there `except` leaves it out".to_owned();
+        }
+        let find =
+            |is: &dyn Fn(&&str) -> bool| self.all.iter().map(|managed| &*managed.path).find(is);
+        let rest = |glob: &str| path.strip_prefix(glob);
+        if let Some(glob) = find(&|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
+        {
+            format!("`{glob}` is only what is below, so add `{{path: {path}}}`")
+        } else if let Some(glob) =
+            find(&|glob| rest(glob).is_some_and(|rest| rest.starts_with('/')))
+        {
+            format!("there `{glob}` is only itself, and `{glob}/**` all below it")
+        } else {
+            "there `*` stays within one part of a path, and `**` matches all below".to_owned()
+        }
     }
 
     /// Whether these manifests may declare the group or project at `path`.
@@ -284,54 +293,53 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let name = FileName::from(name);
-    let text = match files::read(path, &name) {
-        Ok(text) => text,
-        Err(fault) => {
-            diagnostics.push(*fault);
-            return Config::default();
-        }
+    let Ok(text) = files::read(path, &name).map_err(|fault| diagnostics.push(*fault)) else {
+        return Config::default();
     };
-    let parsed = yaml::parse(&text);
-    let mut source = Source::new(name, &text);
-    let mut findings = Findings::default();
-    findings.add_yaml(&parsed);
-    let mut config = None;
-    if let [document] = &parsed.documents[..] {
-        let refused = findings.add_schema(document, &schema::CONFIG);
-        config = findings.deserialize::<Config>(document, refused.is_empty());
-        for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
-            check_managed(managed, &mut findings);
-        }
-        let release = document.get("service").and_then(|(_, service)| service.get("release"));
-        let known = config.as_ref().and_then(|config| config.service.release);
-        if let Some((_, node)) = release.filter(|_| known.is_some_and(|known| known < REFERENCE)) {
-            let message = format!("undrift knows the service from release {REFERENCE} on");
-            let old = findings.error("release", message, node.span.clone());
-            old.help("correct it, or leave it out");
-        }
-        for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
-            lints::check(lint, manifests, &mut findings);
-        }
-    } else if !parsed.is_broken {
-        let second = parsed.documents.get(1).map_or(0..0, |second| second.span.clone());
-        findings
-            .error("document", "the file must hold one document", second.start..second.start)
-            .help(match parsed.documents.iter().any(|document| document.get("kind").is_some()) {
+    let (config, found) =
+        Findings::of_file(name, &text, &schema::CONFIG.schema, |parsed, findings| {
+            content(parsed, manifests, findings)
+        });
+    diagnostics.extend(found);
+    config.unwrap_or_default()
+}
+
+/// The content of the file, and what its schema cannot refuse.
+fn content(
+    parsed: &Parsed,
+    manifests: Option<&[String]>,
+    findings: &mut Findings,
+) -> Option<Config> {
+    let [document] = &parsed.documents[..] else {
+        let second = parsed.documents.get(1).map_or(0, |second| second.span.start);
+        let has_manifest = parsed.documents.iter().any(|document| document.get("kind").is_some());
+        if !parsed.is_broken {
+            let message = "the file must hold one document";
+            findings.error("document", message, second..second).help(match has_manifest {
                 true => {
                     "move the manifests to a file of their own: this one is for how undrift runs"
                 }
                 false => "start with `version: 1`, and write no line `---` behind it",
             });
+        }
+        return None;
+    };
+    let refused = findings.add_schema(document, &schema::CONFIG);
+    let config = findings.deserialize::<Config>(document, refused.is_empty());
+    for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
+        check_managed(managed, findings);
     }
-    findings.explain_slips(&text);
-    if !findings.is_empty() {
-        let schema = &schema::CONFIG.schema;
-        mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
+    let release = document.get("service").and_then(|(_, service)| service.get("release"));
+    let known = config.as_ref().and_then(|config| config.service.release);
+    if let Some((_, node)) = release.filter(|_| known.is_some_and(|known| known < REFERENCE)) {
+        let message = format!("undrift knows the service from release {REFERENCE} on");
+        let old = findings.error("release", message, node.span.clone());
+        old.help("correct it, or leave it out");
     }
-    let (found, more) = findings.place(&source);
-    diagnostics.extend(found);
-    diagnostics.extend(more.diagnostic(source.name));
-    config.unwrap_or_default()
+    for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
+        lints::check(lint, manifests, findings);
+    }
+    config
 }
 
 /// Whether `glob` was meant as a regular expression.

@@ -11,13 +11,12 @@ use std::{
 use super::{
     Surroundings,
     faults::Findings,
-    mask::{self, Quality},
     read::files,
     schema::{self, DESCRIPTION},
     surroundings::Root,
 };
 use crate::{
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place},
     kind::Kind,
     kinds::{Registry, described::Described},
     text::escape,
@@ -57,33 +56,21 @@ fn read(
     known: &Registry,
     diagnostics: &mut Diagnostics,
 ) -> Option<Described> {
-    let text = match files::read(path, name) {
-        Ok(text) => text,
-        Err(fault) => {
-            diagnostics.push(*fault);
-            return None;
-        }
-    };
-    let parsed = yaml::parse(&text);
-    let mut findings = Findings::default();
-    findings.add_yaml(&parsed);
-    let described = match &parsed.documents[..] {
-        [document] => make(document, known, &mut findings),
-        _ if parsed.is_broken => None,
-        _ => {
-            let wrong = findings.error("document", "the file must hold one description", 0..0);
-            wrong.help("describe each collection in a file of its own");
-            None
-        }
-    };
-    findings.explain_slips(&text);
-    let is_whole = findings.is_empty();
-    let mut source = Source::new(name.clone(), &text);
-    let schema = &DESCRIPTION.schema;
-    mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
-    let (found, more) = findings.place(&source);
+    let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
+    let (described, found) =
+        Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
+            let [document] = &parsed.documents[..] else {
+                if !parsed.is_broken {
+                    let message = "the file must hold one description";
+                    let wrong = findings.error("document", message, 0..0);
+                    wrong.help("describe each collection in a file of its own");
+                }
+                return None;
+            };
+            make(document, known, findings)
+        });
+    let is_whole = found.is_empty();
     diagnostics.extend(found);
-    diagnostics.extend(more.diagnostic(name.clone()));
     described.filter(|_| is_whole)
 }
 

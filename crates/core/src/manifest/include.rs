@@ -48,11 +48,7 @@ impl Includes {
     /// The part of the service that must be listed, in addition to `desired`.
     pub fn ask<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
         Ask {
-            globs: self
-                .rules
-                .including_globs()
-                .map(|(scope, glob)| (scope, glob.clone()))
-                .collect(),
+            globs: self.rules.including_globs().map(|(of, glob)| (of, glob.clone())).collect(),
             fields: self.fields(),
             declared: &desired.containers,
             standing: Box::new(|scope, path| self.standing(desired, scope, path)),
@@ -62,9 +58,9 @@ impl Includes {
     /// The fields that included containers may declare.
     fn fields(&self) -> Vec<(Section, BTreeSet<String>)> {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
-        for (scope, body) in self.rules.bodies() {
-            for section in &body.sections {
-                let known = fields.entry((scope, section.of.section));
+        for rule in self.rules.all() {
+            for section in &rule.body.sections {
+                let known = fields.entry((rule.scope, section.of.section));
                 let (_, names) = known.or_insert_with(|| (section.of, BTreeSet::new()));
                 let all = section.parts.iter().flat_map(|part| part.fields.keys());
                 names.extend(all.map(str::to_owned));
@@ -75,8 +71,8 @@ impl Includes {
 
     /// The secrets and uploads that rules name, also within templates and data.
     pub fn named(&self) -> impl Iterator<Item = Value> {
-        let params = self.rules.bodies().flat_map(|(_, body)| body.params.values());
-        let parts = self.rules.bodies().flat_map(|(_, body)| &body.sections);
+        let params = self.rules.all().flat_map(|rule| rule.body.params.values());
+        let parts = self.rules.all().flat_map(|rule| &rule.body.sections);
         let fields = parts.flat_map(|section| &section.parts).map(|part| &part.fields);
         let values = fields.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
         params.map(|param| param.value.clone()).chain(values).flat_map(|value| match value {
@@ -88,9 +84,11 @@ impl Includes {
     /// How manifests treat `path`. `desired` has the former paths of declared containers.
     fn standing(&self, desired: &Desired, scope: Scope, path: &str) -> Treatment {
         let home = desired.moves.home(path);
-        if self.declared.contains(&home.to_lowercase()) {
+        let lower = home.to_lowercase();
+        if self.declared.contains(&lower) {
             Treatment::Declared
-        } else if self.rules.includes(scope, &home) && self.context.manages(&home) {
+        } else if self.rules.including(scope, &lower, true).is_some() && self.context.manages(&home)
+        {
             Treatment::Included
         } else {
             Treatment::Other
@@ -127,14 +125,14 @@ impl Includes {
         let brought = parallel::for_each(paths.collect(), |(scope, path)| {
             let (included, faults) = self.rules.include(scope, &path)?;
             let (container, found) = check::included(included, &self.context);
-            Some((container, faults.0.into_iter().chain(found.0)))
+            Some((container, faults.found.into_iter().chain(found.found)))
         });
         let (mut containers, mut faults) = (Vec::new(), Faults::default());
         for (container, found) in brought.into_iter().flatten() {
             containers.push(container);
-            faults.0.extend(found.filter(|fault| fault.severity == Severity::Error));
+            faults.found.extend(found.filter(|fault| fault.severity == Severity::Error));
         }
-        if !faults.0.is_empty() {
+        if !faults.is_empty() {
             let placed = locate::place(faults, locate::Counts::new(), &self.files);
             return Err(placed.into_iter().collect());
         }

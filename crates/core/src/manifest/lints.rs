@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{
-    config::FILE,
-    faults::{Finding, Findings},
-};
+use super::{config::FILE, faults::Findings};
 use crate::{
     address::Glob,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
@@ -176,8 +173,7 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
         Some((Ok(glob), files, span)) => {
             let manifests = manifests.unwrap_or_default();
             if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-                let idle =
-                    findings.push(Finding::warning("idle-rule", "`in` matches no manifest", span));
+                let idle = findings.warning("idle-rule", "`in` matches no manifest", span);
                 let near = folder_named_in(files, manifests);
                 let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
                 idle.help(format!(

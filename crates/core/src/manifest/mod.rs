@@ -53,7 +53,7 @@ use crate::{
     field::{Field, Scope},
     secret::Secrets,
     value::Json,
-    yaml::{self, Node},
+    yaml::{self, Node, Parsed},
 };
 
 /// The result of loading a folder or file.
@@ -151,10 +151,9 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         files: (!options.without_files).then(|| Secrets::new(&root.folder, [])),
     };
     let root_name = root.name_unless(named);
-    let empty = || around.seen(named).into();
     let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
     let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
-    let named = found.iter().filter(|file| file.is_named).count();
+    let named_files = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
         through_the_parts(found, context, options.traced, &mut diagnostics);
@@ -162,30 +161,13 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         files.iter().cloned().zip(from_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        // An empty result is probably a mistake, which "nothing to do" would hide.
-        let message = "no manifest here declares a group or project";
-        let none = Diagnostic::error("no-manifests", message);
-        let rule = warnings.place_of("idle-rule");
-        let (at, help) = match rule {
-            Some(rule) => (
-                rule,
-                "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
-            ),
-            None => (
-                Place::file(only.unwrap_or_else(empty)),
-                "each document starts with `kind: Project` and `path: ...`",
-            ),
-        };
-        // There is nothing that a rule could be about, whatever its glob.
-        let is_expression =
-            |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
-        diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
-        diagnostics.push(none.at(at).help(help));
+        let place = Place::file(only.unwrap_or_else(|| around.seen(named).into()));
+        nothing_declared(warnings.place_of("idle-rule"), place, &mut diagnostics);
     }
     Loaded {
         root_name,
         root: root.folder,
-        named,
+        named: named_files,
         files,
         paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
@@ -195,6 +177,22 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         warnings,
         traces,
     }
+}
+
+/// Reports that nothing is declared: that is probably a mistake, which "nothing to do" would hide.
+fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnostics) {
+    let (at, help) = match rule {
+        Some(rule) => (
+            rule,
+            "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
+        ),
+        None => (files, "each document starts with `kind: Project` and `path: ...`"),
+    };
+    // There is nothing that a rule could be about, whatever its glob.
+    let is_expression = |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
+    diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
+    let none = Diagnostic::error("no-manifests", "no manifest here declares a group or project");
+    diagnostics.push(none.at(at).help(help));
 }
 
 /// The declarations of manifests with these `texts` only, for a service as `config` describes it.
@@ -243,38 +241,31 @@ pub fn faults_of(
     secret: &str,
     refused: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
 ) -> Diagnostics {
-    let parsed = yaml::parse(text);
-    let mut findings = Findings::default();
-    findings.add_yaml(&parsed);
     let mut marked = schema.clone();
     if let Some(secret) = marked.pointer_mut(secret) {
         Field::mark_sensitive(secret);
     }
-    let kind = parsed.documents.iter().find_map(|document| document.get("kind"));
-    if let Some((kind, _)) = kind.filter(|_| findings.is_empty()) {
-        let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
-        let manifest = findings.error("document", message, kind.span.clone());
-        manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
-    } else if findings.is_empty() {
-        match &parsed.documents[..] {
-            [document] => {
-                drop(findings.add_schema(document, &Checker::new(schema)));
-                if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
-                    findings.error("value", message, at);
-                }
-            }
-            documents => {
-                let at = documents.get(1).map_or(0, |second| second.span.start);
-                let second = findings.error("document", "the file must hold one document", at..at);
-                second.help("write it without a line `---` in between");
-            }
+    let read = |parsed: &Parsed, findings: &mut Findings| {
+        if !findings.is_empty() {
+            return;
         }
-    }
-    findings.explain_slips(text);
-    let mut source = Source::new(name.clone(), text);
-    mask::hide(&mut source, &parsed, Quality::Doubtful, |_| &marked, &[&marked]);
-    let (faults, more) = findings.place(&source);
-    faults.into_iter().chain(more.diagnostic(name)).collect()
+        if let Some((kind, _)) = parsed.documents.iter().find_map(|document| document.get("kind")) {
+            let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
+            let manifest = findings.error("document", message, kind.span.clone());
+            manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
+        } else if let [document] = &parsed.documents[..] {
+            drop(findings.add_schema(document, &Checker::new(schema)));
+            if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
+                findings.error("value", message, at);
+            }
+        } else {
+            let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
+            let second = findings.error("document", "the file must hold one document", at..at);
+            second.help("write it without a line `---` in between");
+        }
+    };
+    let ((), faults) = Findings::of_file(name, text, &marked, read);
+    faults.into_iter().collect()
 }
 
 /// The result of the three parts.

@@ -109,7 +109,7 @@ pub fn declared(
             let title = (of.shape == Shape::List).then_some(of.noun);
             // The fields of a mapping show that it is declared, if it has some.
             let is_more = fields.keys().next().is_none()
-                || whole.iter().any(|it| *it.what != Content::Declared);
+                || whole.iter().any(|it| it.setting.what != Content::Declared);
             if title.is_some() || is_more {
                 links(&mut canvas, title, &whole, of, &values);
             }
@@ -172,7 +172,7 @@ fn links(
             Ok(shown) => line.with(change::shown(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
-        match link.names.get(1..).unwrap_or_default() {
+        match link.setting.names.get(1..).unwrap_or_default() {
             [] => line,
             within => line.put(Paint::Dim, format!("  for {}", within.join("."))),
         }
@@ -183,15 +183,15 @@ fn links(
     let end = column + 2 + names.filter(|width| *width <= WIDEST).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(links) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
-        canvas.line_from(line.pad_to(end), link.origin, Overflow::Wrap);
+        canvas.line_from(line.pad_to(end), &link.setting.origin, Overflow::Wrap);
     }
 }
 
 /// The contribution of a layer: a value, or something else in words.
 fn contribution(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
-    match link.what {
+    match &link.setting.what {
         Content::Value(value) => {
-            let field = link.names.first().map_or("", String::as_str);
+            let field = link.setting.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
             Ok(shown_declared(of.field(field), value, beside))
         }

@@ -56,11 +56,7 @@ fn named<'v>(
     field: &Field,
     value: Option<&'v Json>,
 ) -> impl Iterator<Item = (&'v str, &'v str, bool)> {
-    let part = match field.names {
-        Some(Named::User) => Some("user"),
-        Some(Named::Group) => Some("group"),
-        _ => None,
-    };
+    let part = part(field.names);
     let items = value.and_then(Json::as_array).into_iter().flatten();
     items.flat_map(move |item| {
         let row = item.as_object().into_iter().flatten();
@@ -69,57 +65,60 @@ fn named<'v>(
     })
 }
 
+/// The key of rows that name such a thing.
+const fn part(names: Option<Named>) -> Option<&'static str> {
+    match names {
+        Some(Named::User) => Some("user"),
+        Some(Named::Group) => Some("group"),
+        _ => None,
+    }
+}
+
 /// What the entries of `access` let rows do less than those need, by the key of the row and the name in
 /// lower case.
 fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), Low)> {
     let of = access.of;
-    let part = match of.identity.first().map(|name| of.field(name).names) {
-        Some(Some(Named::Group)) => "group",
-        Some(Some(Named::User)) => "user",
-        _ if of.called_by.is_some() => "deploy_key",
-        _ => return Vec::new(),
-    };
+    let names = of.identity.first().and_then(|name| of.field(name).names);
+    let deploy_key = of.called_by.map(|_| "deploy_key");
+    let Some(part) = part(names).or(deploy_key) else { return Vec::new() };
     let level = of.table().specs().iter().find(|spec| spec.field.is_level());
     let low = |entry: &Entry| {
         let title = of.called_by.and_then(|name| entry.fields.get(name));
         let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
+        let warn = |why: String, help| Low {
+            severity: Severity::Warning,
+            why,
+            help,
+            origin: entry.origin.clone(),
+        };
         let low = match (entry.state, part) {
             // By a group above, they may still have access.
-            (State::Absent, "group") => Low {
-                severity: Severity::Warning,
-                why: format!("the share with `{name}` is removed"),
-                help: "write a group here that has access, or keep the share",
-                origin: entry.origin.clone(),
-            },
-            (State::Absent, "user") => Low {
-                severity: Severity::Warning,
-                why: format!("`{name}` is removed from the members"),
-                help: "name another user here, or take this out: only members can be named",
-                origin: entry.origin.clone(),
-            },
+            (State::Absent, "group") => warn(
+                format!("the share with `{name}` is removed"),
+                "write a group here that has access, or keep the share",
+            ),
+            (State::Absent, "user") => warn(
+                format!("`{name}` is removed from the members"),
+                "name another user here, or take this out: only members can be named",
+            ),
             (State::Present, "group") => {
                 let field = entry.fields.get(level?.name)?;
                 let level = field.value.plain().and_then(Level::parse)?;
-                Low {
-                    severity: (level.number < DEVELOPER).then_some(Severity::Error)?,
-                    why: format!(
-                        "the {} is shared with `{name}` as {} only",
-                        scope.noun(),
-                        level.word
-                    ),
-                    help: "write `group_access: developer` or more there, or take the group out of this rule",
-                    origin: field.origin,
-                }
+                let (noun, severity) = (scope.noun(), Severity::Error);
+                let why = format!("the {noun} is shared with `{name}` as {} only", level.word);
+                let help = "write `group_access: developer` or more there, or take the group out of this rule";
+                let is_low = level.number < DEVELOPER;
+                is_low.then_some(Low { severity, why, help, origin: field.origin })?
             }
             (State::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
                 // A rule that was there before the key lost this stays.
-                Low {
-                    severity: (field.value.flag() == Some(false)).then_some(Severity::Warning)?,
-                    why: "this deploy key only reads".to_owned(),
-                    help: "write `can_push: true` there, or take the key out of this rule",
-                    origin: field.origin,
-                }
+                let low = warn(
+                    "this deploy key only reads".to_owned(),
+                    "write `can_push: true` there, or take the key out of this rule",
+                );
+                let is_low = field.value.flag() == Some(false);
+                is_low.then_some(Low { origin: field.origin, ..low })?
             }
             _ => return None,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{ByPath, Context};
+use super::{ByPath, Context, repeats};
 use crate::{
     address::group_of,
     desired::{self, Container, Creation},
@@ -13,9 +13,10 @@ use crate::{
     },
     level::Level,
     manifest::{
-        faults::{Faults, Finding, Spot},
+        faults::{Faults, Spot},
         read::document::identity,
     },
+    origin::Sourced,
     value::Value,
 };
 
@@ -144,7 +145,7 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
             let most = by.as_str().map(|by| if value.is_boolean() { "false" } else { by });
             let help =
                 most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
-            faults.push(Finding::error("too-visible", message, at).with_help(help))
+            faults.error("too-visible", message, at).help_if(help)
         } else {
             let message = format!("`{name}` has no effect: `{path}` has `{setting}: {by}`");
             faults.warning("no-effect", message, at)
@@ -231,16 +232,17 @@ pub(super) fn sources(by_path: &ByPath<'_>, faults: &mut Faults) {
 
 /// Reports groups or projects in one group with the same display name, at both places.
 pub(super) fn display_names(containers: &[Container], faults: &mut Faults) {
-    let mut seen = HashMap::new();
-    for of in containers {
-        let Some(field) = of.setting("settings", "name") else { continue };
-        let Some((group, name)) = group_of(&of.path).zip(field.value.text()) else { continue };
-        let key = (of.scope, group.to_lowercase(), name.to_owned());
-        let (first, other) = seen.entry(key).or_insert_with(|| (field.origin.clone(), of));
+    let names = containers.iter().filter_map(|of| {
+        let Sourced { value, origin } = of.setting("settings", "name")?;
+        let group = group_of(&of.path)?;
+        let key = (of.scope, group.to_lowercase(), value.text()?.to_owned());
+        Some((key, (of, group, origin)))
+    });
+    for ((other, _, first), (of, group, origin)) in repeats(names) {
         if of.path != other.path {
             let message = format!("`{}` has the same display name", other.path);
-            let twice = faults.error("duplicate-entry", message, Spot::value(&field.origin));
-            twice.related(Spot::value(first), "declared here");
+            let twice = faults.error("duplicate-entry", message, Spot::value(&origin));
+            twice.related(Spot::value(&first), "declared here");
             twice.help(format!("give one another: the service takes it once in `{group}`"));
         }
     }

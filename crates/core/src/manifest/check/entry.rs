@@ -1,8 +1,11 @@
 //! Checks of an entry, and of the entries of a list together.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
-use super::{Check, found};
+use super::{Check, found, repeats};
 use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
@@ -183,35 +186,53 @@ impl Check<'_> {
     /// Reports values that the service takes for one entry only, at both places.
     fn same_values(&mut self, of: Section, entries: &[Entry]) {
         for spec in of.table().specs().iter().filter(|spec| spec.field.among == Among::Unique) {
-            let mut seen = HashMap::new();
-            for entry in entries {
-                let Some(field) = entry.fields.get(spec.name) else { continue };
-                let Some(value) = field.value.plain().map(Json::to_string) else { continue };
-                if let Some(first) = seen.get(&value) {
-                    let message = format!("two {} with one `{}`", plural(of.noun), spec.name);
-                    let twice =
-                        self.faults.error("duplicate-entry", message, Spot::value(&field.origin));
-                    twice.related(Spot::value(first), "the first one");
-                    twice.help("the service refuses that: change one of them, or take it away");
-                } else {
-                    seen.insert(value, field.origin.clone());
-                }
+            let values = entries.iter().filter_map(|entry| {
+                let field = entry.fields.get(spec.name)?;
+                Some((field.value.plain()?.to_string(), field.origin))
+            });
+            for (first, at) in repeats(values) {
+                let message = format!("two {} with one `{}`", plural(of.noun), spec.name);
+                let twice = self.faults.error("duplicate-entry", message, Spot::value(&at));
+                twice.related(Spot::value(&first), "the first one");
+                twice.help("the service refuses that: change one of them, or take it away");
             }
         }
     }
 
     /// Reports entries of which the service takes only one, at both places.
     fn only_one(&mut self, of: Section, entries: &[Entry]) {
-        let mut seen: HashMap<&str, &Entry> = HashMap::new();
-        for entry in entries.iter().filter(|entry| entry.state == desired::State::Present) {
-            let Some(what) = of.only_one(&entry.key) else { continue };
-            let first = *seen.entry(what).or_insert(entry);
+        let present = entries.iter().filter(|entry| entry.state == desired::State::Present);
+        let single =
+            present.filter_map(|entry| of.only_one(&entry.key).map(|what| (what, (what, entry))));
+        for ((what, first), (_, entry)) in repeats(single) {
             if first.key != entry.key {
                 let message = format!("a {} can have only one {what}", self.scope.noun());
                 let second = self.faults.error("exclusive", message, spot(entry, of.identity[0]));
                 second
                     .related(spot(first, of.identity[0]), "the other one")
                     .help("keep one, and write `state: absent` in the entry of one that goes");
+            }
+        }
+    }
+
+    /// Warns of URLs that differ only in a `/` at the end, at both places.
+    fn nearly_the_same(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
+        if of.identity.last().is_none_or(|name| of.field(name).compare != Compare::Url) {
+            return;
+        }
+        let mut seen = HashSet::new();
+        let urls = entries.iter().zip(identities).filter_map(|(entry, identity)| {
+            let url = identity.keys.first().filter(|_| !entry.key.is_empty())?;
+            Some((url.trim_end_matches('/'), (entry, seen.insert(url))))
+        });
+        for ((first, _), (entry, is_new)) in repeats(urls) {
+            if is_new {
+                let message =
+                    format!("two {} that differ only in a `/` at the end", plural(of.noun));
+                let both =
+                    self.faults.warning("nearly-the-same", message, Spot::key(&entry.origin));
+                both.related(Spot::key(&first.origin), "the other one")
+                    .help("keep one: the service calls both, and mostly one receiver is meant");
             }
         }
     }
@@ -246,82 +267,74 @@ impl Check<'_> {
         self.same_values(of, entries);
         self.only_one(of, entries);
         self.former_of_others(of, entries, &identities);
+        self.nearly_the_same(of, entries, &identities);
         // By the name in manifests, and by the identity on the service.
-        let mut seen: [HashMap<Cow<'_, str>, usize>; 2] = Default::default();
-        let mut near: HashMap<String, usize> = HashMap::new();
-        let is_url = of.identity.last().is_some_and(|name| of.field(name).compare == Compare::Url);
-        let told = entries.iter().zip(identities).enumerate();
-        for (at, (entry, identity)) in told.filter(|(_, (entry, _))| !entry.key.is_empty()) {
+        let mut seen: [HashMap<Cow<'_, str>, &Entry>; 2] = Default::default();
+        let all = entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
+        for (entry, identity) in all {
             let on_service = identity.keys.into_iter().next().unwrap_or_default();
             // If manifests may name an entry themselves, its identity on the service is another
             // one.
             let is_named = on_service != entry.key;
-            let close = on_service.trim_end_matches('/');
-            let first = if is_url { *near.entry(close.to_owned()).or_insert(at) } else { at };
-            if first != at && !seen[1].contains_key(&*on_service) {
-                let message =
-                    format!("two {} that differ only in a `/` at the end", plural(of.noun));
-                let both =
-                    self.faults.warning("nearly-the-same", message, Spot::key(&entry.origin));
-                both.related(Spot::key(&entries[first].origin), "the other one")
-                    .help("keep one: the service calls both, and mostly one receiver is meant");
-            }
             let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(on_service), is_named)];
             let twice = seen.iter_mut().zip(keys).find_map(|(seen, (key, on_service))| {
-                let first = *seen.entry(key).or_insert(at);
-                (first != at).then_some((first, on_service))
+                let first = *seen.entry(key).or_insert(entry);
+                (!std::ptr::eq(first, entry)).then_some((first, on_service))
             });
-            let Some((first, on_service)) = twice else { continue };
-            let identity: Vec<_> = match on_service {
-                true => of.identity.last().copied().into_iter().collect(),
-                false => of.identity.to_vec(),
-            };
-            let standard = identity.iter().find_map(|name| {
-                let value = of.table().get(name)?.schema.get("default")?.as_str()?;
-                let own = entry.fields.get(name);
-                let is_standard =
-                    own.is_none_or(|own| own.value.plain().is_some_and(|own| own == value));
-                is_standard.then(|| format!(": without `{name}` it is `{value}`"))
-            });
-            let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value.clone());
-            let is_other = is_named && !on_service && url(entry) != url(&entries[first]);
-            let message = format!("{} that is declared twice", with_article(of.noun));
-            let spots = |entry: &Entry| identity.first().map(|name| spot(entry, name));
-            let spelled = |entry: &Entry| {
-                let names = identity.iter().filter_map(|name| entry.fields.get(name));
-                let texts = names.filter_map(|name| name.value.text().map(str::to_owned));
-                let texts: Vec<_> = texts.collect();
-                (texts.join("/").to_lowercase() == entry.key.to_lowercase()).then_some(texts)
-            };
-            let (mut at, mut other) = (spots(entry), spots(&entries[first]));
-            if at == other {
-                // What is merged into both.
-                (at, other) = (None, None);
+            if let Some((first, on_service)) = twice {
+                let skipped = if on_service { of.identity.len().saturating_sub(1) } else { 0 };
+                let names = &of.identity[skipped..];
+                self.declared_twice(of, names, [first, entry], is_named && !on_service);
             }
-            let at = at.unwrap_or_else(|| Spot::key(&entry.origin));
-            let other = other.unwrap_or_else(|| Spot::key(&entries[first].origin));
-            self.faults
-                .error("duplicate-entry", message, at)
-                .related(other, "first declared here")
-                .help(match identity.as_slice() {
-                    _ if entry.state != entries[first].state => {
-                        "keep one of them: one must be there, and the other must not".to_owned()
-                    }
-                    _ if spelled(entry) != spelled(&entries[first]) => {
-                        "keep one of them: upper and lower case make no difference here".to_owned()
-                    }
-                    [name, ..] if is_other => format!("give one of them another `{name}`"),
-                    [name] if of.field(name).compare == Compare::PublicKey => {
-                        "keep one of them: the comment behind a key does not tell it from another"
-                            .to_owned()
-                    }
-                    identity => format!(
-                        "write the fields of both in one entry, unless they are to differ by {}{}",
-                        alternatives(identity).replace(" or ", " and "),
-                        standard.unwrap_or_default()
-                    ),
-                });
         }
+    }
+
+    /// Reports two entries with one identity, the fields `names`. If manifests name them, they may have
+    /// different URLs.
+    fn declared_twice(&mut self, of: Section, names: &[&str], pair: [&Entry; 2], is_named: bool) {
+        let [first, entry] = pair;
+        let standard = names.iter().find_map(|name| {
+            let value = of.table().get(name)?.schema.get("default")?.as_str()?;
+            let own = entry.fields.get(name);
+            let is_standard = own.is_none_or(|own| own.value.text() == Some(value));
+            is_standard.then(|| format!(": without `{name}` it is `{value}`"))
+        });
+        let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value);
+        let is_other = is_named && url(entry) != url(first);
+        let spelled = |entry: &Entry| {
+            let fields = names.iter().filter_map(|name| entry.fields.get(name));
+            let texts = fields.filter_map(|field| field.value.text().map(str::to_owned));
+            let texts: Vec<_> = texts.collect();
+            (texts.join("/").to_lowercase() == entry.key.to_lowercase()).then_some(texts)
+        };
+        let help = match names {
+            _ if entry.state != first.state => {
+                "keep one of them: one must be there, and the other must not".to_owned()
+            }
+            _ if spelled(entry) != spelled(first) => {
+                "keep one of them: upper and lower case make no difference here".to_owned()
+            }
+            [name, ..] if is_other => format!("give one of them another `{name}`"),
+            [name] if of.field(name).compare == Compare::PublicKey => {
+                "keep one of them: the comment behind a key does not tell it from another"
+                    .to_owned()
+            }
+            names => format!(
+                "write the fields of both in one entry, unless they are to differ by {}{}",
+                alternatives(names).replace(" or ", " and "),
+                standard.unwrap_or_default()
+            ),
+        };
+        let name = names.first().copied().unwrap_or_default();
+        let mut places = [spot(entry, name), spot(first, name)];
+        if places[0] == places[1] {
+            // What is merged into both.
+            places = [entry, first].map(|entry| Spot::key(&entry.origin));
+        }
+        let [at, other] = places;
+        let message = format!("{} that is declared twice", with_article(of.noun));
+        let twice = self.faults.error("duplicate-entry", message, at);
+        twice.related(other, "first declared here").help(help);
     }
 }
 

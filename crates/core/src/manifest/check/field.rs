@@ -13,7 +13,8 @@ use crate::{
         config,
         faults::{Part, Spot},
     },
-    origin::Sourced,
+    origin::{Origin, Sourced},
+    release::Release,
     secret::{RESERVED, Reference, is_reserved},
     text::alternatives,
     value::{Json, Value},
@@ -24,12 +25,13 @@ impl Check<'_> {
     pub(super) fn fields(&mut self, of: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
             let field = &field;
-            self.reference(name, field);
+            let sources = field.value.sources();
+            sources.iter().for_each(|of| self.source(name, of, Spot::key(&field.origin)));
             let Some(spec) = of.table().get(name) else { continue };
             self.tier(of, spec, field);
             self.release(of, spec, field);
             let modern = spec.field.replaced_by();
-            match modern.and_then(|modern| Some((modern, fields.get(modern)?))) {
+            match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
                 Some((modern, twin)) => self.both_spellings(spec, field, modern, &twin),
                 None => self.deprecated(of, spec, field),
             }
@@ -55,8 +57,7 @@ impl Check<'_> {
         }
         for (part, needed) in spec.tiers_of_rows(&field.value) {
             if needed > of.tier() {
-                let at = Spot { origin: field.origin.clone(), part: Part::Within(part) };
-                self.lacks(part, needed, at);
+                self.lacks(part, needed, spot(field, Part::Within(part)));
             }
         }
     }
@@ -76,20 +77,19 @@ impl Check<'_> {
         let lacks_section = || of.since().is_some_and(|since| since > release);
         let unfit = of.table().unfit(spec, &field.value, release);
         if let Some(unfit) = unfit.filter(|_| !lacks_section()) {
-            let message = format!("{}; `service.release` is `{release}`", unfit.message);
-            let fault = self.faults.error("release", message, Spot::key(&field.origin));
-            fault.help(format!("{}, or correct `service.release` in {}", unfit.help, config::FILE));
+            self.unfit(&unfit.message, &unfit.help, release, Spot::key(&field.origin));
         }
     }
 
-    /// A field must not be declared together with its deprecated form.
-    fn both_spellings(
-        &mut self,
-        spec: &Spec,
-        field: &Sourced<Value>,
-        modern: &str,
-        twin: &Sourced<Value>,
-    ) {
+    /// Reports what `release` does not have.
+    pub(super) fn unfit(&mut self, message: &str, help: &str, release: Release, at: Spot) {
+        let message = format!("{message}; `service.release` is `{release}`");
+        let fault = self.faults.error("release", message, at);
+        fault.help(format!("{help}, or correct `service.release` in {}", config::FILE));
+    }
+
+    /// A field must not be declared together with its deprecated form, whose `twin` it is.
+    fn both_spellings(&mut self, spec: &Spec, field: &Sourced<Value>, modern: &str, twin: &Origin) {
         let name = spec.name;
         let (how, help) = match spec.field.is_opposite() {
             true => (" with opposite values", format!("; `{modern}` has the value that counts")),
@@ -97,7 +97,7 @@ impl Check<'_> {
         };
         let message = format!("`{name}` and `{modern}` are two names of one thing{how}");
         let both = self.faults.error("both-spellings", message, Spot::key(&field.origin));
-        both.related(Spot::key(&twin.origin), "the one to keep")
+        both.related(Spot::key(twin), "the one to keep")
             .help(format!("leave out `{name}`, the deprecated one{help}"));
     }
 
@@ -150,10 +150,7 @@ impl Check<'_> {
     /// The keys of a mapping must not repeat each other, and a switch needs its required limit.
     fn within(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
-        let at = |key: &str| Spot {
-            origin: field.origin.clone(),
-            part: Part::Inner(vec![key.to_owned()]),
-        };
+        let at = |key: &str| spot(field, Part::Inner(vec![key.to_owned()]));
         let old = |modern: &str| {
             let old = spec.parts.iter().find(|part| part.replaced_by() == Some(modern));
             old.map(|old| old.name).filter(|old| object.contains_key(*old))
@@ -184,9 +181,8 @@ impl Check<'_> {
 
     /// Warns of a deprecated field, also within a value. The field that replaces it must exist.
     fn deprecated(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
-        let release = self.context.release;
-        if release.zip(spec.field.available.until).is_some_and(|(release, until)| release >= until)
-        {
+        let (release, until) = (self.context.release, spec.field.available.until);
+        if release.zip(until).is_some_and(|(release, until)| release >= until) {
             // An error already says so.
             return;
         }
@@ -194,15 +190,12 @@ impl Check<'_> {
         let since =
             modern.and_then(|modern| modern.field.available.since).filter(|since| since.is_late());
         if let (Some(modern), Some(since)) = (modern, since) {
-            if self.context.release.is_none_or(|release| release >= since) {
+            if release.is_none_or(|release| release >= since) {
                 let message = format!("`{}` is deprecated from release {since} on", spec.name);
                 let warning = self.faults.warning("deprecated", message, Spot::key(&field.origin));
-                let older = match self.context.release {
-                    Some(_) => String::new(),
-                    None => {
-                        format!("; for an older service, set `service.release` in {}", config::FILE)
-                    }
-                };
+                let set =
+                    format!("; for an older service, set `service.release` in {}", config::FILE);
+                let older = if release.is_none() { &*set } else { "" };
                 warning.help(format!("{}{older}", spec.field.instead(modern.name)));
             }
             return;
@@ -211,20 +204,12 @@ impl Check<'_> {
         deprecated_in(spec.name, &spec.schema, field.value.plain(), &mut Vec::new(), &mut found);
         for (name, modern, inner) in found {
             let part = if inner.is_empty() { Part::Key } else { Part::Inner(inner) };
-            let at = Spot { origin: field.origin.clone(), part };
-            self.faults
-                .warning("deprecated", format!("`{name}` is deprecated"), at)
-                .help_if(modern);
+            let (at, message) = (spot(field, part), format!("`{name}` is deprecated"));
+            self.faults.warning("deprecated", message, at).help_if(modern);
         }
     }
 
     /// Checks of a secret or a file that need no access to it.
-    fn reference(&mut self, name: &str, field: &Sourced<Value>) {
-        for source in field.value.sources() {
-            self.source(name, &source, Spot::key(&field.origin));
-        }
-    }
-
     fn source(&mut self, name: &str, source: &Reference, at: Spot) {
         match source {
             // Why its name is not filled in is reported where that is tried.
@@ -320,6 +305,11 @@ impl Check<'_> {
             past.help("write a later day or `null`; write `state: absent` if the access has ended");
         }
     }
+}
+
+/// The `part` of a field.
+fn spot(field: &Sourced<Value>, part: Part) -> Spot {
+    Spot { origin: field.origin.clone(), part }
 }
 
 /// A deprecated field: its name, what to use instead, and the names that lead to it.

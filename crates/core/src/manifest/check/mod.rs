@@ -6,7 +6,8 @@
 //! manifest (the texts are gone) and knows no live state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -22,17 +23,14 @@ use super::{
 use crate::{
     desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
     field::{Scope, Tier},
-    kind::{self, Fault, Shape, Trait, refs::overlap},
+    kind::{self, Fault, Shape, Trait},
     kinds::{
-        self, approval_rule,
+        self,
         words::{self, Meaning},
     },
-    level::{Level, MINIMAL},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
-    text::nearest,
-    value::{Json, Value},
 };
 
 mod access;
@@ -43,6 +41,7 @@ mod field;
 mod moves;
 mod named;
 pub(super) mod path;
+mod within;
 
 pub(super) use named::is_below;
 
@@ -74,7 +73,7 @@ pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desi
     let checked = for_each(containers, |merged| one(merged, context));
     self::invented(invented, context, &mut faults);
     let container = |(container, found): (_, Faults)| {
-        faults.0.extend(found.0);
+        faults.found.extend(found.found);
         container
     };
     let mut containers: Vec<_> = checked.into_iter().map(container).collect();
@@ -107,15 +106,15 @@ fn invented(
     faults: &mut Faults,
 ) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
-    let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
+    let mut known: BTreeSet<_> = faults.found.iter().map(key).collect();
     // Rules never include containers outside of `manages`.
     for (merged, of_layers) in
         invented.into_iter().filter(|(merged, _)| context.manages(&merged.path.value))
     {
-        let found = of_layers.0.into_iter().chain(one(merged, context).1.0);
+        let found = of_layers.found.into_iter().chain(one(merged, context).1.found);
         let new: Vec<_> = found.filter(|fault| !known.contains(&key(fault))).collect();
         known.extend(new.iter().map(key));
-        faults.0.extend(new);
+        faults.found.extend(new);
     }
 }
 
@@ -137,6 +136,20 @@ fn for_projects(of: kind::Section) -> Option<&'static str> {
     let is_known = |name: &&str| kinds::section(Scope::Project, name).is_some();
     let meant = || words::alias(&["Project"], of.section).and_then(Meaning::field);
     Some(of.section).filter(is_known).or_else(|| meant().filter(is_known))
+}
+
+/// Each item with the key of an earlier one, behind the first that has this key.
+fn repeats<K: Eq + Hash, T: Clone>(
+    items: impl IntoIterator<Item = (K, T)>,
+) -> impl Iterator<Item = (T, T)> {
+    let mut firsts = HashMap::new();
+    items.into_iter().filter_map(move |(key, item)| match firsts.entry(key) {
+        Entry::Occupied(first) => Some((T::clone(first.get()), item)),
+        Entry::Vacant(first) => {
+            first.insert(item);
+            None
+        }
+    })
 }
 
 /// A fault of a kind with its place.
@@ -162,7 +175,6 @@ impl Check<'_> {
         let (own, _) = kinds::container(scope);
         self.boundary(&path, &life, &sections);
         self.created_with(own, &sections);
-        self.approvals(&sections, &unlisted);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         let is_new = create.fields().is_some()
@@ -178,11 +190,6 @@ impl Check<'_> {
         };
         let mut sections: Vec<_> = sections.into_iter().map(section).collect();
         self.always_there(&path.value, &mut sections);
-        self.entries_of_others(&sections);
-        self.itself(&path.value, &sections);
-        self.outside_itself(&path.value, &sections);
-        self.top_level(&path.value, &sections);
-        self.idle_allowlists(&sections);
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
@@ -193,6 +200,7 @@ impl Check<'_> {
         let brought_in = None;
         let container =
             Container { scope, path, origin, brought_in, create, is_watched, life, sections };
+        within::check(&container, &mut self.faults);
         self.named_files(&container);
         self.label(&container.path);
         container
@@ -206,31 +214,11 @@ impl Check<'_> {
             let help = format!("declare it elsewhere, or extend `manages` in {file}: {how}");
             self.faults.error("outside", message, at).help(help);
         };
-        let around = |path: &str| {
-            let mut globs = manages.globs();
-            globs.find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
-        };
-        let above = |path: &str| {
-            let mut globs = manages.globs();
-            let glob = globs
-                .find(|glob| path.strip_prefix(glob).is_some_and(|rest| rest.starts_with('/')))?;
-            Some(format!("there `{glob}` is only itself, and `{glob}/**` all below it"))
-        };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
                 let message = format!("`{}` is outside of what these manifests manage", path.value);
-                let how = around(&path.value).map(|glob| {
-                    format!("`{glob}` is only what is below, so add `{{path: {}}}`", path.value)
-                });
-                let how = match manages.excepts(&path.value) {
-                    true => Some("there `except` leaves it out".to_owned()),
-                    false => how.or_else(|| above(&path.value)),
-                };
-                let how = how.as_deref().unwrap_or(
-                    "there `*` stays within one part of a path, and `**` matches all below",
-                );
-                outside(message, Spot::value(&path.origin), how);
+                outside(message, Spot::value(&path.origin), &manages.why_not(&path.value));
             }
         }
         let holding = manages.holding(&path.value);
@@ -247,7 +235,7 @@ impl Check<'_> {
     /// Adds the path of the container: the fault of a rule may only exist in this container.
     fn label(&mut self, path: &str) {
         let of_a_rule = |fault: &&mut Finding<Spot>| fault.at.origin.layer <= Layer::Profile;
-        for fault in self.faults.0.iter_mut().filter(of_a_rule) {
+        for fault in self.faults.found.iter_mut().filter(of_a_rule) {
             fault.label.get_or_insert_with(|| format!("for `{path}`"));
         }
     }
@@ -278,20 +266,19 @@ impl Check<'_> {
 
     /// Checks all fields of the create request together.
     fn created_with(&mut self, own: kind::Section, sections: &[Section]) {
-        let section = |name: &str| sections.iter().find(|section| section.of.section == name);
+        let section =
+            |of: kind::Section| sections.iter().find(|known| known.of.section == of.section);
+        let create = section(own).and_then(|section| section.parts.first());
+        let Some(create) = create.filter(|create| create.state == State::Present) else { return };
         let along = kinds::sections(self.scope).filter(|section| section.comes_with_container());
-        let parts: Vec<_> = std::iter::once(own)
-            .chain(along)
-            .filter_map(|of| section(of.section)?.parts.first())
-            .collect();
-        let may_create = section(own.section).is_some_and(|section| {
-            section.parts.first().is_some_and(|create| create.state == State::Present)
-        });
-        if !may_create || parts.iter().any(|part| part.sound != Sound::Whole) {
+        let along: Vec<_> =
+            along.filter_map(section).filter_map(|of| Some((of, of.parts.first()?))).collect();
+        let parts: Vec<_> = std::iter::once(create).chain(along.iter().map(|of| of.1)).collect();
+        if parts.iter().any(|part| part.sound != Sound::Whole) {
             return;
         }
-        for of in kinds::sections(self.scope).filter(|section| section.comes_with_container()) {
-            self.said_twice(own, parts[0], section(of.section));
+        for (section, part) in along {
+            self.said_twice(own, create, section, part);
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         own.check(&declared, true, &mut |fault| {
@@ -305,45 +292,8 @@ impl Check<'_> {
         });
     }
 
-    /// The service makes a rule from `approvals_before_merge`, so both must not be declared.
-    fn approvals(
-        &mut self,
-        sections: &[Section],
-        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
-    ) {
-        let section = |name: &str| sections.iter().find(|section| section.of.section == name);
-        let settings = section(kinds::settings::SECTION).and_then(|s| s.parts.first());
-        let count = settings.and_then(|part| part.fields.get(approval_rule::BEFORE_MERGE));
-        let is_some = |count: &Sourced<Value>| {
-            count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0)
-        };
-        let (Some(count), Some(rules)) = (count.filter(is_some), section(approval_rule::SECTION))
-        else {
-            return;
-        };
-        let policy = unlisted.get(rules.of.section);
-        let any = rules.parts.iter().find(|part| approval_rule::is_any(&part.fields.values()));
-        let (at, label) = match (any, policy) {
-            (Some(any), _) => (&any.origin, "which decides about it too"),
-            (None, Some(policy)) if policy.value == Unlisted::Delete => {
-                (&policy.origin, "which removes the rule that it makes")
-            }
-            (None, _) => return,
-        };
-        let name = approval_rule::BEFORE_MERGE;
-        let message = format!("`{name}` and `{}` decide about one rule", rules.of.section);
-        let twice = self.faults.error("approvals-twice", message, Spot::value(&count.origin));
-        twice
-            .related(Spot::key(at), label)
-            .help(format!("leave out `{name}`, and declare a rule with `rule_type: any_approver`"));
-    }
-
     /// A section that is part of the creation must be equal to the fields of `create`.
-    fn said_twice(&mut self, own: kind::Section, create: &Part, along: Option<&Section>) {
-        let Some((along, part)) = along.and_then(|along| Some((along, along.parts.first()?)))
-        else {
-            return;
-        };
+    fn said_twice(&mut self, own: kind::Section, create: &Part, along: &Section, part: &Part) {
         for (name, field) in create.fields.iter() {
             let kept = part.fields.get(name);
             let is_gone = kept.is_none() && part.state == State::Absent && along.of.section == name;
@@ -355,156 +305,6 @@ impl Check<'_> {
                     .related(Spot::key(&along.origin), "what is kept")
                     .help(format!("leave it out of `{}`", own.section));
             }
-        }
-    }
-
-    /// Names of entries of another section that are nearly the same as a declared one.
-    fn entries_of_others(&mut self, sections: &[DeclaredSection]) {
-        for own in sections {
-            let parent = own.of.home.parent.map(|parent| (parent.field, parent.section));
-            let named = own
-                .of
-                .table()
-                .specs()
-                .iter()
-                .filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
-            for (field, section) in named.chain(parent) {
-                let Some(other) = sections.iter().find(|known| known.of.section == section) else {
-                    continue;
-                };
-                let known = || other.entries.iter().map(|entry| &*entry.key);
-                let noun = other.of.noun;
-                let is_deleted = other.unlisted.value == Unlisted::Delete;
-                for entry in &own.entries {
-                    let Some(value) = entry.fields.get(field) else { continue };
-                    let is_kept = entry.state == desired::State::Present;
-                    let names = value.value.list().into_iter().flatten().filter_map(Json::as_str);
-                    for name in names.chain(value.value.text()) {
-                        let at = Spot::item(&value.origin, name);
-                        let declared = other.entries.iter().find(|entry| &*entry.key == name);
-                        let is_removed =
-                            declared.is_some_and(|own| own.state == desired::State::Absent);
-                        if let Some(removed) = declared.filter(|_| is_removed && is_kept) {
-                            let message = match parent.is_some_and(|(own, _)| own == field) {
-                                true => format!(
-                                    "the {noun} of this entry is removed, and the entry with it"
-                                ),
-                                false => format!("`{field}` names a {noun} that is removed"),
-                            };
-                            let gone = self.faults.error("unknown-entry", message, at);
-                            gone.related(Spot::key(&removed.origin), "removed here");
-                            gone.help(format!("take this away, or keep the {noun}"));
-                            continue;
-                        }
-                        let is_unmanaged = || other.unmanaged.iter().any(|glob| glob.matches(name));
-                        if declared.is_some() || is_unmanaged() {
-                            continue;
-                        }
-                        let message = format!("`{field}` names a {noun} that is not declared");
-                        let near = nearest(name, known()).or_else(|| {
-                            let mut known = known().filter(|known| known.contains('*'));
-                            known.find(|known| overlap(known, name))
-                        });
-                        if is_deleted && is_kept {
-                            let message = format!("{message}, and `unlisted` deletes it");
-                            let unknown = self.faults.error("unknown-entry", message, at);
-                            unknown
-                                .related(Spot::value(&other.unlisted.origin), "which deletes it");
-                            unknown.help(match near {
-                                Some(near) => format!("write `{near}`, the name as it is declared"),
-                                None => {
-                                    format!("declare it in `{section}`, or take it out of here")
-                                }
-                            });
-                        } else if let Some(near) = near {
-                            let unknown = self.faults.warning("unknown-entry", message, at);
-                            unknown.help(format!("did you mean `{near}`?"));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Fields that must start with the path and do not.
-    fn outside_itself(&mut self, path: &str, sections: &[DeclaredSection]) {
-        for own in sections {
-            let specs =
-                own.of.table().specs().iter().filter(|spec| spec.field.valid.starts_with_path);
-            for name in specs.map(|spec| spec.name) {
-                for field in own.entries.iter().filter_map(|entry| entry.fields.get(name)) {
-                    let Some(text) = field.value.text() else { continue };
-                    let is_below = text
-                        .strip_prefix(path)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*']));
-                    if !is_below {
-                        let message = format!(
-                            "`{name}` must start with the path of the {}",
-                            self.scope.noun()
-                        );
-                        let outside =
-                            self.faults.error("path", message, Spot::value(&field.origin));
-                        outside.help(format!("write it as in `{path}/*`"));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Fields and levels that only top-level groups have.
-    fn top_level(&mut self, path: &str, sections: &[DeclaredSection]) {
-        if self.scope == Scope::Group && !path.contains('/') {
-            return;
-        }
-        for (own, entry) in
-            sections.iter().flat_map(|own| own.entries.iter().map(move |e| (own, e)))
-        {
-            for (name, field) in entry.fields.iter() {
-                let Some(spec) = own.of.table().get(name) else { continue };
-                let level = field.value.plain().filter(|_| spec.field.is_level());
-                let is_minimal =
-                    level.and_then(Level::parse).is_some_and(|of| of.number == MINIMAL);
-                let message = match spec.field.available.is_of_top() {
-                    true if own.of.is_of_top() => {
-                        format!("only top-level groups have `{}`", own.of.section)
-                    }
-                    true => format!("only top-level groups have `{name}`"),
-                    false if is_minimal => {
-                        "only top-level groups have members with minimal access".to_owned()
-                    }
-                    false => continue,
-                };
-                let above = path.split('/').next().unwrap_or_default();
-                let at = if own.of.is_of_top() { &own.origin } else { &field.origin };
-                let fault = self.faults.error("top-level", message, Spot::key(at));
-                let rule = match for_projects(own.of).filter(|_| own.of.is_of_top()) {
-                    Some(section) => {
-                        format!(", or `{section}` for the projects below in a `kind: Defaults`")
-                    }
-                    None => String::new(),
-                };
-                fault.help(match spec.field.available.is_of_top() {
-                    true => format!("declare it in `kind: Group` with `path: {above}`{rule}"),
-                    false => format!("write `guest` or more, or declare it in `{above}`"),
-                });
-                if own.of.is_of_top() {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Who may use a job's token, where everybody may.
-    fn idle_allowlists(&mut self, sections: &[DeclaredSection]) {
-        let scope = sections.iter().find(|own| own.of.section == "job_token_scope");
-        let scope = scope.and_then(|own| own.entries.first()?.fields.get("inbound_enabled"));
-        let Some(scope) = scope.filter(|field| field.value.flag() == Some(false)) else { return };
-        let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
-        for list in sections.iter().filter(|own| lists.contains(&own.of.section)) {
-            let message = format!("`{}` has no effect as long as everybody may", list.of.section);
-            let idle = self.faults.warning("no-effect", message, Spot::key(&list.origin));
-            idle.related(Spot::value(&scope.origin), "which lets everybody");
-            idle.help("write `inbound_enabled: true`, or leave the list out");
         }
     }
 
@@ -520,25 +320,6 @@ impl Check<'_> {
                     let message = "a project is always in its own list";
                     let idle = self.faults.warning("no-effect", message, Spot::key(&entry.origin));
                     idle.help("take it away");
-                }
-            }
-        }
-    }
-
-    /// Fields that name the project itself, or a group above it.
-    fn itself(&mut self, path: &str, sections: &[DeclaredSection]) {
-        for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
-            let sections = sections.iter().filter(|own| own.of.section == section);
-            for entry in sections.flat_map(|own| &own.entries) {
-                let Some(named) = entry.fields.get(field) else { continue };
-                let other = named.value.text().unwrap_or_default().to_lowercase();
-                let is_below = path.to_lowercase().starts_with(&format!("{other}/"));
-                let is_above = section == "shares" && self.scope == Scope::Project;
-                if path.eq_ignore_ascii_case(&other) || is_above && is_below {
-                    let message =
-                        format!("`{field}` names what this document is about, or a group above it");
-                    let own = self.faults.error("path", message, Spot::value(&named.origin));
-                    own.help("name another one: members of a group above have access already");
                 }
             }
         }
@@ -560,15 +341,8 @@ impl Check<'_> {
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since
         {
-            let name = of.section;
-            let message = format!(
-                "`{name}` needs release {since} or later; `service.release` is `{release}`"
-            );
-            let early = self.faults.error("release", message, Spot::key(&origin));
-            early.help(format!(
-                "take the section out, or correct `service.release` in {}",
-                config::FILE
-            ));
+            let message = format!("`{}` needs release {since} or later", of.section);
+            self.unfit(&message, "take the section out", release, Spot::key(&origin));
         }
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());

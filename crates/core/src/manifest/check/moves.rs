@@ -29,28 +29,15 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut is_sound = true;
     for (container, written) in former(containers) {
         let spot = || Spot::value(&written.origin);
-        let noun = container.scope.noun();
-        let own = container.path.to_lowercase();
+        let (own, before) = (container.path.to_lowercase(), written.value.to_lowercase());
         if let Err(why) = path::check(container.scope, &written.value, false) {
             let wrong = faults.error("path", format!("the former path {why}"), spot());
             wrong.help_if(path::help(&written.value));
             continue;
         }
-        let before = written.value.to_lowercase();
+        is_sound &= !leads_to_itself(container, written, faults);
         if before == own {
-            is_sound = false;
-            let message = format!("`previously` names the path that the {noun} has");
-            faults
-                .error("previously", message, spot())
-                .help("write the path that it had before, or take the line away");
             continue;
-        }
-        let is_within = own.strip_prefix(&before).is_some_and(|rest| rest.starts_with('/'));
-        if container.scope == Scope::Group && is_within {
-            is_sound = false;
-            let message = "a group cannot be moved below itself";
-            let below = faults.error("previously", message, spot());
-            below.help("give the group that is moved another path first, in a run of its own");
         }
         // However it is written; one container may have both forms of it.
         let one = moves.canonical(&written.value).to_lowercase();
@@ -67,13 +54,12 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             moves.at(&other.path).is_none() && !matches!(other.create, Creation::Allowed(_))
         });
         if let Some(other) = other {
-            let message = format!("`{}` is also declared as it is", written.value);
+            let (path, noun) = (&written.value, other.scope.noun());
+            let message = format!("`{path}` is also declared as it is");
             let declared = faults.error("previously", message, spot());
             declared.related(Spot::value(&other.origin), "declared here");
             declared.help(format!(
-                "take the document of `{}` away; only if another {} is to have that path, say there where it comes from: `create: true` or `previously`",
-                written.value,
-                other.scope.noun()
+                "take the document of `{path}` away; only if another {noun} is to have that path, say there where it comes from: `create: true` or `previously`"
             ));
         }
     }
@@ -87,6 +73,29 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         still_former(container, &moves, &formers, faults);
     }
     moves
+}
+
+/// Whether the former path `written` is that of the container itself, or of a group above a group, which
+/// is reported.
+fn leads_to_itself(
+    container: &Container,
+    written: &Sourced<Arc<str>>,
+    faults: &mut Faults,
+) -> bool {
+    let (own, before) = (container.path.to_lowercase(), written.value.to_lowercase());
+    let (message, help) = match own.strip_prefix(&before) {
+        Some("") => (
+            format!("`previously` names the path that the {} has", container.scope.noun()),
+            "write the path that it had before, or take the line away",
+        ),
+        Some(rest) if container.scope == Scope::Group && rest.starts_with('/') => (
+            "a group cannot be moved below itself".to_owned(),
+            "give the group that is moved another path first, in a run of its own",
+        ),
+        _ => return false,
+    };
+    faults.error("previously", message, Spot::value(&written.origin)).help(help);
+    true
 }
 
 /// Each former path with its container.

@@ -8,7 +8,8 @@ use crate::{
     yaml::{Data, Key, Node},
 };
 
-/// The position of an error, in the tree and in the schema.
+/// The position of an error, in the tree and in the schema, and what the error is about.
+#[derive(Clone)]
 pub(super) struct Located<'d> {
     pub(super) node: &'d Node,
     /// The mapping or list that contains it, with its schema.
@@ -21,20 +22,19 @@ pub(super) struct Located<'d> {
     pub(super) section: String,
     pub(super) schema: &'d Json,
     pub(super) root: &'d Json,
+    /// The types that the field takes.
+    pub(super) types: &'d [&'d str],
+    /// The words that it takes.
+    pub(super) options: &'d [String],
+    /// A key that is not a field, the pattern that the text does not have, or another keyword of the schema.
+    pub(super) subject: &'d str,
+    /// What is written below the key.
+    pub(super) value: Option<&'d Node>,
 }
 
 /// Follows a JSON pointer through the tree and the schema. Stops at a secret.
 pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Located<'d>> {
-    let mut spot = Located {
-        node: document,
-        parent: None,
-        key: None,
-        is_item: false,
-        depth: 0,
-        section: String::new(),
-        schema: root,
-        root,
-    };
+    let mut spot = Located::new(document, root, root);
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
         spot = match &spot.node.data {
@@ -59,20 +59,35 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
 }
 
 impl<'d> Located<'d> {
+    /// A document with `schema`.
+    const fn new(node: &'d Node, schema: &'d Json, root: &'d Json) -> Self {
+        Self {
+            node,
+            parent: None,
+            key: None,
+            is_item: false,
+            depth: 0,
+            section: String::new(),
+            schema,
+            root,
+            types: &[],
+            options: &[],
+            subject: "",
+            value: None,
+        }
+    }
+
     /// The value `node` of `key`, as if the key was called `name`.
     pub(super) fn at(&self, key: &'d Key, node: &'d Node, name: &str) -> Self {
         let property = self.schema["properties"].get(name);
         let property = property.or_else(|| self.schema.get("additionalProperties"));
         let section = if self.depth == 0 { name } else { &self.section };
         Self {
-            node,
             parent: Some((self.node, self.schema)),
             key: Some(key),
-            is_item: false,
             depth: self.depth + 1,
             section: section.to_owned(),
-            schema: property.unwrap_or(&Json::Null),
-            root: self.root,
+            ..Self::new(node, property.unwrap_or(&Json::Null), self.root)
         }
     }
 

@@ -9,20 +9,23 @@ use std::{collections::BTreeSet, ops::Range};
 
 use serde::de::DeserializeOwned;
 
-use super::schema::Checker;
+use super::{
+    mask::{self, Quality},
+    schema::Checker,
+};
 use crate::{
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
+    origin::Origin,
     text::escape,
+    value::Json,
     yaml::{self, Node, Parsed},
 };
 
 mod locate;
 mod sentences;
 mod slips;
-mod spot;
 
 pub(super) use sentences::missing;
-pub(super) use spot::{Part, Spot, Written};
 
 /// Help for a reference to a secret in a field that cannot hold one.
 pub(super) const NO_REFERENCE: &str =
@@ -31,6 +34,47 @@ pub(super) const NO_REFERENCE: &str =
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.
 pub(super) const MOST: usize = 100;
+
+/// A position that can be found again in the file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    /// The position of the key, or of the value if it has no key.
+    pub(super) origin: Origin,
+    pub(super) part: Part,
+}
+
+/// The part of a key and its value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// The key.
+    Key,
+    /// The value, or the key if the value is not a scalar.
+    Value,
+    /// A key within the value: the names that lead to it.
+    Inner(Vec<String>),
+    /// The value of such a key, also in a row of a list, or the item that is this text.
+    Within(&'static str),
+    /// The first item of the value, or the first one in a row of it, that is this text; the key if there
+    /// is none, as in a template.
+    Item(String),
+}
+
+impl Spot {
+    /// The key at `origin`.
+    pub(super) fn key(origin: &Origin) -> Self {
+        Self { origin: origin.clone(), part: Part::Key }
+    }
+
+    /// The value of the key at `origin`.
+    pub(super) fn value(origin: &Origin) -> Self {
+        Self { origin: origin.clone(), part: Part::Value }
+    }
+
+    /// The item `text` of the value of the key at `origin`.
+    pub(super) fn item(origin: &Origin, text: &str) -> Self {
+        Self { origin: origin.clone(), part: Part::Item(text.to_owned()) }
+    }
+}
 
 /// A fault at a position of type `A`.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,11 +108,6 @@ impl<A> Finding<A> {
         self
     }
 
-    /// The fault with help.
-    pub(super) fn with_help(self, help: Option<impl Into<String>>) -> Self {
-        Self { help: help.map(Into::into), ..self }
-    }
-
     pub(super) fn label(&mut self, label: impl Into<String>) -> &mut Self {
         self.label = Some(label.into());
         self
@@ -93,18 +132,35 @@ impl<A> Finding<A> {
     }
 }
 
-/// Faults that have spots.
-#[derive(Debug, Default)]
-pub(super) struct Faults(pub(super) Vec<Finding<Spot>>);
+/// Faults that have spots, or ranges while the text of their file is available.
+#[derive(Debug)]
+pub(super) struct Faults<A = Spot> {
+    pub(super) found: Vec<Finding<A>>,
+    more: More,
+}
 
-impl Faults {
+/// All faults of one file, while its text is available.
+pub(super) type Findings = Faults<Range<usize>>;
+
+impl<A> Default for Faults<A> {
+    fn default() -> Self {
+        Self { found: Vec::new(), more: More::default() }
+    }
+}
+
+impl<A> Faults<A> {
+    /// Whether there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Adds an error.
     pub(super) fn error(
         &mut self,
         code: &'static str,
         message: impl Into<String>,
-        at: Spot,
-    ) -> &mut Finding<Spot> {
+        at: A,
+    ) -> &mut Finding<A> {
         self.push(Finding::error(code, message, at))
     }
 
@@ -113,22 +169,24 @@ impl Faults {
         &mut self,
         code: &'static str,
         message: impl Into<String>,
-        at: Spot,
-    ) -> &mut Finding<Spot> {
+        at: A,
+    ) -> &mut Finding<A> {
         self.push(Finding::warning(code, message, at))
     }
 
     /// Adds a fault.
-    pub(super) fn push(&mut self, fault: Finding<Spot>) -> &mut Finding<Spot> {
-        self.0.push(fault);
-        let last = self.0.len() - 1;
-        &mut self.0[last]
+    pub(super) fn push(&mut self, fault: Finding<A>) -> &mut Finding<A> {
+        self.found.push(fault);
+        let last = self.found.len() - 1;
+        &mut self.found[last]
     }
+}
 
+impl Faults {
     /// Drops what a rule that could not be read may declare, unless a similar name is known.
     pub(super) fn without_consequences(&mut self) {
         let declared = ["missing", "params", "template", "unlisted"];
-        self.0.retain(|fault| {
+        self.found.retain(|fault| {
             let help = fault.help.as_deref().unwrap_or_default();
             match fault.code {
                 "unknown-profile" => !help.contains("declare it"),
@@ -161,50 +219,24 @@ impl More {
     }
 }
 
-/// All faults of one file, while its text is available.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    findings: Vec<Finding>,
-    more: More,
-}
-
 impl Findings {
-    /// Whether there are none.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// Adds a fault.
-    pub(super) fn push(&mut self, finding: Finding) -> &mut Finding {
-        if self.findings.len() >= MOST
-            && let Some(last) = self.findings.pop()
-        {
-            // The last one is removed; a separate diagnostic shows the number.
-            self.more.add(1, last.severity);
-        }
-        self.findings.push(finding);
-        let last = self.findings.len() - 1;
-        &mut self.findings[last]
-    }
-
     /// How many more can be shown.
-    pub(super) const fn room(&self) -> usize {
-        MOST.saturating_sub(self.findings.len())
+    const fn room(&self) -> usize {
+        MOST.saturating_sub(self.found.len())
     }
 
     /// Counts errors without a message.
-    pub(super) fn skip(&mut self, errors: usize) {
+    fn skip(&mut self, errors: usize) {
         self.more.add(errors, Severity::Error);
     }
 
-    /// Adds an error.
-    pub(super) fn error(
-        &mut self,
-        code: &'static str,
-        message: impl Into<String>,
-        at: Range<usize>,
-    ) -> &mut Finding {
-        self.push(Finding::error(code, message, at))
+    /// Counts those that are too many: all between the first ones and the last.
+    fn limit(&mut self) {
+        if self.found.len() > MOST {
+            let last = self.found.len() - 1;
+            let rest = self.found.drain(MOST - 1..last);
+            rest.for_each(|fault| self.more.add(1, fault.severity));
+        }
     }
 
     /// Adds the faults of the YAML.
@@ -217,29 +249,27 @@ impl Findings {
                 finding.related(first, "first written here");
             }
         }
+        self.limit();
     }
 
     /// Adds the errors that `checker` finds in `document`. Returns the pointers of the refused values.
     pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
-        let mut refused = BTreeSet::new();
         if checker.is_valid(document) {
-            return refused;
-        }
-        for (at, error) in checker.errors(document).take(2 * MOST) {
-            let is_new = !refused.contains(&at);
-            sentences::explain(&error, &at, document, &checker.schema, is_new, self);
-            refused.insert(at);
+            return BTreeSet::new();
         }
         // What is below a wrong name, or in a wrong form, is checked too: all can be mended at once.
         let repaired = sentences::repaired(document, &checker.schema);
-        let mut seen = BTreeSet::new();
-        for (at, error) in checker.errors(&repaired).take(2 * MOST) {
-            if at.matches('/').count() > 1 {
-                let is_new = !seen.contains(&at);
-                sentences::explain(&error, &at, &repaired, &checker.schema, is_new, self);
-                seen.insert(at);
+        let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
+            let mut refused = BTreeSet::new();
+            let errors = checker.errors(document).take(2 * MOST);
+            for (at, error) in errors.filter(|(at, _)| at.matches('/').count() >= depth) {
+                let is_new = refused.insert(at.clone());
+                if let Some(place) = locate::locate(&at, document, &checker.schema) {
+                    place.explain(&error, is_new, self);
+                }
             }
-        }
+            refused
+        });
         refused
     }
 
@@ -250,23 +280,38 @@ impl Findings {
         document: &Node,
         fits: bool,
     ) -> Option<T> {
-        match T::deserialize(document.to_json()) {
-            Ok(content) => Some(content),
-            Err(error) => {
-                if fits {
-                    let message = format!("the document cannot be read: {error}");
-                    self.error("value", message, document.span.start..document.span.start)
-                        .help("correct this value");
-                }
-                None
+        let start = document.span.start;
+        let report = |error: &serde_json::Error| {
+            if fits {
+                let message = format!("the document cannot be read: {error}");
+                self.error("value", message, start..start).help("correct this value");
             }
-        }
+        };
+        T::deserialize(document.to_json()).inspect_err(report).ok()
+    }
+
+    /// What `read` makes of a file that holds one document of `schema`, and the faults of the file.
+    pub(super) fn of_file<T>(
+        name: FileName,
+        text: &str,
+        schema: &Json,
+        read: impl FnOnce(&Parsed, &mut Self) -> T,
+    ) -> (T, Vec<Diagnostic>) {
+        let (parsed, mut findings) = (yaml::parse(text), Self::default());
+        findings.add_yaml(&parsed);
+        let content = read(&parsed, &mut findings);
+        findings.explain_slips(text);
+        let mut source = Source::new(name.clone(), text);
+        mask::hide(&mut source, &parsed, Quality::Doubtful, |_| schema, &[schema]);
+        let (mut faults, more) = findings.place(&source);
+        faults.extend(more.diagnostic(name));
+        (content, faults)
     }
 
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of
     /// others.
     pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
         let place = |finding: Finding| finding.place(|span| source.place(span));
-        (self.findings.into_iter().map(place).collect(), self.more)
+        (self.found.into_iter().map(place).collect(), self.more)
     }
 }

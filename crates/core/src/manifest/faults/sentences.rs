@@ -1,15 +1,13 @@
 //! Messages for schema errors, with help.
 
 mod example;
-mod keys;
+mod guess;
 mod suggest;
 mod value;
-mod values;
 
 use std::collections::BTreeSet;
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use suggest::Mistake;
 
 use super::{
     Finding, Findings,
@@ -36,56 +34,6 @@ const MOST_COMPARED: usize = 1_000;
 /// How a group's document says something about its projects.
 const BY_RULE: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
-
-/// The message for `error` at the JSON pointer `at`. Of several errors at one place only the first
-/// is reported (`is_new`), unless each has its own message.
-pub(super) fn explain(
-    error: &ValidationError<'_>,
-    at: &str,
-    document: &Node,
-    root: &Json,
-    is_new: bool,
-    findings: &mut Findings,
-) {
-    let Some(spot) = locate(at, document, root) else { return };
-    if spot.node.data == Data::Unreadable {
-        return;
-    }
-    if Field::of(spot.schema).secrecy() != Secrecy::Open {
-        if is_new {
-            findings.push(spot.secret());
-        }
-        return;
-    }
-    if let Some(section) = spot.has_fields_of() {
-        if is_new {
-            let message = format!("these are the fields of an entry of `{section}`");
-            let help = format!("write it below `{section}:`: is that line missing, or a comment?");
-            findings
-                .push(Finding::error("unknown-field", message, spot.span()).with_help(Some(help)));
-        }
-        return;
-    }
-    match error.kind() {
-        Kind::AdditionalProperties { unexpected } => {
-            spot.report_unknown(unexpected, findings);
-        }
-        Kind::Required { property } => {
-            let property = property.as_str().unwrap_or_default();
-            if spot.has_another_name_for(property) {
-                return;
-            }
-            let missing = findings.push(missing(property, spot.schema, spot.span()));
-            if spot.is_item {
-                missing.label("in this entry");
-            }
-        }
-        // Unknown ones among them are reported.
-        Kind::MaxProperties { .. } if spot.has_unknown() => {}
-        _ if is_new && !spot.has_strays() => drop(findings.push(spot.wrong(error))),
-        _ => {}
-    }
-}
 
 /// What `document` has under aliases, under the names of the fields, and mappings in the place of lists as
 /// lists: the keys tell entries apart.
@@ -145,10 +93,47 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
         ),
         _ => schema["properties"].get(property).and_then(first_sentence),
     };
-    Finding::error("missing", format!("`{property}` is missing"), at).with_help(help)
+    Finding { help, ..Finding::error("missing", format!("`{property}` is missing"), at) }
 }
 
 impl Located<'_> {
+    /// Reports `error`. Of several errors at one place only the first is reported (`is_new`), unless each has
+    /// its own message.
+    pub(super) fn explain(&self, error: &ValidationError<'_>, is_new: bool, faults: &mut Findings) {
+        if self.node.data == Data::Unreadable {
+            return;
+        }
+        if Field::of(self.schema).secrecy() != Secrecy::Open {
+            if is_new {
+                faults.push(self.secret());
+            }
+            return;
+        }
+        if let Some(section) = self.has_fields_of() {
+            if is_new {
+                let message = format!("these are the fields of an entry of `{section}`");
+                let help =
+                    format!("write it below `{section}:`: is that line missing, or a comment?");
+                faults.error("unknown-field", message, self.span()).help(help);
+            }
+            return;
+        }
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } => self.report_unknown(unexpected, faults),
+            Kind::Required { property } => {
+                let property = property.as_str().unwrap_or_default();
+                if !self.has_another_name_for(property) {
+                    let missing = faults.push(missing(property, self.schema, self.span()));
+                    missing.label = self.is_item.then(|| "in this entry".to_owned());
+                }
+            }
+            // Unknown ones among them are reported.
+            Kind::MaxProperties { .. } if self.has_unknown() => {}
+            _ if is_new && !self.has_strays() => drop(faults.push(self.wrong(error))),
+            _ => {}
+        }
+    }
+
     /// The section whose fields the entry has, if it has none of its own section.
     fn has_fields_of(&self) -> Option<&str> {
         let is_field = |(key, _): &(Key, Node)| {
@@ -176,7 +161,10 @@ impl Located<'_> {
             let strays = strays(self.node, self.schema, key);
             if !strays.is_empty() {
                 unknown.retain(|name| !strays.contains(name));
-                findings.push(emptied(key, &strays));
+                let message =
+                    format!("`{}` is empty: what belongs to it is not indented", key.name);
+                let help = format!("indent {} deeper than `{}:`", listed(&strays), key.name);
+                findings.error("null", message, key.span.clone()).help(help);
             }
         }
         let shown = unknown.len().min(findings.room());
@@ -198,8 +186,8 @@ impl Located<'_> {
             _ => ("reference", "must be text or a reference to a secret"),
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
-        let help = Mistake::of_value(self, &[]).help("secret");
-        Finding::error(code, format!("{} {message}", self.name()), at).with_help(help)
+        let message = format!("{} {message}", self.name());
+        Finding { at, ..self.fault("secret", code, message) }
     }
 
     fn unknown(&self, name: &str) -> Finding {
@@ -214,8 +202,9 @@ impl Located<'_> {
             _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
             _ => ("unknown-field", format!("unknown {what} `{name}`")),
         };
-        let help = Mistake::of_key(self, name).help("field");
-        Finding::error(code, message, span).with_help(help)
+        let value = self.node.get(name).map(|(_, value)| value);
+        let about = Located { subject: name, value, ..self.clone() };
+        Finding { at: span, ..about.fault("field", code, message) }
     }
 
     /// Help for `name`, with what was written as its value where that has to change too.
@@ -233,8 +222,7 @@ impl Located<'_> {
             let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
             let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
             let expected = if is_list { "array" } else { "object" };
-            let shape =
-                || spot.instead(&[expected]).map(|shape| format!("{help}, and {}", shape.help));
+            let shape = || spot.instead(&[expected]).map(|shape| format!("{help}, and {shape}"));
             let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
             let is_open = Field::of(schema).secrecy() == Secrecy::Open;
             let whole = if is_list || is_mapping { shape() } else { option() };
@@ -379,11 +367,4 @@ fn strays<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
     let is_stray =
         |name: &&str| !knows(schema, name) && (knows(below, name) || knows(&below["items"], name));
     node.entries().iter().map(|(key, _)| &*key.name).filter(is_stray).collect()
-}
-
-/// The fault of an empty key to which `strays` belong.
-fn emptied(key: &Key, strays: &[&str]) -> Finding {
-    let message = format!("`{}` is empty: what belongs to it is not indented", key.name);
-    let help = format!("indent {} deeper than `{}:`", listed(strays), key.name);
-    Finding::error("null", message, key.span.clone()).with_help(Some(help))
 }

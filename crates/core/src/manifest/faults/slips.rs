@@ -96,22 +96,6 @@ impl Pattern {
     }
 }
 
-/// What a fault really is: another message and place, if there are better ones, and help.
-struct Cause {
-    message: Option<String>,
-    at: Option<Range<usize>>,
-    help: String,
-    /// Whether it causes all that is wrong in its line.
-    is_alone: bool,
-}
-
-impl Cause {
-    /// Help for the message that the fault has.
-    const fn help(help: String) -> Self {
-        Self { message: None, at: None, help, is_alone: false }
-    }
-}
-
 /// Slips by what a line shows, and files that are no YAML by their first one.
 static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/slips"));
@@ -150,6 +134,7 @@ impl Findings {
         if self.is_empty() {
             return;
         }
+        self.limit();
         self.second_documents(text);
         if self.other_files(text) {
             return;
@@ -157,19 +142,17 @@ impl Findings {
         self.texts(text);
         let line = |at: usize| text[..at].matches('\n').count();
         let mut alone = Vec::new();
-        for finding in &mut self.findings {
+        for finding in &mut self.found {
             if finding.code == "yaml-tag" {
                 finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
                 alone.push((finding.at.start, finding.code));
             }
-            let cause = Around::of(text, &finding.at).and_then(|around| around.cause(finding));
-            let Some(Cause { message, at, help, is_alone }) = cause else { continue };
-            finding.help = Some(help);
-            finding.message = message.unwrap_or_else(|| std::mem::take(&mut finding.message));
-            finding.at = at.unwrap_or_else(|| finding.at.clone());
-            alone.extend(is_alone.then_some((finding.at.start, finding.code)));
+            let around = Around::of(text, &finding.at);
+            if around.and_then(|around| around.explain(finding)) == Some(true) {
+                alone.push((finding.at.start, finding.code));
+            }
         }
-        self.findings.retain(|finding| {
+        self.found.retain(|finding| {
             let this = (finding.at.start, finding.code);
             let causes = |(at, code): &(usize, &str)| {
                 line(*at) == line(this.0) && (*code == this.1 || CAUSED.contains(&this.1))
@@ -177,13 +160,13 @@ impl Findings {
             alone.contains(&this) || !alone.iter().any(causes)
         });
         // In braces, each piece of a text with commas looks like a key.
-        self.findings.dedup_by(|next, finding| {
+        self.found.dedup_by(|next, finding| {
             let between = text.get(finding.at.start..next.at.start).unwrap_or("\n");
             [&*next, &*finding].iter().all(|of| of.code == "yaml-key")
                 && next.message == finding.message
                 && !between.contains('\n')
         });
-        self.findings
+        self.found
             .dedup_by(|next, finding| next.at == finding.at && next.message == finding.message);
     }
 
@@ -196,8 +179,7 @@ impl Findings {
         let mut lines = text.lines().filter(is_code);
         let (first, next) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         let is = |file: &&Slip| file.find(first).is_some() && next.contains(file.next);
-        let is_broken =
-            self.findings.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
+        let is_broken = self.found.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
         let file = SLIPS["files"].iter().find(is).filter(|_| is_broken);
         let (at, message, help) = match (conflict.filter(|_| text.contains("\n>>>>>>> ")), file) {
             (Some(at), _) => (
@@ -212,7 +194,7 @@ impl Findings {
             ),
             (None, None) => return false,
         };
-        self.findings.clear();
+        self.found.clear();
         self.error("syntax", message, at).help(help);
         true
     }
@@ -220,15 +202,15 @@ impl Findings {
     /// Leaves out the faults of the lines behind one that is no YAML, which makes a text of all of them.
     fn texts(&mut self, text: &str) {
         let is_line = |finding: &&Finding| {
-            let cause = |around: Around<'_>| around.cause(finding);
-            finding.code == "document" && Around::of(text, &finding.at).and_then(cause).is_some()
+            let explain = |around: Around<'_>| around.explain(&mut Finding::clone(finding));
+            finding.code == "document" && Around::of(text, &finding.at).and_then(explain).is_some()
         };
-        let lines: Vec<_> = self.findings.iter().filter(is_line).map(|line| line.at.end).collect();
+        let lines: Vec<_> = self.found.iter().filter(is_line).map(|line| line.at.end).collect();
         let follows = |finding: &Finding| {
             let end = lines.iter().rfind(|end| **end <= finding.at.start)?;
             text.get(*end..finding.at.start).filter(|between| !between.contains("\n---"))
         };
-        self.findings.retain(|finding| finding.code != "syntax" || follows(finding).is_none());
+        self.found.retain(|finding| finding.code != "syntax" || follows(finding).is_none());
     }
 
     /// Joins the faults that a second `kind` and the keys after it cause.
@@ -239,8 +221,8 @@ impl Findings {
             let key = text.get(finding.at.clone()).unwrap_or_default();
             finding.code == TWICE && is_first(&finding.at) && key == "kind"
         };
-        let Some(at) = self.findings.iter().position(begins) else { return };
-        let first = &mut self.findings[at];
+        let Some(at) = self.found.iter().position(begins) else { return };
+        let first = &mut self.found[at];
         let start = first.at.start;
         let before = first.related.as_ref().and_then(|(at, _)| text.get(at.end..start));
         if before.is_some_and(|before| before.matches('\n').count() < 2) {
@@ -249,7 +231,7 @@ impl Findings {
         }
         first.message = "a second document begins here".to_owned();
         first.help("write `---` on a line of its own in front of it");
-        self.findings.retain(|finding| {
+        self.found.retain(|finding| {
             finding.code != TWICE || finding.at.start <= start || !is_first(&finding.at)
         });
     }
@@ -285,6 +267,11 @@ impl<'t> Around<'t> {
     /// Where a part of the text starts.
     fn start(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.text.as_ptr().addr()
+    }
+
+    /// The range of a part of the text.
+    fn range(&self, part: &str) -> Range<usize> {
+        self.start(part)..self.start(part) + part.len()
     }
 
     /// The lines from `first` to `last`.
@@ -328,8 +315,9 @@ impl<'t> Around<'t> {
         }
     }
 
-    /// The explanation of a fault by the first row of `list` that the text shows.
-    fn row(&self, list: &str, finding: &Finding) -> Option<Cause> {
+    /// Explains a fault by the first row of `list` that the text shows. Whether that causes all that is wrong in
+    /// its line; `None` if there is none.
+    fn row(&self, list: &str, finding: &mut Finding) -> Option<bool> {
         let at = &finding.at;
         let marked = self.text.get(at.clone()).unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
@@ -340,20 +328,25 @@ impl<'t> Around<'t> {
                 && help.contains(slip.instead_of)
                 && slip.marked.fits(marked)
         };
-        SLIPS[list].iter().filter(is_possible).find_map(|slip| {
+        let mut possible = SLIPS[list].iter().filter(is_possible);
+        let (slip, number, sign) = possible.find_map(|slip| {
             let is_near = slip.over != Over::Line || finding.code != "unknown-field";
             let shows = |(number, part)| {
                 let sign = slip.find(part).filter(|sign| is_near || marked.contains(*sign))?;
-                self.is_mended(slip, part).then_some((number, sign))
+                self.is_mended(slip, part).then_some((slip, number, sign))
             };
-            let (number, sign) = self.parts(slip).into_iter().find_map(shows)?;
-            let start = self.start(sign);
-            let line = (number + 1).to_string();
-            let fill = |text: &str| text.replace("{line}", &line).replace("{key}", sign);
-            let message = (!slip.message.is_empty()).then(|| fill(slip.message));
-            let place = slip.line.text.and(message.as_ref()).map(|_| start..start + sign.len());
-            Some(Cause { message, at: place, help: fill(slip.help), is_alone: slip.alone })
-        })
+            self.parts(slip).into_iter().find_map(shows)
+        })?;
+        let line = (number + 1).to_string();
+        let fill = |text: &str| text.replace("{line}", &line).replace("{key}", sign);
+        finding.help(fill(slip.help));
+        if !slip.message.is_empty() {
+            finding.message = fill(slip.message);
+        }
+        if !slip.message.is_empty() && slip.line.text.is_some() {
+            finding.at = self.range(sign);
+        }
+        Some(slip.alone)
     }
 
     /// Whether the text can be read further with `part` written as the slip wants it.
@@ -377,21 +370,23 @@ impl<'t> Around<'t> {
         yaml::parse(&mended).faults.iter().all(is_below)
     }
 
-    /// The best explanation of a fault.
-    fn cause(&self, finding: &Finding) -> Option<Cause> {
+    /// Gives a fault its best explanation, as [`row`](Self::row) does.
+    fn explain(&self, finding: &mut Finding) -> Option<bool> {
         let is_alias = finding.code == "syntax" && self.text[finding.at.start..].starts_with('*');
-        let anchor = || anchor(self.text, finding.at.start).map(Cause::help).filter(|_| is_alias);
-        let is_syntax = finding.code == "syntax";
         (self.row("lines", finding))
-            .or_else(|| self.unindented().filter(|_| is_syntax))
-            .or_else(anchor)
+            .or_else(|| self.unindented(finding))
+            .or_else(|| {
+                let help = anchor(self.text, finding.at.start).filter(|_| is_alias)?;
+                finding.help(help);
+                Some(false)
+            })
             .or_else(|| self.row("later", finding))
-            .or_else(|| self.indentation().filter(|_| is_syntax))
+            .or_else(|| self.indentation(finding))
             .or_else(|| self.row("last", finding))
     }
 
     /// A text behind `|` or `>` that is not indented.
-    fn unindented(&self) -> Option<Cause> {
+    fn unindented(&self, finding: &mut Finding) -> Option<bool> {
         let head = (0..self.number).rev().find(|number| is_block_head(self.line(*number)))?;
         let first = (head + 1..=self.number)
             .map(|number| self.line(number))
@@ -400,23 +395,23 @@ impl<'t> Around<'t> {
         let is_text = width(first) <= self.start(key) - self.start(self.line(head));
         let name = key.split(':').next().filter(|name| is_text && is_name(name))?;
         let is_key = first.trim_start().split_once(':').is_some_and(|(key, _)| is_name(key));
-        let start = self.start(key);
-        let message = "the text behind `|` or `>` is not indented".to_owned();
-        let help = format!("indent its lines, from line {} on, deeper than the key", head + 2);
-        let at = Some(start..start + name.len());
-        (!is_key).then_some(Cause { message: Some(message), at, help, is_alone: false })
+        if is_key || finding.code != "syntax" {
+            return None;
+        }
+        finding.message = "the text behind `|` or `>` is not indented".to_owned();
+        finding.at = self.range(name);
+        finding.help(format!("indent its lines, from line {} on, deeper than the key", head + 2));
+        Some(false)
     }
 
     /// A line that is a little less or more indented than one above that it belongs beside.
-    fn indentation(&self) -> Option<Cause> {
+    fn indentation(&self, finding: &mut Finding) -> Option<bool> {
         let line = self.line(self.number);
         let written = width(line);
-        let is_key = !line
-            .trim_start_matches([' ', '-'])
-            .split(": ")
-            .next()
-            .unwrap_or_default()
-            .contains(' ');
+        let key = line.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();
+        if key.contains(' ') || finding.code != "syntax" {
+            return None;
+        }
         let lines = (self.number.saturating_sub(FAR)..self.number).map(|number| self.line(number));
         let columns = lines
             .flat_map(|line| [width(line), line.len() - line.trim_start_matches([' ', '-']).len()]);
@@ -427,11 +422,11 @@ impl<'t> Around<'t> {
         };
         let columns: BTreeSet<_> = columns.collect();
         let near = columns.into_iter().rev().filter(is_right);
-        let near = near.min_by_key(|column| column.abs_diff(written)).filter(|_| is_key)?;
+        let near = near.min_by_key(|column| column.abs_diff(written))?;
         let blanks = count(near, "space");
-        let help = format!("indent line {} by {blanks}, as what is beside it", self.number + 1);
-        let message = Some("the indentation does not fit the lines above".to_owned());
-        Some(Cause { message, ..Cause::help(help) })
+        finding.message = "the indentation does not fit the lines above".to_owned();
+        finding.help(format!("indent line {} by {blanks}, as what is beside it", self.number + 1));
+        Some(false)
     }
 }
 

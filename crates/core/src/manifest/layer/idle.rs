@@ -51,14 +51,14 @@ impl Rules {
 
     /// Reports rules without effect on `containers`, which are in order of their paths.
     pub(super) fn idle(&self, containers: &[Box<Container>], faults: &mut Faults) {
-        let is_clean = faults.0.iter().all(|fault| fault.severity == Severity::Warning);
+        let is_clean = faults.found.iter().all(|fault| fault.severity == Severity::Warning);
         for (at, Counted { rule, is_used, declared, params }) in self.rules.iter().enumerate() {
             // Only the service knows what it, or another rule, includes; and of two profiles with one
             // name, it is unknown which one is used.
             let is_second = rule
                 .profile
                 .as_ref()
-                .is_some_and(|name| self.profiles.get(&(rule.scope, name.clone())) != Some(&at));
+                .is_some_and(|name| self.position(rule.scope, name) != Some(at));
             if !is_used.load(Ordering::Relaxed) {
                 let includes = || rule.includes || self.may_hold_for_included(rule);
                 if !(is_second || !is_of_one_part(rule) && includes()) {
@@ -117,6 +117,12 @@ fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c 
     containers.get(at).map(Box::as_ref).filter(|next| path(next).starts_with(&prefix))
 }
 
+/// Whether one of `containers` that `rule` may be about has this `path`.
+fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
+    let is_it = |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
+    first_from(containers, path).is_some_and(is_it)
+}
+
 /// Whether a path may match both globs: what is special in them but `*` counts as any text.
 fn may_meet(one: &Glob, other: &Glob) -> bool {
     let [one, other] = [one, other].map(|glob| {
@@ -172,9 +178,7 @@ fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mu
     };
     let is_below = |glob: &Glob| {
         let outer = glob.written().strip_suffix("/**").unwrap_or_default();
-        let is_it =
-            |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(outer);
-        first_from(containers, outer).is_some_and(is_it)
+        is_declared(rule, outer, containers)
     };
     let is_plain = |glob: &Glob| is_literal(glob.written());
     let help = match paths {
@@ -202,12 +206,7 @@ fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mu
 fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
     let Some(except) = &rule.except else { return };
     let paths = except.value.iter().map(Glob::written);
-    for path in paths.filter(|path| is_literal(path)) {
-        let is_it =
-            |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
-        if first_from(containers, path).is_some_and(is_it) {
-            continue;
-        }
+    for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
         let message = format!("`except` names no declared {}", rule.scope.noun());
         let idle = faults.warning("idle-rule", message, Spot::item(&except.origin, path));
         idle.help(match first_from(containers, &format!("{path}/")) {

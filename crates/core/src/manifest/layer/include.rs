@@ -41,20 +41,10 @@ impl Rules {
         Some((Included { merged, by: glob.written().into() }, faults))
     }
 
-    /// Whether a named rule includes the undeclared container at `path`.
-    pub(in crate::manifest) fn includes(&self, scope: Scope, path: &str) -> bool {
-        self.including(scope, &path.to_lowercase(), true).is_some()
-    }
-
     /// The globs of named rules that include existing containers.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
         let including = self.all().filter(|rule| rule.includes && rule.is_named);
         including.flat_map(|rule| rule.paths.iter().map(|glob| (rule.scope, glob)))
-    }
-
-    /// The body of each rule, with its scope.
-    pub(in crate::manifest) fn bodies(&self) -> impl Iterator<Item = (Scope, &Body)> {
-        self.all().map(|rule| (rule.scope, &rule.body))
     }
 }
 

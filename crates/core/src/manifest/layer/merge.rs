@@ -6,7 +6,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashSet},
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
@@ -14,25 +14,22 @@ use serde_json::json;
 
 use super::{
     rules::{Claim, FEW, Layers, ambiguous},
+    slots::{Slot, change, changed, claim, insert, slots},
     text::{Words, has_template},
 };
 use crate::{
     address::Glob,
     desired::{Declared, PROJECTS, Unlisted},
-    field::Field,
-    kind::{self, Shape, forms::CONDITION, is_list},
+    kind::{self, Shape, forms::CONDITION},
     manifest::{
         faults::{Faults, NO_REFERENCE, Spot},
-        read::{
-            document::{Body, Part, Section, Sound, State, identity},
-            templates::CHANGE,
-        },
+        read::document::{Body, Part, Section, Sound, State, identity},
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
     secret::{Reference, has_reference},
     text,
-    value::{Json, Object, Value},
+    value::{Json, Value},
 };
 
 /// The result of `layers` and the document `own`.
@@ -44,7 +41,6 @@ pub(super) fn merge(
 ) -> Body {
     let words = Words::new(path, layers);
     let mut merging = Merging {
-        path: &path.value,
         words,
         sections: BTreeMap::new(),
         unlisted: BTreeMap::new(),
@@ -52,7 +48,7 @@ pub(super) fn merge(
         faults,
     };
     for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = equal.iter().map(|(_, rule)| &rule.body).collect();
+        let bodies: Vec<_> = equal.iter().map(|(_, known)| &known.rule.body).collect();
         merging.take(equal[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
@@ -75,7 +71,6 @@ impl Body {
 
 /// A group or project during merging.
 struct Merging<'m> {
-    path: &'m str,
     words: Words<'m>,
     sections: BTreeMap<&'static str, Merged<'m>>,
     unlisted: BTreeMap<&'static str, Claim<Unlisted>>,
@@ -94,12 +89,18 @@ struct Merged<'m> {
     twice: Vec<Part>,
 }
 
+/// The place of a layer among all.
+#[derive(Clone, Copy, PartialEq)]
+struct Place {
+    rank: usize,
+    /// Its number within that rank.
+    number: usize,
+}
+
 /// An entry during merging.
 struct Entry<'m> {
-    /// The rank of the highest layer that sets it.
-    rank: usize,
-    /// The number of the layer within that rank.
-    layer: usize,
+    /// The highest layer that sets it.
+    layer: Place,
     origin: Origin,
     state: State,
     /// The origin of a different state in a layer of the same rank.
@@ -116,24 +117,6 @@ enum Fields<'m> {
     Slots(BTreeMap<String, Slot>),
 }
 
-/// A leaf of a field.
-#[derive(Clone)]
-pub(super) struct Slot {
-    rank: usize,
-    /// The written names that lead to it. The key of the slot has the current names instead of
-    /// deprecated ones, so that both are one slot.
-    pub(super) names: Vec<String>,
-    pub(super) value: Value,
-    /// The value of lower layers, if this value changes that.
-    below: Option<Value>,
-    pub(super) origin: Origin,
-    /// The origin of a different value in a layer of the same rank.
-    other: Option<Origin>,
-}
-
-/// Separates the names in the key of a slot.
-pub(super) const WITHIN: char = '\0';
-
 impl<'m> Merging<'m> {
     /// Adds layers of equal rank. Earlier ones were lower.
     fn take(&mut self, rank: usize, bodies: &[&'m Body]) {
@@ -141,9 +124,9 @@ impl<'m> Merging<'m> {
             self.sections.remove(section);
             self.unlisted.remove(section);
         }
-        for (layer, body) in bodies.iter().enumerate() {
+        for (number, body) in bodies.iter().enumerate() {
             for section in &body.sections {
-                self.section(rank, layer, section);
+                self.section(Place { rank, number }, section);
             }
             for (name, policy) in &body.unlisted {
                 Claim::add(self.unlisted.entry(name), rank, policy);
@@ -154,8 +137,8 @@ impl<'m> Merging<'m> {
         }
     }
 
-    fn section(&mut self, rank: usize, layer: usize, section: &'m Section) {
-        let (of, origin) = (section.of, &section.origin);
+    fn section(&mut self, layer: Place, section: &'m Section) {
+        let (of, origin, rank) = (section.of, &section.origin, layer.rank);
         let merged = self.sections.entry(of.section).or_insert_with(|| Merged {
             of,
             rank,
@@ -175,7 +158,7 @@ impl<'m> Merging<'m> {
         }
         for part in &section.parts {
             if let Some((key, fields)) = filled(of, part, &self.words, self.faults) {
-                merged.entry(rank, layer, key, part, fields);
+                merged.entry(layer, key, part, fields);
             }
         }
     }
@@ -188,18 +171,12 @@ impl<'m> Merging<'m> {
             // later.
             let is_known = name == PROJECTS || self.sections.contains_key(name);
             if is_known || claim.value.origin.layer > Layer::Profile {
-                self.differs(
-                    &format!("unlisted.{name}"),
-                    &claim.value.origin,
-                    claim.other.as_ref(),
-                );
-                body.unlisted.insert(name, claim.value);
+                let what = format!("unlisted.{name}");
+                body.unlisted.insert(name, claim.settle(&what, self.words.path(), self.faults));
             }
         }
-        for ((), claim) in std::mem::take(&mut self.watch) {
-            self.differs("watch", &claim.value.origin, claim.other.as_ref());
-            body.watch = Some(claim.value);
-        }
+        let watch = std::mem::take(&mut self.watch).into_values().next();
+        body.watch = watch.map(|claim| claim.settle("watch", self.words.path(), self.faults));
         for merged in std::mem::take(&mut self.sections).into_values() {
             let Merged { of, origin, entries, twice, .. } = merged;
             let mut parts: Vec<_> =
@@ -214,7 +191,7 @@ impl<'m> Merging<'m> {
     /// Reports that two layers of equal rank set `what` differently.
     fn differs(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
         if let Some(other) = other {
-            ambiguous(what, self.path, first, other, self.faults);
+            ambiguous(what, self.words.path(), first, other, self.faults);
         }
     }
 
@@ -245,17 +222,11 @@ impl<'m> Merging<'m> {
             }
             let value = changed(of, &names[0], value, below);
             let Some((first, within)) = names.split_first() else { continue };
-            match fields.get_mut(first) {
-                None => {
-                    let value = nested(within, value);
-                    fields.insert(first.clone(), (rank, Sourced { value, origin }));
-                }
-                Some((highest, field)) => {
-                    insert(&mut field.value, within, value);
-                    if *highest < rank || (*highest == rank && origin < field.origin) {
-                        (*highest, field.origin) = (rank, origin);
-                    }
-                }
+            let new = || (rank, Sourced { value: Json::Null.into(), origin: origin.clone() });
+            let (highest, field) = fields.entry(first.clone()).or_insert_with(new);
+            insert(&mut field.value, within, value);
+            if *highest < rank || (*highest == rank && origin < field.origin) {
+                (*highest, field.origin) = (rank, origin);
             }
         }
         let fill = |(name, (_, mut field)): (String, (usize, Sourced<Value>))| {
@@ -297,27 +268,19 @@ impl<'m> Merging<'m> {
 
 impl<'m> Merged<'m> {
     /// Adds the entry `key` of a layer.
-    fn entry(
-        &mut self,
-        rank: usize,
-        layer: usize,
-        key: String,
-        part: &'m Part,
-        fields: Cow<'m, Declared>,
-    ) {
+    fn entry(&mut self, layer: Place, key: String, part: &'m Part, fields: Cow<'m, Declared>) {
+        let (of, rank) = (self.of, layer.rank);
         if part.state == State::Unmanaged
             && let Ok(glob) = Glob::over_names(&key)
         {
             let from = self.entries.range(glob.start().to_owned()..);
             let like = from.take_while(|(key, _)| key.starts_with(glob.start()));
-            let lower = like.filter(|(key, entry)| entry.rank < rank && glob.matches(key));
+            let lower = like.filter(|(key, entry)| entry.layer.rank < rank && glob.matches(key));
             for key in lower.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
                 self.entries.remove(&key);
             }
         }
-        let of = self.of;
         let new = |fields: Cow<'m, Declared>| Entry {
-            rank,
             layer,
             origin: part.origin.clone(),
             state: part.state,
@@ -332,11 +295,11 @@ impl<'m> Merged<'m> {
             self.entries.insert(key, new(fields));
             return;
         };
-        if (entry.rank, entry.layer) == (rank, layer) {
+        if entry.layer == layer {
             self.twice.push(part.clone());
         } else if part.state == State::Present && entry.state == State::Present {
-            entry.combine(of, rank, layer, part, &fields);
-        } else if entry.rank < rank {
+            entry.combine(of, layer, part, &fields);
+        } else if entry.layer.rank < rank {
             *entry = new(fields);
         } else if part.state != entry.state {
             // With either of the two, it is an error.
@@ -347,27 +310,20 @@ impl<'m> Merged<'m> {
 
 impl<'m> Entry<'m> {
     /// Adds fields.
-    fn combine(
-        &mut self,
-        of: kind::Section,
-        rank: usize,
-        layer: usize,
-        part: &Part,
-        fields: &Declared,
-    ) {
+    fn combine(&mut self, of: kind::Section, layer: Place, part: &Part, fields: &Declared) {
         let lower = std::mem::replace(&mut self.fields, Fields::Slots(BTreeMap::new()));
         let mut all = match lower {
-            Fields::Whole(fields) => slots(of, &fields, self.rank),
+            Fields::Whole(fields) => slots(of, &fields, self.layer.rank),
             Fields::Slots(slots) => slots,
         };
-        for (key, slot) in slots(of, fields, rank) {
+        for (key, slot) in slots(of, fields, layer.rank) {
             claim(of, &mut all, key, slot);
         }
         self.fields = Fields::Slots(all);
-        if self.rank < rank || part.origin < self.origin {
+        if self.layer.rank < layer.rank || part.origin < self.origin {
             self.origin = part.origin.clone();
         }
-        (self.rank, self.layer) = (rank, layer);
+        self.layer = layer;
         self.sound = self.sound.min(part.sound);
     }
 }
@@ -465,177 +421,4 @@ fn fill(
     let wrong = faults.error(code, message, Spot::key(&field.origin));
     wrong.help_if(help).label(format!("for `{}`", words.path()));
     false
-}
-
-/// The leaves of `fields`.
-pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
-    let mut slots = BTreeMap::new();
-    for (name, Sourced { value, origin }) in fields.iter() {
-        let schema = of.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
-        let slot =
-            Slot { rank, names: vec![name.to_owned()], value, below: None, origin, other: None };
-        leaves(slot_name(name, schema), schema, slot, &mut slots);
-    }
-    slots
-}
-
-/// The slot for `names` in an entry of `of`, as the parts of its key.
-pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
-    let Some((field, within)) = names.split_first() else { return Vec::new() };
-    let mut schema = of.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
-    let mut slot = vec![slot_name(field, schema)];
-    for name in within {
-        schema = &schema["properties"][name];
-        slot.push(slot_name(name, schema));
-    }
-    slot
-}
-
-/// The name of a field in the key of a slot: the same for a deprecated field and its replacement.
-fn slot_name(name: &str, schema: &Json) -> String {
-    Field::of(schema).replaced_by().unwrap_or(name).to_owned()
-}
-
-/// Adds the leaves of `slot`, whose value has `schema`.
-fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
-    match &slot.value {
-        Value::Plain(Json::Object(object))
-            if schema.get("properties").is_some() && !object.is_empty() =>
-        {
-            for (name, json) in object {
-                let schema = &schema["properties"][name];
-                let mut names = slot.names.clone();
-                names.push(name.clone());
-                let key = format!("{key}{WITHIN}{}", slot_name(name, schema));
-                let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
-                leaves(key, schema, slot, slots);
-            }
-        }
-        // Both forms of a field in one document are an error that is reported later.
-        _ if slots.contains_key(&key) => {
-            slots.insert(format!("{key}{WITHIN}"), slot);
-        }
-        _ => {
-            slots.insert(key, slot);
-        }
-    }
-}
-
-/// Adds the leaf of a layer. Ranks must not decrease.
-fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut new: Slot) {
-    // A whole mapping, such as `null`, and a key within it exclude each other.
-    let is_within = |a: &str, b: &str| {
-        a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
-    };
-    let is_empty = |slot: &Slot| slot.value.plain().is_some_and(|json| *json == json!({}));
-    // `{}` sets nothing within the mapping.
-    if is_empty(&new) && slots.keys().any(|other| is_within(other, &key)) {
-        return;
-    }
-    slots.retain(|other, slot| {
-        let excludes = is_within(other, &key) || is_within(&key, other);
-        if excludes && slot.rank == new.rank && !is_empty(slot) {
-            new.other = Some(slot.origin.clone());
-        }
-        !excludes
-    });
-    let Some(slot) = slots.get_mut(&key) else {
-        slots.insert(key, new);
-        return;
-    };
-    let is_change = |value: &Value| change(of, &new.names[0], value).is_some();
-    if slot.rank < new.rank {
-        if is_change(&new.value) {
-            let lower = slot.clone();
-            // A condition on live values cannot be changed.
-            let is_condition =
-                matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
-            new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
-            new.below = Some(changed(of, &lower.names[0], lower.value, lower.below));
-        }
-        *slot = new;
-    } else if slot.value == new.value {
-        slot.origin = slot.origin.clone().min(new.origin);
-    } else if let (true, Some(value)) = (
-        is_change(&slot.value) && is_change(&new.value),
-        united(slot.value.plain(), new.value.plain()),
-    ) {
-        slot.value = value.into();
-        slot.origin = slot.origin.clone().min(new.origin);
-    } else {
-        slot.other = Some(new.origin);
-    }
-}
-
-/// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
-/// [...]}`.
-pub(super) fn change<'v>(
-    of: kind::Section,
-    name: &str,
-    value: &'v Value,
-) -> Option<[&'v [Json]; 2]> {
-    let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
-    let object = value.plain()?.as_object().filter(|_| of_a_list)?;
-    let list = |name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
-    let lists = CHANGE.map(list);
-    object.keys().all(|key| CHANGE.contains(&key.as_str())).then_some(lists)
-}
-
-/// `value` applied to the value `below` it: `value` itself, unless it changes a list.
-fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) -> Value {
-    let Some([added, removed]) = change(of, name, &value) else { return value };
-    let mut list = match below {
-        Some(Value::Plain(Json::Array(list))) => list,
-        _ => Vec::new(),
-    };
-    let removed: HashSet<_> = removed.iter().collect();
-    list.retain(|item| !removed.contains(item));
-    let mut known: HashSet<_> = list.iter().cloned().collect();
-    list.extend(added.iter().filter(|item| known.insert((*item).clone())).cloned());
-    Json::Array(list).into()
-}
-
-/// Two changes of one list as one, in an order that does not depend on which comes first; `None` if
-/// one adds an item that the other removes.
-fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
-    let list = |name: &str| {
-        let lists = [first, second].map(|change| change?.get(name)?.as_array());
-        let mut all: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
-        all.sort_by_cached_key(ToString::to_string);
-        all.dedup();
-        all
-    };
-    let [add, remove] = CHANGE.map(list);
-    let removed: HashSet<_> = remove.iter().collect();
-    let is_clear = !add.iter().any(|item| removed.contains(item));
-    is_clear.then(|| json!({"add": add, "remove": remove}))
-}
-
-/// `value` below the names `within`.
-fn nested(within: &[String], value: Value) -> Value {
-    let mut nested = Json::Null;
-    if within.is_empty() {
-        return value;
-    }
-    if let Value::Plain(json) = value {
-        insert_json(&mut nested, within, json);
-    }
-    nested.into()
-}
-
-/// Adds `value` below the names `within`.
-fn insert(into: &mut Value, within: &[String], value: Value) {
-    if let (Value::Plain(into), Value::Plain(json)) = (into, value) {
-        insert_json(into, within, json);
-    }
-}
-
-fn insert_json(mut into: &mut Json, within: &[String], json: Json) {
-    for name in within {
-        if !into.is_object() {
-            *into = Json::Object(Object::new());
-        }
-        into = &mut into[name];
-    }
-    *into = json;
 }

@@ -27,6 +27,7 @@ mod idle;
 mod include;
 mod merge;
 mod rules;
+mod slots;
 mod text;
 mod trace;
 
@@ -74,7 +75,7 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     let merged = for_each(containers, |container| one(container, &rules, traced));
     let container = |(container, trace, faults): (_, _, Faults)| {
         layered.traces.extend(trace);
-        layered.faults.0.extend(faults.0);
+        layered.faults.found.extend(faults.found);
         container
     };
     layered.containers = merged.into_iter().map(container).collect();
@@ -107,9 +108,9 @@ fn one(
     if life.absent().is_none() && !(layers.is_empty() && body.is_closed()) {
         *body = merge::merge(path, &layers, body, &mut faults);
     }
-    rules.count(&layers, body);
+    Rules::count(&layers, body);
     // A fault may be about what is meant.
-    if faults.0.is_empty() {
+    if faults.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {
             idle::idle_param(name, &value.origin, body.params.keys(), &mut faults);
         }

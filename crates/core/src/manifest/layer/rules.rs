@@ -57,9 +57,7 @@ type Rank = (usize, usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Layers<'r> {
     /// The rules with their ranks. A higher rank wins; two rules can have equal rank.
-    pub(super) rules: Vec<(usize, &'r Rule)>,
-    /// Their positions in all rules.
-    indices: Vec<usize>,
+    pub(super) rules: Vec<(usize, &'r Counted)>,
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The parameters that profiles need and nobody gives, which is reported.
@@ -73,7 +71,7 @@ impl Layers<'_> {
 
     /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let mut needs = self.rules.iter().flat_map(|(_, rule)| &rule.needs);
+        let mut needs = self.rules.iter().flat_map(|(_, known)| &known.rule.needs);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
@@ -124,37 +122,40 @@ impl Rules {
         name: &Sourced<Arc<str>>,
         faults: &mut Faults,
     ) -> Option<usize> {
-        let found = self.profiles.get(&(scope, name.value.clone())).copied();
-        if found.is_none() {
-            let is_for = |of: &Scope| self.profiles.contains_key(&(*of, name.value.clone()));
-            let for_scope = match Scope::ALL.iter().any(is_for) {
-                true => format!(" for {}s", scope.noun()),
-                false => String::new(),
-            };
-            let written = crate::text::escape(&name.value);
-            let message = format!("there is no profile `{written}`{for_scope}");
-            let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
-            let known: Vec<_> = self.near(scope, &name.value).collect();
-            let near = nearest(&name.value, known.iter().copied());
-            let other = Scope::ALL.into_iter().find(is_for);
-            if let Some(at) = other.and_then(|of| self.profiles.get(&(of, name.value.clone()))) {
-                wrong.related(Spot::value(&self.rules[*at].rule.origin), "the profile");
-            }
-            wrong.help(match (other, near) {
-                (Some(of), _) => format!(
-                    "that profile is for {}s: use another one here, or write `for: {}` in it if no {} needs it",
-                    of.noun(),
-                    scope.document(),
-                    of.noun()
-                ),
-                (None, Some(near)) => format!("did you mean `{near}`?"),
-                (None, None) if (1..=FEW).contains(&known.len()) => {
-                    format!("use {}, or declare it with `kind: Profile`", alternatives(&known))
-                }
-                (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
-            });
+        let found = self.position(scope, &name.value);
+        if found.is_some() {
+            return found;
         }
-        found
+        let mut others = Scope::ALL.into_iter();
+        let other = others.find_map(|of| Some((of, self.position(of, &name.value)?)));
+        let for_scope = other.map(|_| format!(" for {}s", scope.noun())).unwrap_or_default();
+        let written = crate::text::escape(&name.value);
+        let message = format!("there is no profile `{written}`{for_scope}");
+        let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
+        let known: Vec<_> = self.near(scope, &name.value).collect();
+        let near = nearest(&name.value, known.iter().copied());
+        if let Some((_, at)) = other {
+            wrong.related(Spot::value(&self.rules[at].rule.origin), "the profile");
+        }
+        wrong.help(match (other, near) {
+            (Some((of, _)), _) => format!(
+                "that profile is for {}s: use another one here, or write `for: {}` in it if no {} needs it",
+                of.noun(),
+                scope.document(),
+                of.noun()
+            ),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) if (1..=FEW).contains(&known.len()) => {
+                format!("use {}, or declare it with `kind: Profile`", alternatives(&known))
+            }
+            (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
+        });
+        None
+    }
+
+    /// The position of the profile `name`.
+    pub(super) fn position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
+        self.profiles.get(&(scope, name.clone())).copied()
     }
 
     /// The names of profiles around `name` in alphabetical order: all of them, unless there are
@@ -178,13 +179,10 @@ impl Rules {
                     way.pop();
                     continue;
                 };
-                if done.contains(&next) {
-                    continue;
-                }
                 match way.iter().position(|(on_way, _)| *on_way == next) {
+                    _ if done.contains(&next) => {}
                     Some(first) => {
-                        let circle: Vec<_> = way[first..].iter().map(|(at, _)| *at).collect();
-                        self.circle(&circle, faults);
+                        self.circle(way[first..].iter().map(|(at, _)| *at).collect(), faults);
                     }
                     None => way.push((next, self.used_by(next))),
                 }
@@ -192,15 +190,15 @@ impl Rules {
         }
     }
 
-    fn circle(&self, circle: &[usize], faults: &mut Faults) {
+    fn circle(&self, mut circle: Vec<usize>, faults: &mut Faults) {
         let name = |at: &usize| self.rules[*at].rule.profile.as_deref().unwrap_or_default();
-        let first = circle.iter().min_by_key(|at| name(at)).copied().unwrap_or_default();
-        let turn = circle.iter().position(|at| *at == first).unwrap_or_default();
-        let names = circle.iter().cycle().skip(turn).take(circle.len() + 1).map(name);
-        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+        let first = (0..circle.len()).min_by_key(|at| name(&circle[*at]));
+        circle.rotate_left(first.unwrap_or_default());
+        let names = circle.iter().chain(circle.first()).map(|at| format!("`{}`", name(at)));
+        let names: Vec<_> = names.collect();
         let message = format!("profiles use each other in a circle: {}", names.join(" uses "));
-        let uses = self.rules[first].rule.body.uses.as_ref();
-        let at = uses.map_or(&self.rules[first].rule.origin, |uses| &uses.origin);
+        let Rule { origin, body, .. } = &self.rules[circle[0]].rule;
+        let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
         faults.error("profile-circle", message, Spot::key(at)).help("take one of them out");
     }
 
@@ -208,9 +206,7 @@ impl Rules {
     fn used_by(&self, at: usize) -> Vec<usize> {
         let rule = &self.rules[at].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
-        names
-            .filter_map(|name| self.profiles.get(&(rule.scope, name.value.clone())).copied())
-            .collect()
+        names.filter_map(|name| self.position(rule.scope, &name.value)).collect()
     }
 
     /// The layers of the group or project at `path`, whose document is `own`.
@@ -230,10 +226,7 @@ impl Rules {
         let mut layers = Layers::default();
         let mut number = 0;
         for equal in matched.chunk_by(|(a, _), (b, _)| a == b) {
-            for (_, at) in equal {
-                layers.rules.push((number, &self.rules[*at].rule));
-                layers.indices.push(*at);
-            }
+            layers.rules.extend(equal.iter().map(|(_, at)| (number, &self.rules[*at])));
             number += 1;
         }
         let used = used(&layers.rules, own, &path.value, faults);
@@ -241,11 +234,7 @@ impl Rules {
             self.profile(scope, name, faults);
         }
         let profiles = self.flat(scope, &used);
-        for (at, _) in &profiles {
-            layers.rules.push((number, &self.rules[*at].rule));
-            layers.indices.push(*at);
-            number += 1;
-        }
+        layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
         layers.params = params(&layers.rules, own, &path.value, faults);
         for (at, name) in profiles {
             let needs = self.rules[at].rule.needs.iter();
@@ -256,18 +245,13 @@ impl Rules {
                 );
                 layers.missed.insert(need.value.clone());
                 let few = layers.params.keys().take(FEW).map(|name| &**name);
-                let near =
-                    nearest(&need.value, few).map(|near| (near, &layers.params[near].origin));
-                let at = near.map_or(&name.origin, |(_, origin)| origin);
-                faults
-                    .error("params", message, Spot::key(at))
-                    .related(Spot::key(&need.origin), "needed here")
-                    .help(match near {
-                        Some((near, _)) => {
-                            format!("write `{}` in the place of `{near}`", need.value)
-                        }
-                        None => format!("give it with `params: {{{}: ...}}`", need.value),
-                    });
+                let near = nearest(&need.value, few);
+                let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
+                let missing = faults.error("params", message, Spot::key(at));
+                missing.related(Spot::key(&need.origin), "needed here").help(match near {
+                    Some(near) => format!("write `{}` in the place of `{near}`", need.value),
+                    None => format!("give it with `params: {{{}: ...}}`", need.value),
+                });
             }
         }
         layers
@@ -281,7 +265,7 @@ impl Rules {
         // From the end, so that the last position is found first.
         let mut left: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = left.pop() {
-            let at = self.profiles.get(&(scope, name.value.clone())).copied();
+            let at = self.position(scope, &name.value);
             if let Some(at) = at.filter(|at| seen.insert(*at)) {
                 flat.push((at, name.clone()));
                 left.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
@@ -313,8 +297,8 @@ impl Rules {
     }
 
     /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn count(&self, layers: &Layers<'_>, body: &Body) {
-        for known in layers.indices.iter().map(|at| &self.rules[*at]) {
+    pub(super) fn count(layers: &Layers<'_>, body: &Body) {
+        for (_, known) in &layers.rules {
             known.is_used.store(true, Ordering::Relaxed);
             for (name, [with, without]) in &known.declared {
                 let number = if *name == PROJECTS || body.has(name) { with } else { without };
@@ -360,7 +344,7 @@ fn literality(glob: &str) -> Rank {
 
 /// The names of the profiles that the document `own` uses.
 fn used(
-    rules: &[(usize, &Rule)],
+    rules: &[(usize, &Counted)],
     own: &Body,
     path: &str,
     faults: &mut Faults,
@@ -371,7 +355,7 @@ fn used(
     let names =
         |uses: &Uses| -> Vec<_> { uses.names.iter().map(|name| name.value.clone()).collect() };
     let own = own.uses.as_ref().map(|uses| (usize::MAX, uses));
-    let of_rules = rules.iter().filter_map(|(rank, rule)| Some((*rank, rule.body.uses.as_ref()?)));
+    let of_rules = rules.iter().filter_map(|(rank, of)| Some((*rank, of.rule.body.uses.as_ref()?)));
     for (rank, uses) in of_rules.chain(own) {
         if let Some((_, equal)) = last.filter(|(other, _)| *other == rank) {
             if equal.is_added != uses.is_added || names(equal) != names(uses) {
@@ -394,24 +378,20 @@ fn used(
 
 /// The parameters for templates in the document `own`.
 fn params(
-    rules: &[(usize, &Rule)],
+    rules: &[(usize, &Counted)],
     own: &Body,
     path: &str,
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
     let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
-    let layers = rules.iter().map(|(rank, rule)| (*rank, &rule.body)).chain([(usize::MAX, own)]);
-    for (rank, body) in layers {
+    let of_rules = rules.iter().map(|(rank, of)| (*rank, &of.rule.body));
+    for (rank, body) in of_rules.chain([(usize::MAX, own)]) {
         for (name, value) in &body.params {
             Claim::add(claims.entry(name), rank, value);
         }
     }
-    let param = |(name, claim): (&Arc<str>, Claim<Value>)| {
-        if let Some(other) = &claim.other {
-            ambiguous(name, path, &claim.value.origin, other, faults);
-        }
-        (name.clone(), claim.value)
-    };
+    let param =
+        |(name, claim): (&Arc<str>, Claim<Value>)| (name.clone(), claim.settle(name, path, faults));
     claims.into_iter().map(param).collect()
 }
 
@@ -421,7 +401,7 @@ pub(super) struct Claim<T> {
     rank: usize,
     pub(super) value: Sourced<T>,
     /// The origin of a different value in a layer of the same rank.
-    pub(super) other: Option<Origin>,
+    other: Option<Origin>,
 }
 
 impl<T: Clone + PartialEq> Claim<T> {
@@ -434,6 +414,14 @@ impl<T: Clone + PartialEq> Claim<T> {
         } else if claim.value.value != value.value {
             claim.other = Some(value.origin.clone());
         }
+    }
+
+    /// The value. Reports that layers of equal rank set `what` differently.
+    pub(super) fn settle(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
+        if let Some(other) = &self.other {
+            ambiguous(what, path, &self.value.origin, other, faults);
+        }
+        self.value
     }
 }
 

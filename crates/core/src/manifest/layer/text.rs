@@ -32,11 +32,8 @@ use crate::{
 /// The parameters of one group or project.
 #[derive(Debug)]
 pub(super) struct Words<'w> {
-    path: &'w str,
-    /// Whether a document declares it, and not only a rule.
-    is_declared: bool,
-    params: &'w BTreeMap<Arc<str>, Sourced<Value>>,
-    missed: &'w BTreeSet<Arc<str>>,
+    path: &'w Sourced<Arc<str>>,
+    layers: &'w Layers<'w>,
     /// The secrets whose names it filled in.
     named: RefCell<BTreeSet<FilledName>>,
     /// The parameters that texts used.
@@ -53,8 +50,8 @@ pub(super) struct Unfilled {
 }
 
 impl Unfilled {
-    const fn new(message: String, help: String) -> Self {
-        Self { message, help, lacks: None }
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into(), lacks: None }
     }
 
     /// `%{name}`, which is not for undrift to fill in.
@@ -66,14 +63,7 @@ impl Unfilled {
 
 impl<'w> Words<'w> {
     pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
-        Self {
-            path: &path.value,
-            is_declared: path.origin.layer > Layer::Profile,
-            params: &layers.params,
-            missed: &layers.missed,
-            named: RefCell::default(),
-            used: RefCell::default(),
-        }
+        Self { path, layers, named: RefCell::default(), used: RefCell::default() }
     }
 
     /// Adds the parameters that texts used, and the secrets whose names were filled in.
@@ -84,23 +74,24 @@ impl<'w> Words<'w> {
 
     /// Whether a fault of `template` is reported where the parameter would have to be given.
     pub(super) fn is_missed(&self, template: &Unfilled) -> bool {
-        template.lacks.as_ref().is_some_and(|name| self.missed.contains(&**name))
+        template.lacks.as_ref().is_some_and(|name| self.layers.missed.contains(&**name))
     }
 
     /// The path of the group or project.
-    pub(super) const fn path(&self) -> &'w str {
-        self.path
+    pub(super) fn path(&self) -> &'w str {
+        &self.path.value
     }
 
     /// The value of the parameter `name`.
     fn word(&self, name: &str) -> Option<Piece> {
-        let (group, own) = self.path.rsplit_once('/').unwrap_or(("", self.path));
+        let path = self.path();
+        let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
         let shown = match name {
-            "path" => self.path.to_owned(),
+            "path" => path.to_owned(),
             "name" => own.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
-            "path_slug" => slug(self.path),
+            "path_slug" => slug(path),
             other => {
                 return match source(other) {
                     Some(source) => Some(Piece::Secret(source)),
@@ -116,7 +107,7 @@ impl<'w> Words<'w> {
 
     /// The parameter `name`, which is used.
     fn param(&self, name: &str) -> Option<&'w Sourced<Value>> {
-        let (name, value) = self.params.get_key_value(name)?;
+        let (name, value) = self.layers.params.get_key_value(name)?;
         self.used.borrow_mut().entry(name.clone()).or_insert_with(|| value.clone());
         Some(value)
     }
@@ -142,10 +133,8 @@ impl<'w> Words<'w> {
             let name = rest.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
                 let what = if brace == "{" { "is never closed" } else { "stands for nothing" };
-                return Err(Unfilled::new(
-                    format!("a `{brace}` that {what}"),
-                    "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
-                ));
+                let help = "write `{{` and `}}` for braces; `{name}` fills in what it names";
+                return Err(Unfilled::new(format!("a `{brace}` that {what}"), help));
             };
             let unknown = || match is_of_service && is_name(name) {
                 true => Unfilled::of_service(name),
@@ -166,7 +155,7 @@ impl<'w> Words<'w> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
         let name = inner.trim();
         if brace == "{" && inner.starts_with(' ') && self.word(name).is_some() {
-            let message = "`{{` stands for a brace, and fills in nothing".to_owned();
+            let message = "`{{` stands for a brace, and fills in nothing";
             return Err(Unfilled::new(message, format!("write `{{{name}}}`")));
         }
         Ok(())
@@ -174,10 +163,9 @@ impl<'w> Words<'w> {
 
     fn unknown(&self, name: &str) -> Unfilled {
         if name == "group" {
-            let message = "`{group}` stands for nothing".to_owned();
-            return Unfilled::new(message, "there is no group above it".into());
+            return Unfilled::new("`{group}` stands for nothing", "there is no group above it");
         }
-        let params = self.params.keys().take(FEW).map(|name| &**name);
+        let params = self.layers.params.keys().take(FEW).map(|name| &**name);
         let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
         let help = match nearest(name, known.iter().copied()) {
             _ if name.trim_start().starts_with(['"', '\'']) => {
@@ -212,7 +200,7 @@ impl<'w> Words<'w> {
     /// alone.
     fn words_of(&self, template: &str) -> Vec<String> {
         let words = parameters(template).filter_map(|name| match (name, self.word(name)?) {
-            ("path" | "name" | "path_slug", _) => Some(self.path.to_owned()),
+            ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
             (_, Piece::Shown(text)) => Some(text),
             (_, Piece::Secret(_)) => None,
         });
@@ -226,21 +214,19 @@ impl<'w> Words<'w> {
             Reference::Env(name) | Reference::File(name) if source.is_template() => name,
             _ => return Ok(source.clone()),
         };
-        if !self.is_declared {
-            let message =
-                "its path would choose the secret, and no document declares it".to_owned();
+        // Only a rule declares it.
+        if self.path.origin.layer <= Layer::Profile {
+            let message = "its path would choose the secret, and no document declares it";
             let help = "name the secret without `{...}`, or take `undeclared: include` away: whoever may create a project would choose one";
-            return Err(Unfilled::new(message, help.into()));
+            return Err(Unfilled::new(message, help));
         }
         // Looked for first: two of them could name each other.
-        let text = match self.secret_in(name) {
-            None => self.fill(name, origin)?.text().unwrap_or_default().to_owned(),
-            Some(_) => {
-                let help =
-                    "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
-                return Err(Unfilled::new("a secret cannot name another one".into(), help.into()));
-            }
-        };
+        if self.secret_in(name).is_some() {
+            let help =
+                "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
+            return Err(Unfilled::new("a secret cannot name another one", help));
+        }
+        let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
@@ -312,8 +298,8 @@ impl<'w> Words<'w> {
             *value = self.fill(template, origin)?;
             return match (spec.field.secrecy(), &*value) {
                 (Secrecy::Reference, Value::Plain(_)) => Err(Unfilled::new(
-                    "this text refers to no secret".into(),
-                    "write `{env: NAME}`, or `{env:NAME}` in the text".into(),
+                    "this text refers to no secret",
+                    "write `{env: NAME}`, or `{env:NAME}` in the text",
                 )),
                 _ => Ok(()),
             };
@@ -331,32 +317,20 @@ impl<'w> Words<'w> {
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
                 let message = format!("{secret} is a secret, and this field takes none");
                 let help = "use another parameter: a secret may only be in a field that also takes `{env: NAME}`";
-                return Err(Unfilled::new(message, help.into()));
+                return Err(Unfilled::new(message, help));
             };
             *json = read_as(schema, text);
             return Ok(());
         }
         match json {
-            Json::Object(object) if is_list(schema) => {
-                for items in object.values_mut() {
-                    self.fill_in(schema, items, origin)?;
-                }
-            }
-            Json::Object(object) => {
-                for (name, json) in object {
-                    if let Some(schema) = schema["properties"].get(name) {
-                        self.fill_in(schema, json, origin)?;
-                    }
-                }
-            }
+            Json::Object(object) => object.iter_mut().try_for_each(|(name, json)| {
+                within(schema, name).map_or(Ok(()), |schema| self.fill_in(schema, json, origin))
+            }),
             Json::Array(items) => {
-                for item in items {
-                    self.fill_in(&schema["items"], item, origin)?;
-                }
+                items.iter_mut().try_for_each(|item| self.fill_in(&schema["items"], item, origin))
             }
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -411,17 +385,19 @@ fn parameters(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|part| part.split('}').next())
 }
 
+/// The schema of the value of `name` in a mapping that is a value of `schema`, or in the place of a list.
+fn within<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+    if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
+}
+
 /// Whether a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     if template(schema, json).is_some() {
         return true;
     }
     match json {
-        Json::Object(object) if is_list(schema) => {
-            object.values().any(|items| has_template(schema, items))
-        }
         Json::Object(object) => object.iter().any(|(name, json)| {
-            schema["properties"].get(name).is_some_and(|schema| has_template(schema, json))
+            within(schema, name).is_some_and(|schema| has_template(schema, json))
         }),
         Json::Array(items) => items.iter().any(|item| has_template(&schema["items"], item)),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
@@ -430,18 +406,16 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
 
 /// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
 fn read_as(schema: &Json, text: String) -> Json {
-    let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
-    let one = std::slice::from_ref(schema);
-    let mut takes = choices.map_or(one, Vec::as_slice).iter().flat_map(|choice| {
-        let types =
-            choice["type"].as_array().map_or(std::slice::from_ref(&choice["type"]), Vec::as_slice);
-        types.iter().map(|kind| (kind.as_str().unwrap_or("string"), choice.get("enum")))
-    });
-    if takes.any(|(kind, _)| kind == "string") {
-        return text.into();
+    fn all<'j>(list: &'j Json, one: &'j Json) -> &'j [Json] {
+        list.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)
     }
+    let choices = if schema.get("anyOf").is_some() { &schema["anyOf"] } else { &schema["oneOf"] };
+    let takes_text = all(choices, schema).iter().any(|choice| {
+        let mut types = all(&choice["type"], &choice["type"]).iter();
+        types.any(|kind| kind.as_str().is_none_or(|kind| kind == "string"))
+    });
     let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
-    read.unwrap_or_else(|| text.into())
+    read.filter(|_| !takes_text).unwrap_or_else(|| text.into())
 }
 
 /// `text` in the name of a variable: other characters than letters and digits become `_`.

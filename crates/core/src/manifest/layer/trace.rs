@@ -4,11 +4,12 @@
 //! of the merge; the highest layer that sets a slot decides. A test compares traces with the
 //! results of the merge.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 use super::{
-    merge::{self, WITHIN},
-    rules::Layers,
+    merge,
+    rules::{Counted, Layers},
+    slots::{self, WITHIN},
     text::Words,
 };
 use crate::{
@@ -71,11 +72,7 @@ pub struct Link<'t> {
     /// The layer.
     pub layer: &'t Layer,
     /// The value.
-    pub what: &'t Content,
-    /// The written names that lead to a value.
-    pub names: &'t [String],
-    /// Its place.
-    pub origin: &'t Origin,
+    pub setting: &'t Setting,
     /// Its effect.
     pub fate: Effect,
 }
@@ -115,7 +112,9 @@ impl Trace {
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules
-            .map(|(rank, rule)| Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words))
+            .map(|(rank, Counted { rule, .. })| {
+                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words)
+            })
             .collect();
         let highest = all.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
@@ -147,7 +146,7 @@ impl Trace {
     /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
     /// first.
     pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
-        let slot = merge::slot(of, names);
+        let slot = slots::slot(of, names);
         let is_asked = |setting: &&Setting| match setting.what {
             Content::Value(_) => {
                 !slot.is_empty()
@@ -158,30 +157,21 @@ impl Trace {
             Content::Unlisted(_) => false,
         };
         let changes = |setting: &Setting| match &setting.what {
-            Content::Value(value) => merge::change(of, &setting.names[0], value).is_some(),
+            Content::Value(value) => slots::change(of, &setting.names[0], value).is_some(),
             _ => false,
         };
         let mut chain: Vec<Link<'_>> = Vec::new();
-        let mut above: Vec<(usize, &Setting)> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let settings =
-                layer.settings.iter().filter(|setting| setting.concerns(of.section, key));
+            let settings = layer.settings.iter().filter(|it| it.concerns(of.section, key));
             for setting in settings.filter(is_asked) {
-                let higher = above.iter().filter(|(rank, _)| *rank > layer.rank);
-                let covering: Vec<_> = higher
-                    .filter(|(_, other)| other.covers(setting))
-                    .map(|(_, other)| other)
-                    .collect();
-                let fate = if covering.is_empty() {
-                    Effect::Decides
-                } else if covering.iter().all(|other| changes(other)) {
-                    Effect::Changed
-                } else {
-                    Effect::Outranked
+                let higher = chain.iter().filter(|link| link.layer.rank > layer.rank);
+                let mut covering = higher.filter(|link| link.setting.covers(setting)).peekable();
+                let fate = match covering.peek().is_some() {
+                    false => Effect::Decides,
+                    true if covering.all(|link| changes(link.setting)) => Effect::Changed,
+                    true => Effect::Outranked,
                 };
-                let Setting { what, names, origin, .. } = setting;
-                chain.push(Link { layer, what, names, origin, fate });
-                above.push((layer.rank, setting));
+                chain.push(Link { layer, setting, fate });
             }
         }
         chain
@@ -195,13 +185,12 @@ impl Trace {
         names: &[String],
     ) -> Option<&Origin> {
         let settings = self.layers.iter().flat_map(|layer| {
-            let settings = layer.settings.iter().filter(|setting| setting.is_of(section, entry));
-            settings
-                .filter(|setting| setting.names == names)
-                .map(move |setting| (layer.rank, &setting.origin))
+            let ranked = layer.settings.iter().map(|setting| (layer.rank, setting));
+            ranked.filter(|(_, it)| it.is_of(section, entry) && it.names == names)
         });
         // Of equal ones the first counts, as in the merge.
-        settings.max_by(|(rank, a), (other, b)| rank.cmp(other).then(b.cmp(a))).map(|(_, at)| at)
+        let highest = settings.max_by_key(|(rank, it)| (*rank, Reverse(&it.origin)));
+        highest.map(|(_, setting)| &setting.origin)
     }
 }
 
@@ -225,16 +214,15 @@ impl Layer {
                     State::Absent => Content::Absent,
                     State::Unmanaged => Content::Unmanaged,
                 };
-                let entry = Setting { entry: Some(key), ..whole(what, &part.origin) };
-                for (slot, leaf) in merge::slots(of, &fields, rank) {
-                    settings.push(Setting {
-                        entry: entry.entry.clone(),
-                        slot: slot.split(WITHIN).map(str::to_owned).collect(),
-                        names: leaf.names,
-                        ..whole(Content::Value(leaf.value), &leaf.origin)
-                    });
-                }
-                settings.push(entry);
+                let entry = Some(key);
+                let leaves = slots::slots(of, &fields, rank).into_iter();
+                settings.extend(leaves.map(|(slot, leaf)| Setting {
+                    entry: entry.clone(),
+                    slot: slot.split(WITHIN).map(str::to_owned).collect(),
+                    names: leaf.names,
+                    ..whole(Content::Value(leaf.value), &leaf.origin)
+                }));
+                settings.push(Setting { entry, ..whole(what, &part.origin) });
             }
         }
         settings.extend(body.unlisted.iter().map(|(section, policy)| {

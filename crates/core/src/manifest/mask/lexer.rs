@@ -46,30 +46,16 @@ impl Lexer<'_> {
             self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
-        if let Some(from) = self.certain(&line[markers..], markers) {
-            self.hide(start + markers + from..start + line.len());
-            return;
+        let content = &line[markers..];
+        if let Some((key, rest)) = split_key(content) {
+            let is_block = rest.trim_start().starts_with(['|', '>']);
+            self.parents.push((markers, self.open.contains(key) && !is_block));
         }
-        let (flow, depth) = self.flow(&line[markers..], start + markers);
+        let (flow, depth) = self.flow(content, start + markers);
         if let Some(from) = flow {
             self.hide(from..start + line.len());
         }
         self.is_lost |= depth > 0;
-    }
-
-    /// Reads a line of the form `key: value` or `key:`. Returns the byte from which it must be
-    /// hidden, if that is certain.
-    fn certain(&mut self, content: &str, column: usize) -> Option<usize> {
-        let (key, rest) = split_key(content)?;
-        let value = rest.trim_start();
-        let is_open = self.open.contains(key);
-        self.parents.push((column, is_open && !value.starts_with(['|', '>'])));
-        let from = content.len() - value.len();
-        if is_open && (is_word(value) || value.starts_with(['{', '['])) {
-            return None;
-        }
-        self.is_lost |= is_unclosed(value);
-        Some(from)
     }
 
     /// Reads brackets, keys and words. Returns the byte from which nothing is certain, and the

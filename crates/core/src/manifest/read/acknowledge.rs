@@ -2,26 +2,24 @@
 
 use jiff::civil::Date;
 
-use super::{Reader, document::Acknowledge};
+use super::{Document, Reader, document::Acknowledge};
 use crate::{
     address::Selector,
     desired::{Acknowledgement, Guard},
     kinds,
     manifest::schema,
-    origin::{Layer, Sourced},
+    origin::Sourced,
     text::{did_you_mean, is_name},
     yaml::Node,
 };
 
 impl Reader<'_, '_> {
-    /// The content of `document`, which `fits` its schema or not.
-    pub(super) fn acknowledge(&mut self, document: &Node, fits: bool) -> Acknowledge {
+    /// The content of `document`.
+    pub(super) fn acknowledge(&mut self, document: &Node) -> Document {
+        let fits = self.refused.is_empty();
         let written: Option<schema::Acknowledge> = self.findings.deserialize(document, fits);
         let (at, until) = (self.at(document), self.until(document));
-        let origin = |name: &str| {
-            let (key, _) = document.get(name)?;
-            Some(self.source.origin(key.span.start, Layer::Project))
-        };
+        let origin = |name: &str| Some(self.origin(document.get(name)?.0.span.start));
         let known = written.zip(at).map(|(written, at)| Acknowledgement {
             guard: written.guard,
             at,
@@ -31,46 +29,39 @@ impl Reader<'_, '_> {
             origin: origin("at"),
         });
         let until = until.zip(origin("until")).map(|(value, origin)| Sourced { value, origin });
-        Acknowledge { known, until }
+        Document::Acknowledge(Box::new(Acknowledge { known, until }))
     }
 
     fn at(&mut self, document: &Node) -> Option<Selector> {
         let (_, node) = document.get("at")?;
         let text = node.text().filter(|text| !text.is_empty())?;
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
-        if Guard::ALL.iter().any(|known| known.to_string() == guard) {
-            let message = "`at` must be an address, without the guard in front";
-            let wrong = self.findings.error("glob", message, node.span.clone());
-            wrong.help(format!("take `{guard}:` away: `guard` names it"));
-            return None;
-        }
         let section = text.split_once('#').map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
-        let sections = || kinds::everywhere().map(|of| of.section);
+        let is_section = |name: &str| kinds::everywhere().any(|of| of.section == name);
         let parts = section.and_then(|section| section.split_once(['.', ':']));
-        if let Some((section, entry)) = parts.filter(|(own, _)| sections().any(|of| of == *own)) {
-            let message = "`at` must have a `/` between the section and the entry";
+        let unknown = section.filter(|name| is_name(name) && !is_section(name));
+        let (message, help) = if Guard::ALL.iter().any(|known| known.to_string() == guard) {
+            let help = format!("take `{guard}:` away: `guard` names it");
+            ("`at` must be an address, without the guard in front".to_owned(), Some(help))
+        } else if let Some((section, entry)) = parts.filter(|(section, _)| is_section(section)) {
             let path = text.split('#').next().unwrap_or_default();
-            let wrong = self.findings.error("glob", message, node.span.clone());
-            wrong.help(format!("write `{path}#{section}/{entry}`"));
-            return None;
-        }
-        if let Some(section) =
-            section.filter(|name| is_name(name) && !sections().any(|own| own == *name))
-        {
-            let message = format!("there is no section `{section}`");
-            let near = did_you_mean(section, sections());
-            self.findings.error("glob", message, node.span.clone()).help_if(near);
-            return None;
-        }
-        match Selector::parse(text) {
-            Ok(at) => Some(at),
-            Err(why) => {
-                let message = format!("`at` is no glob over addresses: {why}");
-                let wrong = self.findings.error("glob", message, node.span.clone());
-                wrong.help("write the address that the guard prints, such as `acme/shop#members`");
-                None
+            let help = format!("write `{path}#{section}/{entry}`");
+            ("`at` must have a `/` between the section and the entry".to_owned(), Some(help))
+        } else if let Some(section) = unknown {
+            let near = did_you_mean(section, kinds::everywhere().map(|of| of.section));
+            (format!("there is no section `{section}`"), near)
+        } else {
+            match Selector::parse(text) {
+                Ok(at) => return Some(at),
+                Err(why) => {
+                    let help =
+                        "write the address that the guard prints, such as `acme/shop#members`";
+                    (format!("`at` is no glob over addresses: {why}"), Some(help.to_owned()))
+                }
             }
-        }
+        };
+        self.findings.error("glob", message, node.span.clone()).help_if(help);
+        None
     }
 
     fn until(&mut self, document: &Node) -> Option<Date> {

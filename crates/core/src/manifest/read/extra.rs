@@ -64,51 +64,42 @@ pub(super) struct Refused {
 /// # Errors
 /// Why it is not allowed.
 pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
-    let name = base(written);
-    let refused = |message: String, help: &str| Err(Refused { message, help: help.to_owned() });
-    let known =
-        |help: String| Err(Refused { message: format!("`{name}` is known to undrift"), help });
-    let section = of.section;
-    if let Some(spec) = find(of.table().specs(), &name) {
-        return known(match spec.name == name {
-            true => format!("write it directly in `{section}`"),
-            false => format!("write `{}` directly in `{section}`", spec.name),
-        });
-    }
-    if name == "state" {
-        return known(format!("write it directly in `{section}`"));
-    }
-    let (container, _) = kinds::container(of.home.scope);
-    if of.comes_with_container() && find(container.table().specs(), &name).is_some() {
-        return known(format!("write it directly in `{}`", container.section));
-    }
-    if VISIBILITY.contains(&name.as_str()) {
-        return refused(
-            format!("`{name}` must not stand below `extra`: it sets the visibility"),
-            "write `visibility` in `settings`",
-        );
-    }
-    let selects = "it selects what a request is for, or who sends it";
-    let help = match name.as_str() {
-        "path" => {
-            "to rename it, write the new `path` at the top, and the former one in `previously`"
+    let (name, section, scope) = (base(written), of.section, of.home.scope);
+    let (container, _) = kinds::container(scope);
+    let is_of_creation =
+        || of.comes_with_container() && find(container.table().specs(), &name).is_some();
+    let known = match find(of.table().specs(), &name) {
+        Some(spec) if spec.name != name => {
+            Some(format!("write `{}` directly in `{section}`", spec.name))
         }
-        _ => "leave it out; `extra` is for fields of the object itself",
+        None if name != "state" => {
+            is_of_creation().then(|| format!("write it directly in `{}`", container.section))
+        }
+        _ => Some(format!("write it directly in `{section}`")),
     };
-    if name.starts_with('_') {
-        return refused(
-            format!("a name that starts with `_` must not stand below `extra`: {selects}"),
-            help,
-        );
+    if let Some(help) = known {
+        return Err(Refused { message: format!("`{name}` is known to undrift"), help });
     }
-    if RESERVED.split(' ').any(|reserved| reserved == name)
-        || PARAMETERS
-            .get(&(of.home.scope, section))
-            .is_some_and(|names| names.contains(name.as_str()))
-    {
-        return refused(format!("`{name}` must not stand below `extra`: {selects}"), help);
-    }
-    Ok(())
+    let is_parameter = || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name));
+    let selects = "it selects what a request is for, or who sends it";
+    let (what, why, help) = if VISIBILITY.contains(&&*name) {
+        (format!("`{name}`"), "it sets the visibility", "write `visibility` in `settings`")
+    } else if name.starts_with('_') {
+        let help = "leave it out; `extra` is for fields of the object itself";
+        ("a name that starts with `_`".to_owned(), selects, help)
+    } else if RESERVED.split(' ').any(|reserved| reserved == name) || is_parameter() {
+        let help = match &*name {
+            "path" => {
+                "to rename it, write the new `path` at the top, and the former one in `previously`"
+            }
+            _ => "leave it out; `extra` is for fields of the object itself",
+        };
+        (format!("`{name}`"), selects, help)
+    } else {
+        return Ok(());
+    };
+    let message = format!("{what} must not stand below `extra`: {why}");
+    Err(Refused { message, help: help.to_owned() })
 }
 
 /// The key in `value` that begins a reference or a template which is not well-formed, and the

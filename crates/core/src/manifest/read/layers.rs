@@ -4,8 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    super::faults::Finding,
-    Document, Reader, Refused,
+    Document, Reader,
     container::reference,
     document::{Body, Rule, Uses},
 };
@@ -14,7 +13,7 @@ use crate::{
     field::Scope,
     kinds,
     manifest::schema::INCLUDE,
-    origin::{Layer, Sourced},
+    origin::Sourced,
     text::is_name,
     value::Value,
     yaml::{Data, Key, Node},
@@ -25,87 +24,69 @@ pub(in crate::manifest) const BUILT_IN: [&str; 4] = ["path", "name", "group", "p
 
 impl Reader<'_, '_> {
     /// The content of a `Defaults` document.
-    pub(super) fn defaults(
-        &mut self,
-        scope: Scope,
-        document: &Node,
-        refused: &Refused,
-    ) -> Option<Document> {
+    pub(super) fn defaults(&mut self, document: &Node) -> Option<Document> {
         let (key, matches) = document.get("match")?;
-        let except = matches.get("except");
-        let except = except.map(|(key, node)| Sourced {
-            value: self.globs(node),
-            origin: self.origin(key, Layer::Defaults),
+        let except = matches.get("except").map(|(key, node)| {
+            let globs = self.globs(node);
+            self.at_key(key, globs)
         });
         let undeclared = document.get("undeclared").and_then(|(_, word)| word.text());
-        Some(Document::Rule(Box::new(Rule {
-            scope,
-            paths: self.globs(matches.get("path")?.1),
-            except,
-            profile: None,
-            needs: Vec::new(),
-            origin: self.origin(key, Layer::Defaults),
-            is_named: self.is_named,
-            includes: undeclared == Some(INCLUDE),
-            body: self.body(scope, Layer::Defaults, document, refused),
-        })))
+        let paths = self.globs(matches.get("path")?.1);
+        let includes = undeclared == Some(INCLUDE);
+        Some(Document::Rule(Box::new(Rule { paths, except, includes, ..self.rule(key, document) })))
     }
 
     /// The content of a `Profile` document.
-    pub(super) fn profile(
-        &mut self,
-        scope: Scope,
-        document: &Node,
-        refused: &Refused,
-    ) -> Option<Document> {
+    pub(super) fn profile(&mut self, document: &Node) -> Option<Document> {
         let (key, name) = document.get("name")?;
-        let needs = document.get("needs").map(|(_, needs)| self.names(needs, Layer::Profile));
-        Some(Document::Rule(Box::new(Rule {
-            scope,
+        let profile = Some(name.text()?.into());
+        let needs = document.get("needs").map(|(_, needs)| self.names(needs)).unwrap_or_default();
+        Some(Document::Rule(Box::new(Rule { profile, needs, ..self.rule(key, document) })))
+    }
+
+    /// A rule that `key` identifies.
+    fn rule(&mut self, key: &Key, document: &Node) -> Rule {
+        Rule {
+            scope: self.scope,
             paths: Globs::default(),
             except: None,
-            profile: Some(name.text()?.into()),
-            needs: needs.unwrap_or_default(),
-            origin: self.origin(key, Layer::Profile),
+            profile: None,
+            needs: Vec::new(),
+            origin: self.origin(key.span.start),
             is_named: self.is_named,
             includes: false,
-            body: self.body(scope, Layer::Profile, document, refused),
-        })))
+            body: self.body(document),
+        }
     }
 
     /// The keys of `document` that concern other layers.
-    pub(super) fn layering(&mut self, scope: Scope, layer: Layer, document: &Node) -> Body {
+    pub(super) fn layering(&mut self, document: &Node) -> Body {
         let watch = |(key, node): (&Key, &Node)| match node.data {
-            Data::Bool(value) => Some(Sourced { value, origin: self.origin(key, layer) }),
+            Data::Bool(value) => Some(self.at_key(key, value)),
             _ => None,
         };
+        let ignores = |(_, node): (&Key, &Node)| ignored(self.scope, node);
         Body {
             watch: document.get("watch").and_then(watch),
-            uses: document.get("uses").map(|(key, node)| self.uses(key, node, layer)),
-            params: document
-                .get("params")
-                .map(|(_, node)| self.params(node, layer))
-                .unwrap_or_default(),
-            ignores: document
-                .get("ignore_layers")
-                .map(|(_, node)| ignored(scope, node))
-                .unwrap_or_default(),
+            ignores: document.get("ignore_layers").map(ignores).unwrap_or_default(),
+            uses: document.get("uses").map(|(key, node)| self.uses(key, node)),
+            params: document.get("params").map(|(_, node)| self.params(node)).unwrap_or_default(),
             ..Body::default()
         }
     }
 
-    fn uses(&mut self, key: &Key, node: &Node, layer: Layer) -> Uses {
+    fn uses(&mut self, key: &Key, node: &Node) -> Uses {
         let added = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
             let wrong =
                 self.findings.error("layers", "`uses` is a list or added to", key.span.clone());
             wrong.help("write the whole list, which replaces what lower layers use");
         }
-        let names = self.names(added.unwrap_or(node), layer);
-        Uses { origin: self.origin(key, layer), is_added: added.is_some(), names }
+        let names = self.names(added.unwrap_or(node));
+        Uses { origin: self.origin(key.span.start), is_added: added.is_some(), names }
     }
 
-    fn params(&mut self, node: &Node, layer: Layer) -> BTreeMap<Arc<str>, Sourced<Value>> {
+    fn params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
             let value = match (&node.data, reference(node)) {
@@ -123,22 +104,19 @@ impl Reader<'_, '_> {
             let text = node.text().unwrap_or_default();
             if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
                 let message = format!("`{{{name}}}` in a parameter stays as it is written");
-                let warning = Finding::warning("template", message, key.span.clone());
-                self.findings.push(warning).help(
+                self.findings.warning("template", message, key.span.clone()).help(
                     "write it in the `{text: ...}` that uses the parameter: parameters contain no others",
                 );
             }
-            let value = Sourced { value, origin: self.origin(key, layer) };
-            params.insert(key.name.as_str().into(), value);
+            params.insert(key.name.as_str().into(), self.at_key(key, value));
         }
         params
     }
 
     /// A list of names, each with its place.
-    fn names(&self, list: &Node, layer: Layer) -> Vec<Sourced<Arc<str>>> {
+    pub(super) fn names(&self, list: &Node) -> Vec<Sourced<Arc<str>>> {
         let name = |node: &Node| {
-            let origin = self.source.origin(node.span.start, layer);
-            Some(Sourced { value: node.text()?.into(), origin })
+            Some(Sourced { value: node.text()?.into(), origin: self.origin(node.span.start) })
         };
         list.items().iter().filter_map(name).collect()
     }

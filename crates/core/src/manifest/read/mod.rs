@@ -6,7 +6,7 @@
 //! not their rules, and it sees one document at a time: rules that span fields or entries are
 //! checked after the layers are merged.
 
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::{collections::BTreeSet, ops::Range, sync::LazyLock};
 
 use document::Sound;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use crate::{
         self,
         words::{self, Meaning},
     },
-    origin::Layer,
+    origin::{Layer, Origin, Sourced},
     steps,
     text::{alternatives, nearest, snake_case},
     yaml::{self, Data, Key, Node, Parsed},
@@ -73,12 +73,8 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
     let written = || parsed.documents.iter().filter(|document| document.data != Data::Null);
-    let mut documents = Vec::new();
-    for document in written() {
-        let mut reader =
-            Reader { source: &source, is_named: file.is_named, findings: &mut findings };
-        documents.extend(reader.document(document));
-    }
+    let read = |node| document(node, &source, file.is_named, &mut findings);
+    let documents: Vec<_> = written().filter_map(read).collect();
     let described = written().filter(|document| is_description(document));
     let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
     let described = described.collect();
@@ -133,111 +129,121 @@ pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
     mask::hide(source, parsed, quality, of, &known);
 }
 
-/// Reads the documents of one file.
+/// Reads one document of a file.
 struct Reader<'r, 's> {
     source: &'r Source<'s>,
     is_named: bool,
+    scope: Scope,
+    layer: Layer,
+    /// JSON pointers to the values that the schema refuses.
+    refused: BTreeSet<String>,
     findings: &'r mut Findings,
 }
 
-impl Reader<'_, '_> {
-    /// The content of `document`.
-    fn document(&mut self, document: &Node) -> Option<Document> {
-        if !matches!(document.data, Data::Map(_)) {
-            let first = document.items().first();
-            let foreign = first.and_then(|first| foreign(first, ""));
-            let message = match foreign {
-                Some(Foreign { what, .. }) => format!("this is {what}, not a manifest"),
-                None => "a document must be a mapping".to_owned(),
-            };
-            let not = self.findings.error("document", message, document.span.clone());
-            let is_several = first.is_some_and(|first| first.get("kind").is_some());
-            not.help(match foreign {
-                _ if is_several => EACH_ITS_OWN,
-                Some(foreign) => foreign.help,
-                None => "start with `kind: Project` and `path: ...`, and write entries below their section, as in `labels:`",
-            });
-            return None;
-        }
-        let kind = self.kind(document)?;
-        let is_profile = matches!(kind, DocumentKind::Profile(_));
-        let closed = kind.scope().and_then(|scope| templates::closed(document, scope, !is_profile));
-        let closed = closed.as_ref().unwrap_or(document);
-        let refused = Refused(self.findings.add_schema(closed, kind.checker()));
-        match kind {
-            DocumentKind::Container(scope) => {
-                self.container(scope, document, &refused).map(Box::new).map(Document::Container)
-            }
-            DocumentKind::Defaults(scope) => self.defaults(scope, document, &refused),
-            DocumentKind::Profile(scope) => self.profile(scope, document, &refused),
-            DocumentKind::Acknowledge => Some(Document::Acknowledge(Box::new(
-                self.acknowledge(document, refused.0.is_empty()),
-            ))),
-        }
+/// The content of the document `node`.
+fn document(
+    node: &Node,
+    source: &Source<'_>,
+    is_named: bool,
+    findings: &mut Findings,
+) -> Option<Document> {
+    if !matches!(node.data, Data::Map(_)) {
+        no_mapping(node, findings);
+        return None;
     }
-
-    /// The kind of the document, if it can be read; otherwise reports why not.
-    fn kind(&mut self, document: &Node) -> Option<DocumentKind> {
-        let Some((key, node)) = document.get("kind") else {
-            let first = document.entries().first();
-            let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-            if let Some(Foreign { what, help, .. }) = foreign(document, &self.source.name) {
-                let message = format!("this is {what}, not a manifest");
-                self.findings.error("document", message, at).help(*help);
-                return None;
-            }
-            let has = |key: &str| document.get(key).is_some();
-            let mut entries = document.entries().iter();
-            let other = entries.find_map(|(key, value)| {
-                let is_case = key.name.eq_ignore_ascii_case("kind");
-                let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
-                let kind = value.text().and_then(near_kind).filter(|_| is_other);
-                let help = kind.map(|kind| format!("write `kind: {kind}` in place of it"));
-                let help = help.or(is_case.then(|| "write it in lower case".to_owned()))?;
-                Some((key.span.clone(), help))
-            });
-            let start = |kind: &str| format!("start the document with `kind: {kind}`");
-            let is_section = |(key, _): &(Key, Node)| {
-                key.name == "path" || kinds::everywhere().any(|of| of.section == key.name)
-            };
-            let (at, help) = match other {
-                Some(other) => other,
-                None if has("match") => (at, start("Defaults")),
-                None if has("guard") => (at, start("Acknowledge")),
-                None if has("name") && !has("path") => (at, start("Profile")),
-                None if document.entries().iter().any(is_section) => (at, start("Project")),
-                None => (at, format!("{}; if it is another tool's, {MOVE}", start("Project"))),
-            };
-            self.findings.error("missing", "`kind` is missing", at).help(help);
-            return None;
-        };
-        let kind = DocumentKind::of(document);
-        match node.text() {
-            _ if kind.is_some() || node.data == Data::Unreadable => {}
-            text => {
-                let kinds = DocumentKind::names();
-                let near = text.and_then(near_kind);
-                let alias = text.and_then(|text| words::alias(&["kind"], text));
-                let help = match near {
-                    _ if alias.is_some() => alias.map(Meaning::help).unwrap_or_default(),
-                    _ if document.get("metadata").is_some() => MOVE.to_owned(),
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None if text.and_then(section_of).is_some() => {
-                        let of = text.and_then(section_of).unwrap_or_default();
-                        format!(
-                            "write it as `{of}:` in a document with `kind: Project` or `kind: Group`"
-                        )
-                    }
-                    None if document.get("items").is_some() => EACH_ITS_OWN.to_owned(),
-                    None if document.get("apiVersion").is_some() => MOVE.to_owned(),
-                    None => "start with `kind: Project`".to_owned(),
-                };
-                let at = if node.data == Data::Null { &key.span } else { &node.span };
-                let message = format!("`kind` must be {}", alternatives(&kinds));
-                self.findings.error("choice", message, at.clone()).help(help);
-            }
+    let kind = kind(node, source, findings)?;
+    let is_profile = matches!(kind, DocumentKind::Profile(_));
+    let closed = kind.scope().and_then(|scope| templates::closed(node, scope, !is_profile));
+    let refused = findings.add_schema(closed.as_ref().unwrap_or(node), kind.checker());
+    let scope = kind.scope().unwrap_or(Scope::Project);
+    let reader = |layer| Reader { source, is_named, scope, layer, refused, findings };
+    match kind {
+        DocumentKind::Container(_) => {
+            let container = reader(scope.of(Layer::Group, Layer::Project)).container(node);
+            container.map(Box::new).map(Document::Container)
         }
-        kind
+        DocumentKind::Defaults(_) => reader(Layer::Defaults).defaults(node),
+        DocumentKind::Profile(_) => reader(Layer::Profile).profile(node),
+        DocumentKind::Acknowledge => Some(reader(Layer::Project).acknowledge(node)),
+    }
+}
+
+/// Reports a document that is no mapping.
+fn no_mapping(document: &Node, findings: &mut Findings) {
+    let first = document.items().first();
+    let foreign = first.and_then(|first| foreign(first, ""));
+    let message = match foreign {
+        Some(Foreign { what, .. }) => format!("this is {what}, not a manifest"),
+        None => "a document must be a mapping".to_owned(),
+    };
+    let is_several = first.is_some_and(|first| first.get("kind").is_some());
+    findings.error("document", message, document.span.clone()).help(match foreign {
+        _ if is_several => EACH_ITS_OWN,
+        Some(foreign) => foreign.help,
+        None => "start with `kind: Project` and `path: ...`, and write entries below their section, as in `labels:`",
+    });
+}
+
+/// The kind of the document, if it can be read; otherwise reports why not.
+fn kind(document: &Node, source: &Source<'_>, findings: &mut Findings) -> Option<DocumentKind> {
+    let Some((key, node)) = document.get("kind") else {
+        let first = document.entries().first();
+        let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+        if let Some(Foreign { what, help, .. }) = foreign(document, &source.name) {
+            let message = format!("this is {what}, not a manifest");
+            findings.error("document", message, at).help(*help);
+        } else {
+            let (at, help) = another_kind(document).unwrap_or_else(|| (at, first_line(document)));
+            findings.error("missing", "`kind` is missing", at).help(help);
+        }
+        return None;
+    };
+    let kind = DocumentKind::of(document);
+    if kind.is_none() && node.data != Data::Unreadable {
+        let has = |key: &str| document.get(key).is_some();
+        let text = node.text();
+        let help = (text.and_then(|text| words::alias(&["kind"], text)).map(Meaning::help))
+            .or_else(|| has("metadata").then(|| MOVE.to_owned()))
+            .or_else(|| Some(format!("did you mean `{}`?", near_kind(text?)?)))
+            .or_else(|| {
+                let of = section_of(text?)?;
+                Some(format!(
+                    "write it as `{of}:` in a document with `kind: Project` or `kind: Group`"
+                ))
+            })
+            .or_else(|| has("items").then(|| EACH_ITS_OWN.to_owned()))
+            .or_else(|| has("apiVersion").then(|| MOVE.to_owned()))
+            .unwrap_or_else(|| "start with `kind: Project`".to_owned());
+        let at = if node.data == Data::Null { &key.span } else { &node.span };
+        let message = format!("`kind` must be {}", alternatives(&DocumentKind::names()));
+        findings.error("choice", message, at.clone()).help(help);
+    }
+    kind
+}
+
+/// The key that stands for `kind` in a document without one, and what to do.
+fn another_kind(document: &Node) -> Option<(Range<usize>, String)> {
+    document.entries().iter().find_map(|(key, value)| {
+        let is_case = key.name.eq_ignore_ascii_case("kind");
+        let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
+        let kind = value.text().and_then(near_kind).filter(|_| is_other);
+        let help = kind.map(|kind| format!("write `kind: {kind}` in place of it"));
+        let help = help.or(is_case.then(|| "write it in lower case".to_owned()))?;
+        Some((key.span.clone(), help))
+    })
+}
+
+/// How a document without a kind should start.
+fn first_line(document: &Node) -> String {
+    let has = |key: &str| document.get(key).is_some();
+    let has_section = || kinds::everywhere().any(|of| has(of.section));
+    let start = |kind: &str| format!("start the document with `kind: {kind}`");
+    match () {
+        () if has("match") => start("Defaults"),
+        () if has("guard") => start("Acknowledge"),
+        () if has("name") && !has("path") => start("Profile"),
+        () if has("path") || has_section() => start("Project"),
+        () => format!("{}; if it is another tool's, {MOVE}", start("Project")),
     }
 }
 
@@ -293,29 +299,36 @@ fn foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
     })
 }
 
-/// JSON pointers to the values that the schema refuses.
-struct Refused(BTreeSet<String>);
-
-impl Refused {
-    /// How much of the part of `of` at `pointer` is not refused.
+impl Reader<'_, '_> {
+    /// How much of the part of `of` at `pointer` the schema does not refuse.
     fn sound(&self, of: Section, pointer: impl FnOnce() -> String) -> Sound {
-        if self.0.is_empty() {
+        if self.refused.is_empty() {
             return Sound::Whole;
         }
         let pointer = pointer();
         let below = format!("{pointer}/");
-        let from = self.0.range(below.clone()..).inspect(|_| steps::step());
+        let from = self.refused.range(below.clone()..).inspect(|_| steps::step());
         let mut inner = from.map_while(|at| at.strip_prefix(&below)).peekable();
         let is_value = |at: &str| {
             let name = at.split('/').next().unwrap_or_default();
             of.table().get(name).is_some() && !of.identity.contains(&name)
         };
         match inner.peek().is_none() {
-            _ if self.0.contains(&pointer) => Sound::Not,
+            _ if self.refused.contains(&pointer) => Sound::Not,
             true => Sound::Whole,
             false if inner.all(is_value) => Sound::Names,
             false => Sound::Not,
         }
+    }
+
+    /// `value`, which is written at `key`.
+    fn at_key<T>(&self, key: &Key, value: T) -> Sourced<T> {
+        Sourced { value, origin: self.origin(key.span.start) }
+    }
+
+    /// The origin of what begins at the byte `at`.
+    fn origin(&self, at: usize) -> Origin {
+        self.source.origin(at, self.layer)
     }
 }
 

@@ -34,17 +34,16 @@ pub struct Known {
 pub fn known(name: &str) -> Vec<Known> {
     let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
     let is_kind = |kind: &DocumentKind| kind.name().eq_ignore_ascii_case(first);
-    let all: Vec<Known> = if DocumentKind::ALL.iter().any(is_kind) {
-        let kinds = DocumentKind::ALL.into_iter().filter(is_kind);
-        kinds.filter_map(|kind| of(kind, rest)).collect()
-    } else {
-        let (containers, others): (Vec<_>, Vec<_>) =
-            DocumentKind::ALL.into_iter().partition(is_container);
-        let found = |kinds: Vec<_>| kinds.into_iter().filter_map(|kind| of(kind, name)).collect();
+    let named = |is: &dyn Fn(&DocumentKind) -> bool, name| -> Vec<Known> {
+        DocumentKind::ALL.into_iter().filter(is).filter_map(|kind| of(kind, name)).collect()
+    };
+    let is_container = |kind: &DocumentKind| matches!(kind, DocumentKind::Container(_));
+    let all = match DocumentKind::ALL.iter().any(is_kind) {
+        true => named(&is_kind, rest),
         // Rules have the same fields as groups and projects.
-        Some(found(containers))
-            .filter(|all: &Vec<_>| !all.is_empty())
-            .unwrap_or_else(|| found(others))
+        false => Some(named(&is_container, name))
+            .filter(|all| !all.is_empty())
+            .unwrap_or_else(|| named(&|kind| !is_container(kind), name)),
     };
     let mut once: Vec<Known> = Vec::new();
     for next in all {
@@ -108,10 +107,6 @@ pub fn names() -> BTreeSet<String> {
 pub fn with_last_name(name: &str) -> Vec<String> {
     let is_called = |full: &String| full.rsplit_once('.').is_some_and(|(_, last)| last == name);
     all_names().into_iter().filter(is_called).collect()
-}
-
-const fn is_container(kind: &DocumentKind) -> bool {
-    matches!(kind, DocumentKind::Container(_))
 }
 
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.

@@ -4,12 +4,10 @@
 //! kind needs nothing here. Schemas for editors contain required fields. While a file is read, they
 //! are optional because other layers may set them; they are checked after merging.
 
-use std::{
-    collections::BTreeMap,
-    sync::{LazyLock, OnceLock},
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use jsonschema::{ValidationError, Validator};
+use schemars::JsonSchema;
 use serde_json::json;
 
 use super::Config;
@@ -109,8 +107,17 @@ impl Checker {
 }
 
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
-static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
-    [const { OnceLock::new() }; DocumentKind::ALL.len()];
+static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
+    DocumentKind::ALL.map(|kind| {
+        let scope = kind.scope();
+        let frame = move || scope.map_or_else(|| kind.schema_to(Use::Reading), |of| kind.frame(of));
+        Checker {
+            schema: LazyLock::new(Box::new(move || kind.schema_to(Use::Reading))),
+            validator: LazyLock::new(Box::new(move || Checker::validator(&frame()))),
+            scope,
+        }
+    })
+});
 
 /// Refuses everything: the checker of a section that no document can have.
 static NOTHING: LazyLock<Validator<Tree>> = LazyLock::new(|| Checker::validator(&json!(false)));
@@ -210,17 +217,7 @@ impl DocumentKind {
     /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
         let place = Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default();
-        CHECKERS[place].get_or_init(|| {
-            let scope = self.scope();
-            let frame = move || {
-                scope.map_or_else(|| self.schema_to(Use::Reading), |scope| self.frame(scope))
-            };
-            Checker {
-                schema: LazyLock::new(Box::new(move || self.schema_to(Use::Reading))),
-                validator: LazyLock::new(Box::new(move || Checker::validator(&frame()))),
-                scope,
-            }
-        })
+        &CHECKERS[place]
     }
 
     /// The standalone schema of such a document, for editors.
@@ -330,18 +327,20 @@ fn kind(name: &str) -> Json {
 
 /// The schema of `undrift.yaml`, for editors.
 pub fn config() -> Json {
-    let mut schema = schema::of::<Config>().as_value().clone();
-    schema["title"] = json!("undrift configuration");
-    drop_null_defaults(&mut schema);
-    published("undrift", schema)
+    of_type::<Config>("undrift", "undrift configuration")
 }
 
 /// The schema of a description file, for editors.
 pub fn description() -> Json {
-    let mut schema = schema::of::<Kind>().as_value().clone();
-    schema["title"] = json!("undrift kind");
+    of_type::<Kind>("kind", "undrift kind")
+}
+
+/// The schema of a type that files hold, published under `name`.
+fn of_type<T: JsonSchema>(name: &str, title: &str) -> Json {
+    let mut schema = schema::of::<T>().as_value().clone();
+    schema["title"] = json!(title);
     drop_null_defaults(&mut schema);
-    published("kind", schema)
+    published(name, schema)
 }
 
 /// The keys of documents about groups and projects that are not sections.

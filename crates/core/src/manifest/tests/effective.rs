@@ -137,7 +137,7 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
     };
     links
         .iter()
-        .map(|link| format!("{} {:?} {}", link.layer.name, link.fate, said(link.what)))
+        .map(|link| format!("{} {:?} {}", link.layer.name, link.fate, said(&link.setting.what)))
         .collect()
 }
 
@@ -192,7 +192,7 @@ fn assert_names_what_decides(loaded: &Loaded) {
                     let mut deciding = links.iter().filter(|link| link.fate == Effect::Decides);
                     // A field of the identity may be omitted, which means the default.
                     assert!(
-                        deciding.any(|link| *link.origin == field.origin),
+                        deciding.any(|link| link.setting.origin == field.origin),
                         "{name} at {:?}: {links:?}",
                         field.origin
                     );

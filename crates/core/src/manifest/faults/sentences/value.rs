@@ -8,12 +8,12 @@ use jsonschema::{
 use super::{
     Finding, Located,
     example::{USERNAME, has_all},
-    suggest::{Mistake, Suggestion, strings},
+    suggest::strings,
 };
 use crate::{
     field::{Field, Named, Scope},
-    kind::Section,
-    kinds::{self, words::Meaning},
+    kind::{Section, forms::plain_text},
+    kinds,
     text::alternatives,
     value::Json,
     yaml::{Data, Node},
@@ -25,57 +25,44 @@ impl Located<'_> {
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
             Kind::Enum { options } => self.not_among(&strings(options)),
-            Kind::Constant { expected_value } => {
-                self.not_among(&strings(&Json::Array(vec![(**expected_value).clone()])))
-            }
+            Kind::Constant { expected_value } => self.not_among(&[plain_text(expected_value)]),
             Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } | Kind::OneOfMultipleValid { .. } => {
                 self.no_alternative()
             }
             Kind::Pattern { pattern } => {
-                let name = self.name();
-                let message = match self.schema["examples"][0].as_str() {
-                    Some(example) => format!("{name} must be as in `{example}`"),
-                    None => format!("{name} has a form that is not allowed"),
+                let must = match self.schema["examples"][0].as_str() {
+                    Some(example) => format!("must be as in `{example}`"),
+                    None => "has a form that is not allowed".to_owned(),
                 };
-                let help =
-                    Mistake { name: pattern, ..Mistake::of_value(self, &[]) }.help("pattern");
-                Finding::error("pattern", message, self.span()).with_help(help)
+                let about = Located { subject: pattern, ..self.clone() };
+                about.fault("pattern", "pattern", format!("{} {must}", self.name()))
             }
-            kind => {
+            _ => {
+                let keyword = error.schema_path().as_str().rsplit('/').next();
+                let about = Located { subject: keyword.unwrap_or_default(), ..self.clone() };
                 let other = || error.masked_with("the value").to_string();
-                let message = self.limit(kind).unwrap_or_else(other);
-                let is_none = self.key.is_some() && self.node.data == Data::List(Vec::new());
-                let none = self.alias_of("[]").filter(|_| is_none).map(Meaning::help);
-                let several = matches!(kind, Kind::MaxProperties { limit: 1 }) && self.is_item;
-                let several = several.then(|| "write an entry for each of them".to_owned());
-                let once = matches!(kind, Kind::UniqueItems).then(|| "write each item once; of two lists, as `at_least` and `none_of`, in one of them".to_owned());
-                let help = none.or(several).or(once).or_else(|| self.description());
-                Finding::error("value", message, self.span()).with_help(help)
+                about.fault("value", "value", about.help("limit").unwrap_or_else(other))
             }
         }
     }
 
     fn wrong_type(&self, types: &[&str]) -> Finding {
-        let name = self.name();
-        if self.node.data == Data::Null {
-            let help = Mistake::of_value(self, types).help("empty");
-            let message = format!("{name} is empty");
-            return Finding::error("null", message, self.span()).with_help(help);
-        }
         let options = strings(&self.schema["enum"]);
         let is_scalar = matches!(self.node.data, Data::Bool(_) | Data::Number(_));
         if is_scalar && types == ["string"] && !options.is_empty() {
             return self.not_among(&options);
         }
-        let words: Vec<_> =
-            types.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
-        let message = format!("{name} must be {}", words.join(" or "));
-        let Some(Suggestion { code, message: better, help }) = self.instead(types) else {
-            return Finding::error("type", message, self.span());
-        };
-        let (message, key) = better.unwrap_or((message, String::new()));
-        let at = self.node.get(&key).map_or_else(|| self.span(), |(key, _)| key.span.clone());
-        Finding::error(code, message, at).with_help(Some(help))
+        let words = types.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind));
+        self.other_type(types, &words.collect::<Vec<_>>())
+    }
+
+    /// The message for a value that is none of these `words`, or empty.
+    fn other_type(&self, types: &[&str], words: &[&str]) -> Finding {
+        let (name, about) = (self.name(), Located { types, ..self.clone() });
+        if self.node.data == Data::Null {
+            return about.fault("empty", "null", format!("{name} is empty"));
+        }
+        about.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
     }
 
     /// Whether a document requires it.
@@ -116,9 +103,8 @@ impl Located<'_> {
             13.. => format!("one of {} words", options.len()),
             _ => alternatives(options),
         };
-        let message = format!("{} must be {must}", self.name());
-        let help = Mistake { options, ..Mistake::of_value(self, &[]) }.help("choice");
-        Finding::error("choice", message, self.span()).with_help(help)
+        let about = Located { options, ..self.clone() };
+        about.fault("choice", "choice", format!("{} must be {must}", self.name()))
     }
 
     /// The other scope whose documents take this word here.
@@ -157,36 +143,9 @@ impl Located<'_> {
             }
         }
         if self.node.data == Data::Null || options.is_empty() {
-            let mut finding = self.wrong_type(&[]);
-            if self.node.data != Data::Null {
-                finding.message = format!("{} must be {}", self.name(), types.join(" or "));
-            }
-            return finding;
+            return self.other_type(&[], &types);
         }
         self.not_among(&options)
-    }
-
-    /// The message for an exceeded limit.
-    fn limit(&self, kind: &Kind) -> Option<String> {
-        let name = self.name();
-        Some(match kind {
-            Kind::Minimum { limit } => format!("{name} must be at least {limit}"),
-            Kind::Maximum { limit } => format!("{name} must be at most {limit}"),
-            Kind::ExclusiveMinimum { limit } => format!("{name} must be more than {limit}"),
-            Kind::ExclusiveMaximum { limit } => format!("{name} must be less than {limit}"),
-            Kind::MinLength { limit: 1 }
-            | Kind::MinItems { limit: 1 }
-            | Kind::MinProperties { limit: 1 } => format!("{name} is empty"),
-            Kind::MaxProperties { limit: 1 } => {
-                format!("{name} must have only one of {}", alternatives(&self.property_names()))
-            }
-            Kind::MinLength { limit } => format!("{name} must have at least {limit} characters"),
-            Kind::MaxLength { limit } => format!("{name} must have at most {limit} characters"),
-            Kind::MinItems { limit } => format!("{name} must have at least {limit} entries"),
-            Kind::MaxItems { limit } => format!("{name} must have at most {limit} entries"),
-            Kind::UniqueItems => format!("{name} lists something twice"),
-            _ => return None,
-        })
     }
 }
 

@@ -1,0 +1,321 @@
+//! What a key may mean that its mapping does not have, and a value that its field does not take.
+//!
+//! The candidates for a key are the fields that are not written yet: by what they are also called, by their
+//! spelling and by what an entry still needs. A key that is known elsewhere in the document is there more likely.
+//! A value may be another word, in another unit, or have characters that the field does not take.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+
+use super::{
+    Located,
+    example::scalar,
+    suggest::{MOST_NAMES, strings},
+};
+use crate::{
+    field::{Field, Secrecy},
+    kind::Section,
+    kinds::{
+        self,
+        words::{self, Meaning},
+    },
+    text::{alternatives, joined, likely, listed, nearest},
+    value::Json,
+    yaml::{Data, Key, Node, write::scalar as quoted},
+};
+
+/// Units in which a field counts, and how many of them are in others, by how these begin.
+const UNITS: [(&str, &[(&str, f64)]); 5] = [
+    ("in seconds", &[("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)]),
+    ("in minutes", &[("m", 1.0), ("h", 60.0), ("d", 1440.0)]),
+    ("in hours", &[("h", 1.0), ("d", 24.0), ("w", 168.0)]),
+    ("in megabytes", &[("m", 1.0), ("g", 1024.0)]),
+    ("from 0 to 1", &[("%", 0.01)]),
+];
+
+/// The most names that a hint offers for one.
+const MOST_LIKELY: usize = 4;
+
+/// The maximum number of places for one name in a help text.
+const MOST_HOMES: usize = 3;
+
+impl<'d> Located<'d> {
+    /// Words for a key that its mapping does not have.
+    pub(super) fn word_for_key(&self, name: &str) -> Option<String> {
+        let node = self.node;
+        let section = || kinds::everywhere().find(|of| of.section == self.section);
+        match name {
+            "open" => {
+                let open = self.open();
+                let is_some = open.iter().any(|name| !words::OF_ENTRIES.contains(name));
+                (is_some && open.len() <= MOST_NAMES).then(|| alternatives(&open))
+            }
+            "identity" => {
+                let is_written = |name: &str, entries: &[(Key, Node)]| {
+                    entries.iter().any(|(key, _)| key.name == name)
+                };
+                let identity = *section()?.identity.first()?;
+                let is_missing =
+                    ![node.entries(), self.inside()].iter().any(|of| is_written(identity, of));
+                is_missing.then(|| identity.to_owned())
+            }
+            "removable" => section()?.is_removable().then(|| self.section.clone()),
+            "dotted" => {
+                let (section, field) = self.subject.split_once('.')?;
+                let is_known = self.current_names().contains(&section);
+                is_known.then(|| format!("`{field}` below `{section}:`"))
+            }
+            "here" => Some(match self.key {
+                None => "at the top of the document".to_owned(),
+                Some(_) if self.is_item => "in the entry".to_owned(),
+                Some(key) => format!("below `{}:`", key.name),
+            }),
+            "inner_fields" => {
+                let fields = self.current_names();
+                let inside = self.inside().iter();
+                let found = inside.filter_map(|(key, _)| self.guess(&key.name, &fields));
+                let found: Vec<_> = found.collect();
+                (!found.is_empty()).then(|| listed(&found))
+            }
+            "by_place" => {
+                let keys = node.entries().iter().map(|(key, _)| &*key.name);
+                let (only, field) = words::by_place(section()?, keys)?;
+                (only == self.subject && self.near().is_none()).then(|| field.to_owned())
+            }
+            "likely" => {
+                let likely = self.likely();
+                (1..=MOST_LIKELY).contains(&likely.len()).then(|| alternatives(&likely))
+            }
+            "shape" => {
+                let [only] = self.likely()[..] else { return None };
+                self.shape_of(only)
+            }
+            "homes" => Some(self.homes().join(" or ")).filter(|homes| !homes.is_empty()),
+            "setting" => {
+                let settings = self.root["properties"]["settings"]["properties"].as_object();
+                let settings = settings.filter(|_| self.key.is_none())?;
+                nearest(self.subject, settings.keys().map(String::as_str)).map(str::to_owned)
+            }
+            _ => None,
+        }
+    }
+
+    /// The fields that are not written yet: a hint must not lead to one that is.
+    fn open(&self) -> Vec<&str> {
+        let written = self.node.entries().iter().map(|(key, _)| &*key.name);
+        let written: BTreeSet<_> = written.collect();
+        let mut names = self.current_names();
+        names.retain(|name| !written.contains(name));
+        names
+    }
+
+    fn near(&self) -> Option<&str> {
+        nearest(self.subject, self.open())
+    }
+
+    fn likely(&self) -> Vec<&str> {
+        match (self.near(), self.homes().len()) {
+            (Some(near), _) => vec![near],
+            (None, 1 | 2) => Vec::new(),
+            (None, _) => likely(self.subject, &self.open()),
+        }
+    }
+
+    /// Other places of the document that have the name.
+    fn homes(&self) -> Vec<String> {
+        // `unlisted` and `match` are no sections, although they have fields of such names. A field of an
+        // entry that is none there never means a field elsewhere.
+        let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
+        if !is_section || self.is_item {
+            return Vec::new();
+        }
+        let is_of_itself = |of: Section| of.section == self.section && of.is_in_object();
+        homes(self.subject, self.root, self.depth > 0 && !kinds::everywhere().any(is_of_itself))
+    }
+
+    /// The mapping that is written below the name.
+    pub(super) fn inside(&self) -> &'d [(Key, Node)] {
+        self.value.map_or(&[], Node::entries)
+    }
+
+    /// How the list that is written must be written for `field`, which takes none.
+    fn shape_of(&self, field: &str) -> Option<String> {
+        let (key, node) = self.node.get(self.subject)?;
+        let at = self.at(key, node, field);
+        let kind = at.schema["type"].as_str()?;
+        let is_other = matches!(node.data, Data::List(_)) && kind != "array";
+        let is_open = Field::of(at.schema).secrecy() == Secrecy::Open;
+        at.instead(&[kind]).filter(|_| is_other && is_open)
+    }
+
+    /// The only one of `fields` that `name` may be, may mean or may be misspelt for.
+    pub(super) fn guess<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
+        let find = |name: &str| fields.iter().copied().find(|field| *field == name);
+        match self.alias(name).map(Meaning::field) {
+            _ if fields.contains(&name) => find(name),
+            Some(field) => find(field?),
+            None => match likely(name, fields)[..] {
+                [only] => Some(only),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Other places of a document where a key is known, as the end of a sentence that starts with "it
+/// belongs": no other entries for what `is_within` one.
+pub(super) fn homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
+    let has = |schema: &Json| schema["properties"].get(name).is_some();
+    // Entries may have a field of the same name, which is meant less often.
+    if has(root) {
+        return vec!["at the top of the document".to_owned()];
+    }
+    let mut homes = Vec::new();
+    for (section, schema) in root["properties"].as_object().into_iter().flatten() {
+        if section != "unlisted" && has(schema) {
+            homes.push(format!("below `{section}:`"));
+        } else if has(&schema["items"]) && !is_within {
+            homes.push(format!("in an entry of `{section}`"));
+        }
+    }
+    // Most fields are settings, and most names that sections share mean those.
+    if let Some(settings) = homes.iter().position(|home| home.contains("`settings:`")) {
+        homes = vec![homes.swap_remove(settings)];
+    }
+    if homes.len() > MOST_HOMES {
+        homes.truncate(MOST_HOMES);
+        homes.push("elsewhere".to_owned());
+    }
+    homes
+}
+
+impl Located<'_> {
+    /// Words for a value that its field does not take.
+    pub(super) fn word_for_value(&self, name: &str) -> Option<String> {
+        let node = self.node;
+        let text = node.text().unwrap_or_default();
+        let option = |options: &[&'static str]| {
+            words::option(&scalar(node)?, options.iter().copied()).map(str::to_owned)
+        };
+        match name {
+            "none_word" => option(&["null"]),
+            "boolean" => option(&["true", "false"]),
+            "option" => {
+                let option = words::options(text).find(|word| *word != "null" && self.takes(word));
+                option.map(|option| quoted(option, false))
+            }
+            "digits" => {
+                let word = || option(&["0", "1", "2", "3", "4", "5", "10"]);
+                let first = || text.split(' ').next().filter(|_| text.contains(" of "));
+                digits(text).or_else(word).or_else(|| digits(first()?))
+            }
+            "in_unit" => self.in_unit(node.text()?),
+            "day" => day(&scalar(node).filter(|_| self.schema["format"] == "date")?),
+            "home_of_text" => {
+                let name = text.rsplit(['.', '/']).next()?;
+                homes(name, self.root, true).into_iter().next()
+            }
+            "near" => {
+                // A name that begins with a word is not that word, misspelt.
+                let goes_on = |near: &str| {
+                    text.strip_prefix(near).is_some_and(|rest| rest.starts_with(['/', '-']))
+                };
+                let near = self.option_among(self.options).filter(|near| !goes_on(near));
+                near.map(str::to_owned)
+            }
+            "address" => self.guarded().map(str::to_owned),
+            "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
+            "with_hash" => Some(format!("#{text}")).filter(|text| self.takes(text)),
+            "unwanted" => {
+                let is_open = Field::of(self.schema).secrecy() == Secrecy::Open;
+                let is_shown = is_open && text.len() <= 255;
+                unwanted(Some(text).filter(|_| is_shown)?, |text| self.takes(text))
+            }
+            _ => None,
+        }
+    }
+
+    /// The mapping for which a word in its place stands, with the one `field` that the word is about.
+    pub(super) fn as_field(&self, field: &str) -> Option<String> {
+        let is_switch = self.schema["properties"][field]["type"] == "boolean";
+        let value = if is_switch { "true".to_owned() } else { digits(&scalar(self.node)?)? };
+        Some(format!("write `{{{field}: {value}}}`"))
+    }
+
+    /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
+    fn in_unit(&self, text: &str) -> Option<String> {
+        let about = self.schema["description"].as_str()?;
+        let is_in = |base: &str| about.contains(base.trim_start_matches("in "));
+        let (base, units) = UNITS.iter().find(|(base, _)| is_in(base))?;
+        let (mut rest, mut sum) = (text.trim(), 0.0);
+        while !rest.is_empty() {
+            let is_unit = |c: char| !c.is_ascii_digit() && c != '.';
+            let (count, unit) = rest.split_at(rest.find(is_unit)?);
+            let end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
+            let unit_name = unit[..end].trim().to_lowercase();
+            let is_word = !unit_name.contains(' ') && !unit_name.starts_with("mo");
+            let mut named = units.iter().filter(|(name, _)| is_word && unit_name.starts_with(name));
+            sum += count.parse::<f64>().ok()? * named.next()?.1;
+            rest = &unit[end..];
+        }
+        Some(format!("`{sum}`: it is {base}"))
+    }
+
+    /// The option of its schema that another word stands for, if it takes only some.
+    pub(super) fn option(&self) -> Option<String> {
+        let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
+        let options = alternatives.chain([self.schema]).flat_map(|one| strings(&one["enum"]));
+        let mut options: Vec<_> = options.collect();
+        if self.schema["type"] == "boolean" {
+            options = ["true", "false"].map(str::to_owned).to_vec();
+        }
+        let written = scalar(self.node)?;
+        self.option_among(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
+    }
+
+    /// The one of `options` that another word stands for.
+    fn option_among<'o>(&self, options: &'o [String]) -> Option<&'o str> {
+        let written = scalar(self.node)?;
+        let all = || options.iter().map(String::as_str);
+        let level = || all().find(|option| super::example::level(&written) == Some(option));
+        let begins = || all().find(|option| written.split([':', ' ', '(']).next() == Some(option));
+        let alias = level().or_else(|| words::option(&written, all())).or_else(begins);
+        let is_text = matches!(self.node.data, Data::Text(_));
+        alias.or_else(|| nearest(&written, all()).filter(|_| is_text))
+    }
+}
+
+/// The characters of `text` that a field accepts nowhere, if `takes` accepts the text without them.
+fn unwanted(text: &str, takes: impl Fn(&str) -> bool) -> Option<String> {
+    let characters = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]);
+    let mut unwanted: Vec<_> = characters.collect();
+    unwanted.sort_unstable();
+    unwanted.dedup();
+    unwanted.retain(|c| !takes(c) && !takes(&format!("a{c}a")) && !takes(&format!("1{c}1")));
+    let rest = unwanted.iter().fold(text.to_owned(), |rest, c| rest.replace(c, ""));
+    // With more of them, something else is wrong.
+    ((1..=3).contains(&unwanted.len()) && takes(&rest)).then_some(())?;
+    let named = |c: &&str| if *c == " " { "blanks".to_owned() } else { alternatives(&[c]) };
+    Some(joined(&unwanted.iter().map(named).collect::<Vec<_>>()))
+}
+
+/// A day that is written in another form, if it can be only one.
+fn day(text: &str) -> Option<String> {
+    let parts = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    let (year, month, day) = match parts[..] {
+        [year, month, day, ..] if year.len() == 4 => (year, month, day),
+        [all] if all.len() == 8 => (&all[..4], &all[4..6], &all[6..]),
+        [day, month, year] if year.len() == 4 && text.contains('.') => (year, month, day),
+        _ => return None,
+    };
+    let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
+    Some(date.to_string())
+}
+
+/// The digits of a number that is written with something in between.
+fn digits(text: &str) -> Option<String> {
+    let digits = text.replace(['_', ',', '\'', ' '], "");
+    digits.chars().all(|c| c.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
+}

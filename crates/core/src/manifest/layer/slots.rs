@@ -1,0 +1,200 @@
+//! The leaves of fields, for each of which the highest layer that sets it decides.
+//!
+//! A leaf of a list may change the list of lower layers instead.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::json;
+
+use crate::{
+    desired::Declared,
+    field::Field,
+    kind::{self, is_list},
+    manifest::read::templates::CHANGE,
+    origin::{Origin, Sourced},
+    value::{Json, Object, Value},
+};
+
+/// A leaf of a field.
+#[derive(Clone)]
+pub(super) struct Slot {
+    pub(super) rank: usize,
+    /// The written names that lead to it. The key of the slot has the current names instead of
+    /// deprecated ones, so that both are one slot.
+    pub(super) names: Vec<String>,
+    pub(super) value: Value,
+    /// The value of lower layers, if this value changes that.
+    pub(super) below: Option<Value>,
+    pub(super) origin: Origin,
+    /// The origin of a different value in a layer of the same rank.
+    pub(super) other: Option<Origin>,
+}
+
+/// Separates the names in the key of a slot.
+pub(super) const WITHIN: char = '\0';
+
+/// The leaves of `fields`.
+pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeMap<String, Slot> {
+    let mut slots = BTreeMap::new();
+    for (name, Sourced { value, origin }) in fields.iter() {
+        let schema = of.table().get(name).map_or(&Json::Null, |spec| &spec.schema);
+        let slot =
+            Slot { rank, names: vec![name.to_owned()], value, below: None, origin, other: None };
+        leaves(slot_name(name, schema), schema, slot, &mut slots);
+    }
+    slots
+}
+
+/// The slot for `names` in an entry of `of`, as the parts of its key.
+pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
+    let Some((field, within)) = names.split_first() else { return Vec::new() };
+    let mut schema = of.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
+    let mut slot = vec![slot_name(field, schema)];
+    for name in within {
+        schema = &schema["properties"][name];
+        slot.push(slot_name(name, schema));
+    }
+    slot
+}
+
+/// The name of a field in the key of a slot: the same for a deprecated field and its replacement.
+fn slot_name(name: &str, schema: &Json) -> String {
+    Field::of(schema).replaced_by().unwrap_or(name).to_owned()
+}
+
+/// Adds the leaves of `slot`, whose value has `schema`.
+fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
+    match &slot.value {
+        Value::Plain(Json::Object(object))
+            if schema.get("properties").is_some() && !object.is_empty() =>
+        {
+            for (name, json) in object {
+                let schema = &schema["properties"][name];
+                let mut names = slot.names.clone();
+                names.push(name.clone());
+                let key = format!("{key}{WITHIN}{}", slot_name(name, schema));
+                let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
+                leaves(key, schema, slot, slots);
+            }
+        }
+        // Both forms of a field in one document are an error that is reported later.
+        _ if slots.contains_key(&key) => {
+            slots.insert(format!("{key}{WITHIN}"), slot);
+        }
+        _ => {
+            slots.insert(key, slot);
+        }
+    }
+}
+
+/// Adds the leaf of a layer. Ranks must not decrease.
+pub(super) fn claim(
+    of: kind::Section,
+    slots: &mut BTreeMap<String, Slot>,
+    key: String,
+    mut new: Slot,
+) {
+    // A whole mapping, such as `null`, and a key within it exclude each other.
+    let is_within = |a: &str, b: &str| {
+        a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
+    };
+    let is_empty = |slot: &Slot| slot.value.plain().is_some_and(|json| *json == json!({}));
+    // `{}` sets nothing within the mapping.
+    if is_empty(&new) && slots.keys().any(|other| is_within(other, &key)) {
+        return;
+    }
+    slots.retain(|other, slot| {
+        let excludes = is_within(other, &key) || is_within(&key, other);
+        if excludes && slot.rank == new.rank && !is_empty(slot) {
+            new.other = Some(slot.origin.clone());
+        }
+        !excludes
+    });
+    let Some(slot) = slots.get_mut(&key) else {
+        slots.insert(key, new);
+        return;
+    };
+    let is_change = |value: &Value| change(of, &new.names[0], value).is_some();
+    if slot.rank < new.rank {
+        if is_change(&new.value) {
+            let lower = slot.clone();
+            // A condition on live values cannot be changed.
+            let is_condition =
+                matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
+            new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
+            new.below = Some(changed(of, &lower.names[0], lower.value, lower.below));
+        }
+        *slot = new;
+    } else if slot.value == new.value {
+        slot.origin = slot.origin.clone().min(new.origin);
+    } else if let (true, Some(value)) = (
+        is_change(&slot.value) && is_change(&new.value),
+        united(slot.value.plain(), new.value.plain()),
+    ) {
+        slot.value = value.into();
+        slot.origin = slot.origin.clone().min(new.origin);
+    } else {
+        slot.other = Some(new.origin);
+    }
+}
+
+/// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
+/// [...]}`.
+pub(super) fn change<'v>(
+    of: kind::Section,
+    name: &str,
+    value: &'v Value,
+) -> Option<[&'v [Json]; 2]> {
+    let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
+    let object = value.plain()?.as_object().filter(|_| of_a_list)?;
+    let list = |name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let lists = CHANGE.map(list);
+    object.keys().all(|key| CHANGE.contains(&key.as_str())).then_some(lists)
+}
+
+/// `value` applied to the value `below` it: `value` itself, unless it changes a list.
+pub(super) fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) -> Value {
+    let Some([added, removed]) = change(of, name, &value) else { return value };
+    let mut list = match below {
+        Some(Value::Plain(Json::Array(list))) => list,
+        _ => Vec::new(),
+    };
+    let removed: HashSet<_> = removed.iter().collect();
+    list.retain(|item| !removed.contains(item));
+    let mut known: HashSet<_> = list.iter().cloned().collect();
+    list.extend(added.iter().filter(|item| known.insert((*item).clone())).cloned());
+    Json::Array(list).into()
+}
+
+/// Two changes of one list as one, in an order that does not depend on which comes first; `None` if
+/// one adds an item that the other removes.
+fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
+    let list = |name: &str| {
+        let lists = [first, second].map(|change| change?.get(name)?.as_array());
+        let mut all: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
+        all.sort_by_cached_key(ToString::to_string);
+        all.dedup();
+        all
+    };
+    let [add, remove] = CHANGE.map(list);
+    let removed: HashSet<_> = remove.iter().collect();
+    let is_clear = !add.iter().any(|item| removed.contains(item));
+    is_clear.then(|| json!({"add": add, "remove": remove}))
+}
+
+/// Sets `value` below the names `within`.
+pub(super) fn insert(into: &mut Value, within: &[String], value: Value) {
+    match (into, value) {
+        (into, value) if within.is_empty() => *into = value,
+        (Value::Plain(into), Value::Plain(json)) => {
+            let within = within.iter().fold(into, |into, name| {
+                if !into.is_object() {
+                    *into = Json::Object(Object::new());
+                }
+                &mut into[name]
+            });
+            *within = json;
+        }
+        _ => {}
+    }
+}
