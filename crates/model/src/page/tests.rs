@@ -584,10 +584,9 @@ fn a_row_without_a_text_as_path_is_refused() {
 /// checked.
 #[test]
 fn an_unpaged_list_is_complete_after_one_response() {
-    let lists = vec![collection::PAGING];
-    let (path, purpose) = ("/projects/:id/odd", "list odd ones".to_owned());
-    let row = collection::row("odd-list", Method::Get, path, purpose, Answer::List, lists);
-    let op = collection::read(Operation { unpaged: true, ..row });
+    let (path, answer) = ("/projects/:id/odd", Answer::List);
+    let row = Operation { path, answer, unpaged: true, ..Operation::usual(Method::Get) };
+    let op = collection::read(row);
     for (text, sent, is_whole) in [
         ("", 0, true),
         ("", 3, true),
