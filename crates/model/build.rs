@@ -17,6 +17,7 @@ fn main() -> io::Result<()> {
         "kinds/words",
         "operation/parameters",
         "operation/table",
+        "yaml/syntax",
     ])?;
     let rows = fs::read(out("tables/operation/table.json"))?;
     let rows: Vec<_> = serde_json::from_slice(&rows)?;
