@@ -43,10 +43,11 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
+pub use crate::field::Risk;
 pub use calls::{Call, Job, Unable};
 pub use checks::{CRON, TIME_ZONE};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
-pub use effect::{Capability, Effect, Risk, VISIBILITIES, visibility_rank};
+pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{
     Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,
