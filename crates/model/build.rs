@@ -11,6 +11,7 @@ fn main() -> io::Result<()> {
     convert_all(&[
         "kind/grants",
         "kinds/constraints",
+        "kinds/description_faults",
         "kinds/integration",
         "kinds/presets",
         "kinds/values",

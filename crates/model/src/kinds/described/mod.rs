@@ -14,7 +14,7 @@ mod rules;
 pub use check::Fault;
 
 use super::Registry;
-use crate::{kind::Kind, operation::AnyOp, yaml};
+use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 
 /// The descriptions in this folder as JSON, by file name.
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/described.rs"));
@@ -28,13 +28,18 @@ pub struct Described {
 }
 
 impl Described {
-    /// Makes the kind of a user. `known` are the kinds that exist already; the section must not have
-    /// a name of `reserved`.
+    /// Makes the kind of a user, from how it is `written`. `known` are the kinds that exist already;
+    /// the section must not have a name of `reserved`.
     ///
     /// # Errors
     /// All faults of the description.
-    pub fn of(kind: Kind, known: &Registry, reserved: &[String]) -> Result<Self, Vec<Fault>> {
-        let faults = check::check(&kind, known, reserved);
+    pub fn of(
+        kind: Kind,
+        written: &Json,
+        known: &Registry,
+        reserved: &[String],
+    ) -> Result<Self, Vec<Fault>> {
+        let faults = check::check(&kind, written, known, reserved);
         if !faults.is_empty() {
             return Err(faults);
         }
