@@ -9,6 +9,7 @@ use undrift_tables::{convert, convert_all, root};
 fn main() -> io::Result<()> {
     // Those outside of `src/kinds/described`.
     convert_all(&[
+        "kind/faults",
         "kind/grants",
         "kinds/constraints",
         "kinds/description_faults",

@@ -79,11 +79,8 @@ impl Rules for Project {
         };
         for (name, _, most, limit) in needs::exceeding(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                let message = format!(
-                    "a new project has `{name}: enabled`, which may not show more than `{most}`"
-                );
-                let help = format!("declare `{name}: {}` too", plain_text(&limit));
-                report(Fault::error("too-visible", most, message, help));
+                let fault = Fault::of("too_visible", most).fill("name", name);
+                report(fault.fill("limit", &plain_text(&limit)));
             }
         }
     }
@@ -208,9 +205,7 @@ fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
         if declared.contains_key(name)
             && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
         {
-            let message = format!("`{name}` works only for a custom template");
-            let help = "add `use_custom_template: true` below `create:`";
-            report(Fault::error("create-conflict", name, message, help));
+            report(Fault::of("template", name));
         }
     }
 }

@@ -22,9 +22,7 @@ impl Rules for ProtectedBranches {
             row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
         };
         if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
-            let message = "`no_access` is no level for who may unprotect: the service refuses it";
-            let help = "write `admin` to leave it to administrators";
-            report(Fault::error("unprotect-nobody", "allowed_to_unprotect", message, help));
+            report(Fault::of("nobody_unprotects", "allowed_to_unprotect"));
         }
     }
 

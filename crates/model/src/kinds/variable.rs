@@ -77,22 +77,16 @@ impl Rules for Variables {
         let masked = value.filter(|_| flag("masked") || flag(HIDDEN));
         let why = masked.and_then(|value| maskable(value, flag("raw")).err());
         if let Some(why) = &why {
-            let message = format!("a masked value {why}");
             let flag = if flag("masked") { "masked" } else { HIDDEN };
             let is_expression = value.is_some_and(|value| {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
-            let help = match is_expression {
-                true => "write `{env: NAME}` or `{file: PATH}` for a secret: expressions of other tools are not filled in".to_owned(),
-                false => format!("change the value, or write `{flag}: false`: the service refuses it"),
-            };
-            report(Fault::error("masked-value", "value", message, help).with(flag));
+            let name = if is_expression { "masked_expression" } else { "masked" };
+            report(Fault::of(name, "value").with(flag).fill("why", why));
         }
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {
-            let message = "a hidden variable is masked too";
-            let help = "leave out `masked`, or write `masked_and_hidden: false` too";
-            report(Fault::error("hidden-variable", "masked", message, help).with(HIDDEN));
+            report(Fault::of("hidden_unmasked", "masked").with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let last = declared.get("key").and_then(Value::text).and_then(|key| key.rsplit('_').next());
@@ -105,16 +99,9 @@ impl Rules for Variables {
         let is_certain = value.is_some_and(|value| judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            let (is, help) = if value.is_some_and(is_quoted) {
-                ("a reference in quotes, which is text", "take the quotes away".to_owned())
-            } else {
-                let help = format!(
-                    "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-                );
-                ("written in plain text", help)
-            };
-            let message = format!("the value of a {flag} variable is {is}");
-            report(Fault::warning("literal-secret", "value", message, help));
+            let is_quoted = value.is_some_and(is_quoted);
+            let name = if is_quoted { "quoted_reference" } else { "literal_value" };
+            report(Fault::of(name, "value").fill("flag", flag));
         }
     }
 }
