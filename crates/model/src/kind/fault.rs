@@ -31,10 +31,14 @@ pub struct Fault {
 impl Fault {
     /// The fault of `field` that is called `name` in the file.
     pub fn of(name: &str, field: &'static str) -> Self {
+        Self { field, ..Self::of_entry(name) }.fill("field", field)
+    }
+
+    /// The fault of an entry as a whole that is called `name` in the file.
+    pub fn of_entry(name: &str) -> Self {
         let (severity, code, message, help) = TEXTS[name];
         let (message, help) = (message.to_owned(), help.to_owned());
-        let fault = Self { severity, code, field, within: None, other: None, message, help };
-        fault.fill("field", field)
+        Self { severity, code, field: "", within: None, other: None, message, help }
     }
 
     /// The fault with the other field that it concerns.
@@ -58,12 +62,14 @@ mod tests {
     #[test]
     fn each_text_is_used() {
         let code = [
+            include_str!("calls.rs"),
             include_str!("checks.rs"),
             include_str!("../kinds/approval_rule.rs"),
             include_str!("../kinds/approvals.rs"),
             include_str!("../kinds/described/rules.rs"),
             include_str!("../kinds/hook.rs"),
             include_str!("../kinds/integration.rs"),
+            include_str!("../kinds/member.rs"),
             include_str!("../kinds/project.rs"),
             include_str!("../kinds/protected_branch.rs"),
             include_str!("../kinds/schedule.rs"),

@@ -86,10 +86,7 @@ impl Rules for Hooks {
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            let message = format!("the service removes `{VARIABLES}` when the URL changes");
-            let help =
-                "give the hook another `name` too: it is added anew, and the old one is unlisted";
-            return Err(Unable::because("hook-url", "url", message, help));
+            return Err(Unable::of("variables_lost", "url", &[]));
         }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
@@ -118,9 +115,7 @@ fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
     if keys(shown).next().is_none() {
         return Ok(None);
     }
-    let message = format!("the hook would lose its undeclared `{HEADERS}`");
-    let help = format!("declare `{HEADERS}` too, or remove the hook and then add it");
-    Err(Unable::because("missing-field", "url", message, help))
+    Err(Unable::of("headers_lost", "url", &[]))
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.

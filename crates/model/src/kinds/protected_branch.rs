@@ -61,15 +61,10 @@ impl ProtectedBranches {
             Act::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
-        let is_locked_out = rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id)));
-        if !is_locked_out {
-            return Ok(());
+        match rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id))) {
+            true => Err(Unable::of("locked_out", UNPROTECT, &[("what", what)])),
+            false => Ok(()),
         }
-        let message = format!(
-            "those who may unprotect the branch {what} not include the token's user, and the service then refuses this"
-        );
-        let help = "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change";
-        Err(Unable::because("locked-out", UNPROTECT, message, help))
     }
 }
 

@@ -14,18 +14,6 @@ const HEEDS_FILTER: Release = Release::new(16, 9);
 /// filter.
 const HIDDEN: &str = "masked_and_hidden";
 
-fn stays_hidden(field: &str) -> Unable {
-    let message = "the variable is hidden, which the service never takes back";
-    let help = "declare it as hidden, or remove it with `state: absent` and add it anew";
-    Unable::because("hidden-variable", field, message, help)
-}
-
-fn may_be_shown() -> Unable {
-    let message =
-        format!("`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own");
-    Unable::because("release", HIDDEN, message, "set `service.release` in undrift.yaml")
-}
-
 pub(super) struct Variables;
 
 impl Rules for Variables {
@@ -35,14 +23,14 @@ impl Rules for Variables {
             Act::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
             Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
-                return Err(may_be_shown());
+                return Err(Unable::of("may_be_shown", HIDDEN, &[]));
             }
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
         if live.fields.raw().get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
-                return Err(stays_hidden(field));
+                return Err(Unable::of("stays_hidden", field, &[]));
             }
         } else if changed.contains(&HIDDEN) {
             return job.replace(declared, live);
