@@ -19,6 +19,7 @@ fn main() -> io::Result<()> {
         "kinds/words",
         "operation/parameters",
         "operation/table",
+        "yaml/faults",
         "yaml/syntax",
     ])?;
     let rows = fs::read(out("tables/operation/table.json"))?;
