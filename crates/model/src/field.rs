@@ -17,12 +17,9 @@
 //! words that are left out of the schema are only for the files of undrift: a file of a user with one
 //! of them is refused.
 
-use std::{
-    borrow::Cow,
-    sync::{LazyLock, PoisonError, RwLock},
-};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -169,28 +166,15 @@ pub struct Valid {
 }
 
 /// A lowest and a highest number, as `1..255`. Either may be missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(inline, description = "")]
+#[schemars(extend("pattern" = r"^(-?[0-9]+\.\.(-?[0-9]+)?|\.\.-?[0-9]+)$", "examples" = ["1..255"]))]
 pub struct Range {
     /// The lowest number.
     pub min: Option<i64>,
     /// The highest number.
     pub max: Option<i64>,
-}
-
-impl JsonSchema for Range {
-    fn schema_name() -> Cow<'static, str> {
-        "Range".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = r"^(-?[0-9]+\.\.(-?[0-9]+)?|\.\.-?[0-9]+)$";
-        json_schema!({"type": "string", "pattern": pattern, "examples": ["1..255"]})
-    }
 }
 
 impl TryFrom<String> for Range {

@@ -263,7 +263,7 @@ pub(super) fn all_in(scope: Scope) -> Request<Read> {
 
 /// The fields that identify a group or project.
 pub(super) fn known_by(scope: Scope) -> KeyFilter {
-    let (_, itself) = kinds::container(scope);
+    let (itself, _) = kinds::container(scope);
     KeyFilter::keys(itself.looked_at.iter().copied())
 }
 

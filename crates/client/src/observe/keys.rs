@@ -22,7 +22,7 @@ pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>
 pub(super) fn of_roster(ask: &Ask<'_>) -> KeyFilter {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
-        let (_, itself) = kinds::container(scope);
+        let (itself, _) = kinds::container(scope);
         keys.extend(itself.looked_at);
     }
     for (section, names) in &ask.fields {
@@ -39,7 +39,7 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
     let mut keys = BTreeSet::new();
     let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
-        let (_, itself) = kinds::container(container.scope);
+        let (itself, _) = kinds::container(container.scope);
         keys.extend(itself.looked_at);
         for section in &container.sections {
             let of = (container.scope, section.of.section);
@@ -113,7 +113,7 @@ mod tests {
                 if section.home.scope == Scope::Project {
                     raw.insert("empty_repo".into(), empty.into());
                 }
-                let (_, itself) = kinds::container(section.home.scope);
+                let (itself, _) = kinds::container(section.home.scope);
                 let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
                 add(section, &BTreeSet::from([name]), &mut keys);
                 let mut kept = raw.clone();

@@ -106,7 +106,7 @@ pub(super) struct Keep {
 impl Keep {
     /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
-        let (_, itself) = kinds::container(scope);
+        let (itself, _) = kinds::container(scope);
         let mut keys: BTreeSet<String> = itself.looked_at.iter().map(|key| (*key).into()).collect();
         for section in kinds::sections(scope) {
             match section.home.place {
@@ -132,10 +132,10 @@ impl Keep {
     /// # Errors
     /// Why nothing is kept.
     pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
-        let (_, itself) = kinds::container(scope);
+        let (container, itself) = kinds::container(scope);
         let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
         let mut kept = Object::new();
-        for name in itself.looked_at {
+        for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
                 let is_sign = itself.signs.contains(name);
                 let value = if is_sign { Json::Null } else { self.plain(value) };

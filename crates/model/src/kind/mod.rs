@@ -211,10 +211,8 @@ pub struct Lookup {
     pub get: fn(&str) -> Request<Read>,
     /// The field of the object that holds the path.
     pub path: &'static str,
-    /// Reads the facts that the object shows, whatever is declared.
+    /// Reads the facts that the object shows in the fields of [`Kind::looked_at`], whatever is declared.
     pub facts: fn(&Object) -> Facts,
-    /// The fields of the object that [`Self::facts`] reads.
-    pub looked_at: &'static [&'static str],
     /// Those of them that hold a secret. Only their presence matters.
     pub signs: &'static [&'static str],
     /// The fields of a create request that make the service fetch contents from elsewhere, in the

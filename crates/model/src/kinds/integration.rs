@@ -50,6 +50,8 @@ const INHERITS: &str = "use_inherited_settings";
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
 struct Data {
+    entry: Field,
+    slug: Field,
     integrations: Vec<Integration>,
     fields: Vec<Field>,
     events: Vec<Event>,
@@ -128,17 +130,7 @@ pub(super) fn table(scope: Scope) -> Table {
         let about = format!("{} Needs {}.", of.about, text::listed(&of.required)).leak();
         Word { word: of.slug, about, since: None, until: None }
     };
-    let slug = Field {
-        name: SLUG,
-        about: "Which integration it is, by its name in addresses.",
-        value_type: ValueType::Word,
-        words: own().map(word).collect(),
-        examples: vec!["external-wiki".into()],
-        accepted: Accepted::OnCreate,
-        required: Required::Always,
-        aliases: vec!["kind", "id", "key", "name", "service", "integration", "type", "title"],
-        ..Field::default()
-    };
+    let slug = Field { words: own().map(word).collect(), ..DATA.slug.clone() };
     let channel = |event: &Event| Field {
         name: format!("{}_channel", event.channel.unwrap_or(event.name)).leak(),
         about: format!("The channel for {}, if not `channel`.", event.about).leak(),
@@ -160,18 +152,8 @@ pub(super) fn table(scope: Scope) -> Table {
     let fields = all.filter_map(|field| of_some(field, &variants));
     let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
     let all = std::iter::once(slug).chain(fields);
-    let entry = Field {
-        about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
-        keys: all.map(|field| newer(field, since)).collect(),
-        aliases: vec![
-            "project_integrations",
-            "group_integrations",
-            "integration",
-            "services",
-            "service",
-        ],
-        ..Field::default()
-    };
+    let keys = all.map(|field| newer(field, since)).collect();
+    let entry = Field { keys, ..DATA.entry.clone() };
     let mut table = Table::new(entry.complete());
     table.variants = variants;
     let beside =
