@@ -1,27 +1,86 @@
-//! Prepares the tables of this crate, and the lists of `src/diagnostic/codes` and `src/kinds/described`, so that
-//! another code or kind needs no line of code.
+//! Prepares the tables of this crate, the constants of operations, and the lists of `src/diagnostic/codes` and
+//! `src/kinds/described`, so that another operation, code or kind needs no line of code.
 
 use std::{env, ffi::OsStr, fs, io, path::Path};
 
+use serde_json::{Map, Value};
 use undrift_tables::{convert, convert_all, root};
 
 fn main() -> io::Result<()> {
     // Those outside of `src/kinds/described`.
     convert_all(&[
+        "kind/faults",
         "kind/grants",
         "kinds/constraints",
+        "kinds/description_faults",
         "kinds/integration",
         "kinds/presets",
         "kinds/values",
         "kinds/words",
         "operation/parameters",
+        "operation/table",
+        "yaml/faults",
+        "yaml/syntax",
     ])?;
+    let rows = fs::read(out("tables/operation/table.json"))?;
+    let rows: Vec<_> = serde_json::from_slice(&rows)?;
+    fs::write(out("operations.rs"), operations(&rows))?;
     list("codes.rs", "src/diagnostic/codes", "md", |page| {
         Ok(format!("page({:?}, include_str!({page:?})),", page.file_stem().unwrap()))
     })?;
     list("described.rs", "src/kinds/described", "yaml", |file| {
         Ok(format!("include_str!({:?}),", convert(file)?))
     })
+}
+
+/// A file of the build.
+fn out(name: &str) -> std::path::PathBuf {
+    Path::new(&env::var_os("OUT_DIR").unwrap()).join(name)
+}
+
+/// A constant for each of `rows`, and a list of all.
+fn operations(rows: &[Map<String, Value>]) -> String {
+    let (mut constants, mut all) = (String::new(), String::new());
+    for row in rows {
+        let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or("supporting");
+        let (name, method) = (text("name"), text("method"));
+        let effect = if method == "Get" { "Read" } else { "Write" };
+        let of_row = row.iter().filter(|(key, _)| *key != "name");
+        let of_row: String = of_row.map(|(key, value)| property(key, value) + ", ").collect();
+        constants += &format!(
+            "/// `{}`: {} ({}).\npub const {name}: Op<{effect}> = {{\n    static ROW: Operation = Operation {{ \
+             {of_row}..Operation::usual(Method::{method}) }};\n    Op::new(&ROW)\n}};\n",
+            text("id"),
+            text("purpose"),
+            text("source"),
+        );
+        all += &format!("AnyOp::{effect}({name}), ");
+    }
+    format!(
+        "{constants}/// Every operation of the table.\npub static OPERATIONS: &[AnyOp] = &[{all}];\n"
+    )
+}
+
+/// A property of an operation as Rust.
+fn property(key: &str, value: &Value) -> String {
+    let parts = value.as_array().map_or(&[][..], Vec::as_slice);
+    let word = value.as_str().unwrap_or_default();
+    match (key, parts) {
+        ("method", _) => format!("method: Method::{word}"),
+        ("answer", _) => format!("answer: Answer::{word}"),
+        ("again", _) => format!("again: Again::{word}"),
+        ("tier", _) => format!("tier: Tier::{word}"),
+        ("a_minute", _) => format!("a_minute: Some({value})"),
+        ("since", [major, minor]) => format!("since: Some(Release::new({major}, {minor}))"),
+        ("fields", [Value::String(scope), section, Value::String(route)]) => {
+            format!("fields: Some(((Scope::{scope}, {section}), Route::{route}))")
+        }
+        ("takes", lists) => {
+            let lists: String = lists.iter().map(|list| format!("List::Named({list}), ")).collect();
+            format!("parameters: &[{lists}]")
+        }
+        _ => format!("{key}: {}{value}", if parts.is_empty() { "" } else { "&" }),
+    }
 }
 
 /// Writes a list with a row for each file of `folder` with this `end`, by name.
@@ -38,5 +97,5 @@ fn list(
     files.retain(|file| file.extension() == Some(OsStr::new(end)));
     files.sort_by_key(|file| file.file_stem().map(ToOwned::to_owned));
     let rows = files.iter().map(|file| row(file)).collect::<io::Result<String>>()?;
-    fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join(name), format!("&[{rows}]"))
+    fs::write(out(name), format!("&[{rows}]"))
 }

@@ -17,12 +17,9 @@
 //! words that are left out of the schema are only for the files of undrift: a file of a user with one
 //! of them is refused.
 
-use std::{
-    borrow::Cow,
-    sync::{LazyLock, PoisonError, RwLock},
-};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -169,28 +166,15 @@ pub struct Valid {
 }
 
 /// A lowest and a highest number, as `1..255`. Either may be missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(inline, description = "")]
+#[schemars(extend("pattern" = r"^(-?[0-9]+\.\.(-?[0-9]+)?|\.\.-?[0-9]+)$", "examples" = ["1..255"]))]
 pub struct Range {
     /// The lowest number.
     pub min: Option<i64>,
     /// The highest number.
     pub max: Option<i64>,
-}
-
-impl JsonSchema for Range {
-    fn schema_name() -> Cow<'static, str> {
-        "Range".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = r"^(-?[0-9]+\.\.(-?[0-9]+)?|\.\.-?[0-9]+)$";
-        json_schema!({"type": "string", "pattern": pattern, "examples": ["1..255"]})
-    }
 }
 
 impl TryFrom<String> for Range {
@@ -430,7 +414,9 @@ pub enum ValueType {
     #[schemars(skip)]
     Rows,
 }
+
 /// Which changes of a field weaken a protection.
+// `null` and empty text count as unset; an unknown value counts as the strictest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weakens {
@@ -492,56 +478,33 @@ pub enum Weakens {
 #[schemars(inline, extend("type" = ["string", "integer", "boolean"]))]
 pub struct Scalar(pub Json);
 
-/// What guards check when a field changes, and in which changes.
+/// What guards ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stake {
-    /// Nothing.
-    Nothing,
-    /// A change may give or take away access.
-    Access,
-    /// A change may show something to more people. The field is a visibility, a level of access or
-    /// a flag.
+pub enum Risk {
+    /// A protection of the group or project becomes weaker, as by removing the entry.
+    Weakens,
+    /// Something outside gets a way in, or content a way out. A new entry is judged too, also in a
+    /// new container, whose settings are not; removing it closes the way.
+    Opens,
+    /// A part becomes visible to more people.
     Shows,
-    /// A change may weaken a protection of the group or project, and so does removing the entry.
-    Weakens(When),
-    /// A change may give something outside a way in, or content a way out. A new entry is judged
-    /// too, also in a new container, whose own settings are not; removing it closes the way.
-    Opens(When),
-    /// [`crate::kind::Rules::effects`] decides.
-    ByKind,
 }
 
-impl Stake {
-    /// Whether guards compare the value before with the one after.
-    pub const fn is_judged(self) -> bool {
-        matches!(self, Self::Shows | Self::Weakens(_) | Self::Opens(_))
+impl Weakens {
+    /// What guards ask about in some changes of the field, comparing its values; `None` if they ask
+    /// nothing, or decide by [`crate::kind::Rules::effects`].
+    pub const fn risk(&self) -> Option<Risk> {
+        match self {
+            Self::Never | Self::Access | Self::WhenWider | Self::WhenFewer | Self::ByKind => None,
+            Self::Shows => Some(Risk::Shows),
+            Self::OpensWhenOff
+            | Self::OpensWhenOn
+            | Self::OpensWhenChanged
+            | Self::OpensWhenMoved
+            | Self::OpensWhenOutside => Some(Risk::Opens),
+            _ => Some(Risk::Weakens),
+        }
     }
-}
-
-/// Which changes of a field weaken a protection. `null` and empty text count as unset; an unknown
-/// value counts as the strictest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// A flag changes to `false`.
-    Off,
-    /// A flag changes to `true`.
-    On,
-    /// A number becomes lower.
-    Lower,
-    /// A number becomes higher.
-    Higher,
-    /// The value is cleared.
-    Cleared,
-    /// The value is cleared or changed: which of two values protects more is unknown.
-    Changed,
-    /// An address changes, and no secret is written with it: a stored one would be sent there.
-    Moved,
-    /// The value changes to one that names a URL or another project.
-    Outside,
-    /// A comma-separated list gets more items, or becomes empty, which means everything.
-    Wider,
-    /// The value changes to a word or number that is later in [`Field::from_strictest`].
-    Later,
 }
 
 /// Whether a limited field with this value is on: unless it is `false` or unset.
@@ -808,30 +771,7 @@ impl Field {
         }
     }
 
-    /// What guards check when it changes.
-    pub const fn stake(&self) -> Stake {
-        match self.weakens {
-            Weakens::Never => Stake::Nothing,
-            Weakens::WhenWider | Weakens::WhenFewer | Weakens::ByKind => Stake::ByKind,
-            Weakens::Access => Stake::Access,
-            Weakens::Shows => Stake::Shows,
-            Weakens::WhenOff => Stake::Weakens(When::Off),
-            Weakens::WhenOn => Stake::Weakens(When::On),
-            Weakens::WhenLower => Stake::Weakens(When::Lower),
-            Weakens::WhenHigher => Stake::Weakens(When::Higher),
-            Weakens::WhenLater | Weakens::WhenLaterIn(_) => Stake::Weakens(When::Later),
-            Weakens::WhenChanged => Stake::Weakens(When::Changed),
-            Weakens::WhenCleared => Stake::Weakens(When::Cleared),
-            Weakens::WhenMoreListed => Stake::Weakens(When::Wider),
-            Weakens::OpensWhenOff => Stake::Opens(When::Off),
-            Weakens::OpensWhenOn => Stake::Opens(When::On),
-            Weakens::OpensWhenChanged => Stake::Opens(When::Changed),
-            Weakens::OpensWhenMoved => Stake::Opens(When::Moved),
-            Weakens::OpensWhenOutside => Stake::Opens(When::Outside),
-        }
-    }
-
-    /// For [`When::Later`]: the words or numbers, from the one that protects most.
+    /// For [`Weakens::WhenLater`]: the words or numbers, from the one that protects most.
     pub fn from_strictest(&self) -> Vec<Json> {
         match &self.weakens {
             Weakens::WhenLaterIn(values) => values.clone(),

@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use error::{Contradiction, PageError};
-use headers::Headers;
+use headers::{Headers, Link};
 
 /// The number of entries to request per page: the maximum of the service.
 pub const PER_PAGE: usize = 100;
@@ -315,7 +315,7 @@ impl Pager {
         }
         for object in page {
             if !self.known.insert(self.identity(&object)?) {
-                return Err(Contradiction::Repeated(self.pages).into());
+                return Err(Contradiction::of(self.pages, "repeats an entry").into());
             }
             self.objects.push(object);
         }
@@ -373,21 +373,22 @@ impl Pager {
                 .get("id")
                 .and_then(Json::as_u64)
                 .filter(|id| self.last_id.is_none_or(|last| last < *id));
-            self.last_id = Some(id.ok_or(Contradiction::Unordered(self.pages))?);
+            let unordered = || {
+                Contradiction(format!("the ids on page {} of the list do not ascend", self.pages))
+            };
+            self.last_id = Some(id.ok_or_else(unordered)?);
         }
         let entries = self.objects.len() - from;
         let size = headers.size.unwrap_or(PER_PAGE);
         let next = headers.link.as_ref().and_then(Option::as_ref);
         if entries == 0 {
-            return if next.is_some() {
-                Err(Contradiction::Short { page: self.pages, entries, size })
-            } else {
-                Ok(None)
-            };
+            let short = || Err(Contradiction::short(self.pages, entries, size));
+            return next.map_or(Ok(None), |_| short());
         }
         let Some(last) = self.last_id else { return Ok(None) };
         if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
-            return Err(Contradiction::Backwards(self.pages));
+            let header = format!("the `Link` header of page {} of the list", self.pages);
+            return Err(Contradiction(format!("{header} leads backwards")));
         }
         let more = next.is_some() || self.keeps || (headers.link.is_none() && entries >= size);
         let cursor =
@@ -403,25 +404,32 @@ impl Pager {
     ) -> Result<Option<Position>, Contradiction> {
         let page = self.pages;
         if let Some(received) = headers.page.filter(|received| *received != page) {
-            return Err(Contradiction::OtherPage { page, received });
+            let what = format!("requested page {page} of the list, received page {received}");
+            return Err(Contradiction(what));
         }
         let size = self.page_size(headers)?;
         if entries > size {
-            return Err(Contradiction::Overfull { page, entries, size });
+            let has = format!("has {entries} entries, more than the {size} of a page");
+            return Err(Contradiction::of(page, &has));
         }
         if self.filtered {
             return self.position_in_filtered(headers, entries);
         }
         match self.expected {
-            Expected::Announced if entries == 0 => return Err(Contradiction::Empty(page)),
-            Expected::Nothing if entries > 0 => return Err(Contradiction::Beyond(page)),
+            Expected::Announced if entries == 0 => {
+                return Err(Contradiction::of(page, "is empty although it was announced"));
+            }
+            Expected::Nothing if entries > 0 => {
+                let has = "has entries although the page before it was the last";
+                return Err(Contradiction::of(page, has));
+            }
             _ => {}
         }
         let announced = self.announced(headers)?;
         let more = self.more(headers, announced)?;
         let full = entries == size;
         self.expected = match more {
-            Some(true) if !full => return Err(Contradiction::Short { page, entries, size }),
+            Some(true) if !full => return Err(Contradiction::short(page, entries, size)),
             Some(true) => Expected::Announced,
             _ if entries == 0 => return Ok(None),
             None if full => Expected::Possible,
@@ -455,7 +463,8 @@ impl Pager {
         let size = *self.size.get_or_insert(headers.size.unwrap_or(PER_PAGE));
         match headers.size {
             Some(other) if other != size => {
-                Err(Contradiction::PageSize { page: self.pages, before: size, size: other })
+                let does = format!("announces {other} entries per page, earlier pages {size}");
+                Err(Contradiction::of(self.pages, &does))
             }
             _ => Ok(size),
         }
@@ -464,23 +473,20 @@ impl Pager {
     /// Whether `Link` and `X-Next-Page` announce another page; `None` if neither is present.
     fn announced(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
-        let by_link = match &headers.link {
-            Some(Some(link)) => {
-                Some(Some(link.page.ok_or(Contradiction::Header { page, header: "Link" })?))
-            }
-            Some(None) => Some(None),
-            None => None,
-        };
-        let named = [by_link, headers.next]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .find(|named| *named != page + 1);
+        let page_of = |link: &Link| link.page.ok_or_else(|| Contradiction::header(page, "Link"));
+        let by_link = headers.link.as_ref().map(|link| link.as_ref().map(page_of).transpose());
+        let by_link = by_link.transpose()?;
+        let mut named = [by_link, headers.next].into_iter().flatten().flatten();
+        let named = named.find(|named| *named != page + 1);
         if let Some(next) = named {
-            return Err(Contradiction::OtherNext { page, next });
+            return Err(Contradiction::of(page, &format!("announces page {next} as the next one")));
         }
         match (by_link, headers.next) {
-            (Some(one), Some(other)) if one != other => Err(Contradiction::Announcements(page)),
+            (Some(one), Some(other)) if one != other => {
+                let headers =
+                    format!("`Link` and `X-Next-Page` headers of page {page} of the list");
+                Err(Contradiction(format!("the {headers} contradict each other")))
+            }
             (one, other) => Ok(one.or(other).map(|next| next.is_some())),
         }
     }
@@ -491,7 +497,8 @@ impl Pager {
         if let (Some(before), Some(total)) = (self.total, headers.total)
             && total < before
         {
-            return Err(Contradiction::Fewer { page: self.pages, before, total });
+            let does = format!("announces {total} entries in all, earlier pages {before}");
+            return Err(Contradiction::of(self.pages, &does));
         }
         self.total = headers.total.or(self.total);
         Ok(())
@@ -507,10 +514,11 @@ impl Pager {
         let (sent, Some(total)) = (self.received, self.total) else { return Ok(announced) };
         match (sent.cmp(&total), announced) {
             (Ordering::Less, Some(false)) | (Ordering::Greater, _) => {
-                Err(Contradiction::Total { total, sent })
+                Err(Contradiction(format!("the service announced {total} entries and sent {sent}")))
             }
             (Ordering::Equal, Some(true)) => {
-                Err(Contradiction::Surplus { page: self.pages, total })
+                let does = format!("announces another page although all {total} entries were sent");
+                Err(Contradiction::of(self.pages, &does))
             }
             (Ordering::Less, _) => Ok(Some(true)),
             (Ordering::Equal, _) => Ok(Some(false)),

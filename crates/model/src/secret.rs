@@ -13,7 +13,7 @@ mod lookup;
 mod names;
 mod view;
 
-use std::{fmt, ops::Range};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -168,15 +168,4 @@ impl fmt::Display for Reference {
             Self::Data(_) => write!(f, "{}", self.written()),
         }
     }
-}
-
-/// `text` with each of `ranges`, which are ordered and merged, replaced by [`MARK`].
-fn struck(text: &str, ranges: &[Range<usize>]) -> String {
-    let (mut struck, mut from) = (String::with_capacity(text.len()), 0);
-    for range in ranges {
-        struck.push_str(&text[from..range.start]);
-        struck.push_str(MARK);
-        from = range.end;
-    }
-    struck + &text[from..]
 }

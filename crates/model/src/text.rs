@@ -171,20 +171,19 @@ pub fn with_article(noun: &str) -> String {
 /// Words as a list in a sentence: `` `a`, `b` or `c` ``.
 pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("`{}`", escape(word.as_ref()))).collect();
-    match &quoted[..] {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} or {last}", most.join(", ")),
-    }
+    in_a_row(&quoted, "or")
 }
 
 /// Words as a list of all of them: `a, b and c`.
 pub fn joined<S: AsRef<str>>(words: &[S]) -> String {
+    in_a_row(words, "and")
+}
+
+fn in_a_row<S: AsRef<str>>(words: &[S], before_last: &str) -> String {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-    match &words[..] {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    match words.split_last() {
+        Some((last, most @ [_, ..])) => format!("{} {before_last} {last}", most.join(", ")),
+        _ => words.concat(),
     }
 }
 
@@ -248,21 +247,37 @@ fn parsed(url: &str) -> Option<url::Url> {
     (!is_pattern).then_some(parsed)
 }
 
+/// `ranges` in their order, and merged where they overlap or, if `touching`, touch each other.
+pub fn merged(mut ranges: Vec<Range<usize>>, touching: bool) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let is_one = next.start < range.end + usize::from(touching);
+        if is_one {
+            range.end = range.end.max(next.end);
+        }
+        is_one
+    });
+    ranges
+}
+
 /// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by
-/// [`MASK`].
-pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
+/// `mark`.
+pub fn marked<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t, str> {
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
-    let mut masked = String::new();
-    let mut from = 0;
+    let (mut marked, mut from) = (String::with_capacity(text.len()), 0);
     for range in ranges {
-        masked.push_str(&text[from..range.start]);
-        masked.push_str(MASK);
+        marked.push_str(&text[from..range.start]);
+        marked.push_str(mark);
         from = range.end;
     }
-    masked.push_str(&text[from..]);
-    Cow::Owned(masked)
+    Cow::Owned(marked + &text[from..])
+}
+
+/// The same with [`MASK`].
+pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
+    marked(text, ranges, MASK)
 }
 
 /// Characters that are not encoded in a path segment or query part (RFC 3986, unreserved).

@@ -241,7 +241,7 @@ pub(crate) fn all_in(scope: Scope) -> Request<Read> {
 
 /// The fields that identify a group or project.
 pub(super) fn known_by(scope: Scope) -> KeyFilter {
-    let itself = kinds::lookup(scope);
+    let (itself, _) = kinds::container(scope);
     KeyFilter::keys(itself.looked_at.iter().copied())
 }
 

@@ -107,7 +107,8 @@ pub(super) struct Keep {
 impl Keep {
     /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
-        let mut keys: BTreeSet<&str> = kinds::lookup(scope).looked_at.iter().copied().collect();
+        let (container, _) = kinds::container(scope);
+        let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
         for section in kinds::sections(scope) {
             let extra = self.literals.extra.get(&(scope, section.section)).into_iter().flatten();
             let names = section.table().specs().iter().map(|spec| spec.name);
@@ -121,10 +122,10 @@ impl Keep {
     /// # Errors
     /// Why nothing is kept.
     pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
-        let itself = kinds::lookup(scope);
+        let (container, itself) = kinds::container(scope);
         let path = itself.path_in(raw).to_lowercase();
         let mut kept = Object::new();
-        for name in itself.looked_at {
+        for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
                 let is_sign = itself.signs.contains(name);
                 let value = if is_sign { Json::Null } else { self.plain(value) };

@@ -125,7 +125,7 @@ fn replaced(of: Section, context: Context<'_>, findings: &mut Findings) {
     let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let gone: BTreeMap<_, _> =
         goes.filter_map(Step::found).map(|live| (live.handle_text(), live.clone())).collect();
-    let judged = of.table().specs().iter().filter(|spec| spec.field.stake().is_judged());
+    let judged = of.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let after = |name: &str| step.change(name)?.after.value().cloned();

@@ -78,7 +78,8 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
-    let kind = match yaml::read_for_good::<Kind>(document.to_json()) {
+    let written = document.to_json();
+    let kind = match yaml::read_for_good::<Kind>(written.clone()) {
         Ok(kind) => kind,
         Err(error) => {
             let message = format!("this is no description: {}", escape(&error.to_string()));
@@ -86,7 +87,7 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
             return None;
         }
     };
-    match Described::of(kind, known, &schema::document_keys()) {
+    match Described::of(kind, &written, known, &schema::document_keys()) {
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {

@@ -3,7 +3,7 @@
 //! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. Ranges passed to
 //! [`Source::hide`], credentials in URLs and comments are removed before a place gets its snippet.
 
-use std::{cell::Cell, fmt, ops::Range, sync::Arc};
+use std::{cell::Cell, fmt, mem, ops::Range, sync::Arc};
 
 use super::FileName;
 use crate::{
@@ -117,14 +117,7 @@ impl<'t> Source<'t> {
     /// Hides these byte ranges.
     pub fn hide(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
         self.hidden.extend(ranges.into_iter().filter(|range| !range.is_empty()));
-        self.hidden.sort_by_key(|range| range.start);
-        self.hidden.dedup_by(|next, range| {
-            let overlaps = next.start <= range.end;
-            if overlaps {
-                range.end = range.end.max(next.end);
-            }
-            overlaps
-        });
+        self.hidden = text::merged(mem::take(&mut self.hidden), true);
     }
 
     /// The whole text without hidden parts, except texts that are known to be `plain`. It has the

@@ -4,7 +4,7 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits};
+use super::{Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits};
 use crate::{
     address::Address,
     cause::Cause,
@@ -83,57 +83,44 @@ pub enum Unable {
 }
 
 impl Unable {
-    /// It is impossible; see [`Self::Because`].
-    pub fn because(
-        code: &'static str,
-        field: &str,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        Self::Because { code, message: message.into(), help: help.into(), field: field.to_owned() }
+    /// It is impossible to do this with `field`, for the reason called `name` in `faults.yaml`, with
+    /// the texts in `parts` for their names in braces.
+    pub fn of(name: &str, field: &str, parts: &[(&str, &str)]) -> Self {
+        let fault = Fault::of_entry(name).fill("field", field);
+        let fault = parts.iter().fold(fault, |fault, (part, text)| fault.fill(part, text));
+        let Fault { code, message, help, .. } = fault;
+        Self::Because { code, message, help, field: field.to_owned() }
     }
 
     /// A user, group, project, runner or role that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
-        let (code, noun) = match named {
-            Named::User => ("unknown-user", named.noun()),
-            Named::Group => ("unknown-group", named.noun()),
-            Named::Project => ("unknown-project", named.noun()),
-            Named::Runner => ("unknown-runner", named.noun()),
-            Named::Role => ("unknown-role", named.noun()),
+        let fault = match named {
+            Named::User => "unknown_user",
+            Named::Group => "unknown_group",
+            Named::Project => "unknown_project",
+            Named::Runner => "unknown_runner",
+            Named::Role => "unknown_role",
         };
-        let help = match named {
-            Named::User => "correct the username, or create the user first; only administrators find blocked users".to_owned(),
-            Named::Runner => "correct the description, write the id, or use a token of a maintainer of a project that has the runner".to_owned(),
-            Named::Role => "correct the name, create the role first, or use a token of an administrator; at a hosted service, of an owner of the top-level group".to_owned(),
-            _ => format!("correct the path, create the {noun} first, or use a token that sees it"),
-        };
-        let who = if named == Named::Role { "token sees" } else { "service has" };
-        let message = format!("the {who} no {noun} `{}`", text::escape(name));
-        Self::because(code, field, message, help)
+        Self::of(fault, field, &[("name", &text::escape(name))])
     }
 
     /// Several things with one name.
     pub fn several(named: Named, name: &str, ids: &[u64], field: &str) -> Self {
-        let (nouns, name) = (text::plural(named.noun()), text::escape(name));
-        let all = ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        let message = format!("several {nouns} are called `{name}`, with the ids {all}");
-        let help = format!("name one of them by its id, as in `{field}: {}`", ids[0]);
-        Self::because("ambiguous-runner", field, message, help)
+        let nouns = text::plural(named.noun());
+        let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
+        let parts = [
+            ("nouns", &*nouns),
+            ("ids", &ids.join(", ")),
+            ("id", &ids[0]),
+            ("name", &text::escape(name)),
+        ];
+        Self::of("several_things", field, &parts)
     }
 
-    /// An entry of another section that is neither live nor declared.
-    pub fn no_entry(section: &str, name: &str, field: &str) -> Self {
-        let message = format!("nothing in `{section}` is called `{}`", text::escape(name));
-        let help = format!("correct the name, or declare it under `{section}` too");
-        Self::because("unknown-entry", field, message, help)
-    }
-
-    /// Several entries of another section that have the same name.
-    pub fn several_entries(section: &str, name: &str, field: &str) -> Self {
-        let message = format!("several entries of `{section}` are called `{}`", text::escape(name));
-        let help = "rename them, so that the name means one";
-        Self::because("unknown-entry", field, message, help)
+    /// An entry of another section that is neither live nor declared, or several with its name.
+    pub fn entry(section: &str, name: &str, field: &str, is_there: bool) -> Self {
+        let fault = if is_there { "several_entries" } else { "no_entry" };
+        Self::of(fault, field, &[("section", section), ("name", &text::escape(name))])
     }
 }
 

@@ -35,151 +35,16 @@ const CRON_FIELDS: [(&str, u32, u32); 5] = [
 
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
-    /// [rules](super::Rules::check) of its kind. The function is long because it lists checks that
-    /// do not depend on each other.
+    /// [rules](super::Rules::check) of its kind.
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for (name, value) in declared {
             let Some(spec) = self.table().get(name) else { continue };
-            let (field, format) = (spec.name, &*spec.format);
             if written {
-                expressions(spec, value, &mut |within, text, message, severity| {
-                    let negative = field.replace("_regex", "_negative_regex");
-                    let is_delimited = is_delimited(within.unwrap_or(field), text);
-                    let help = if is_delimited && severity == Severity::Warning {
-                        "take the slashes away: they are part of the expression; `(?i)` at its start ignores case"
-                            .to_owned()
-                    } else if text.starts_with('*') || text.contains("|*") {
-                        "it is a regular expression, not a glob: write `.*` for any text, `\\.` for a dot, and `$` for the end".to_owned()
-                    } else if text.contains("(?!") && self.table().get(&negative).is_some() {
-                        format!(
-                            "write what must not match as `{negative}`, without `(?!...)`: RE2, the syntax that the service takes, has no look-around"
-                        )
-                    } else if text.contains("(?!") {
-                        "write what may match in place of what may not: RE2, the syntax that the service takes, has no look-around".to_owned()
-                    } else {
-                        "correct it; the service takes RE2 syntax, which has no look-around and no backreferences".to_owned()
-                    };
-                    let fault = Fault::error("expression", field, message, help);
-                    report(Fault { severity, within, ..fault });
-                });
+                self.expressions(spec, value, report);
             }
-            if format == TIME_ZONE
-                && let Some(zone) =
-                    value.text().map(str::trim).filter(|zone| !time_zone::is_known(zone))
-            {
-                report(unknown_zone(field, zone));
-            }
-            let text = value.text().unwrap_or_default();
-            if format == CRON
-                && let Some(why) = cron(text)
-            {
-                let help = if text.contains(['–', '—', '−']) {
-                    "write `-` (U+002D) in its place"
-                } else if has_hash(text) {
-                    "write a fixed number instead of `H`, which Jenkins fills in, and the service does not"
-                } else {
-                    "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`"
-                };
-                report(Fault::error("value", field, format!("`{field}` {why}"), help));
-            }
-            if format == "date" && !text.is_empty() && text.parse::<Date>().is_err() {
-                let help = "write a day of the calendar as YYYY-MM-DD";
-                report(Fault::error("date", field, "there is no such day", help));
-            }
-            if spec.field.compare == Compare::PublicKey && !is_whole_key(text) {
-                let message = format!("`{field}` is not a whole key: a part of it is missing");
-                let help = "copy the whole line of the `.pub` file";
-                report(Fault::error("value", field, message, help));
-            }
-            if spec.field.compare == Compare::Location && is_short(text) {
-                let message = format!("`{field}` must start with `https://`, `ssh://` or the like");
-                let help = "write `ssh://git@HOST/PATH` for `git@HOST:PATH`";
-                report(Fault::error("value", field, message, help));
-            }
-            let is_branch =
-                field == "name" && ["protected_branches", "protected_tags"].contains(&self.section);
-            let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
-            let odd = match text {
-                _ if !is_branch => None,
-                text if text.starts_with("refs/") => Some("refs/"),
-                text => text.contains(' ').then_some(" "),
-            };
-            if let Some(odd) = odd {
-                let message = format!("`{field}` matches no branch or tag: it has `{odd}` in it");
-                let help =
-                    "write the name of one, as in `main`; for several, write an entry for each";
-                report(Fault::warning("no-effect", field, message, help));
-            }
-            if spec.field.compare == Compare::Ref && text.contains(['*', '?', '[', ' ']) {
-                let message = format!("`{field}` is one branch or tag, not a pattern");
-                report(Fault::error("value", field, message, "write an entry for each branch"));
-            }
-            if let Some(near) = placeholder(field, text) {
-                let message =
-                    format!("`{field}` has a placeholder that the service does not fill in");
-                let help = format!("did you mean `%{{{near}}}`?");
-                report(Fault::warning("no-effect", field, message, help));
-            }
-            if is_scope || is_branch && (text.starts_with('^') || text.ends_with('$')) {
-                let what = if is_scope { "environment" } else { "branch or tag" };
-                let message =
-                    format!("`{field}` is not a regular expression, and matches no {what}");
-                let help = "write `*` for any text, as in `release/*`";
-                report(Fault::warning("no-effect", field, message, help));
-            }
-            if value.plain().is_some_and(is_nobody_beside_others) {
-                let message = format!("`no_access` has no effect beside others in `{field}`");
-                let help = "leave it out, or leave the others out if nobody may";
-                let within = Some("no_access");
-                report(Fault { within, ..Fault::warning("no-effect", field, message, help) });
-            }
-            if spec.field.nullable && ["None", "nil", "undefined"].contains(&text) {
-                let message = format!("`{field}` is the text `{text}`");
-                let help = "write `null` for none";
-                report(Fault::warning("null", field, message, help));
-            }
-            let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
-            if is_url && text.trim().contains(' ') {
-                let message = format!("`{field}` has a blank in it");
-                let help = "write one URL; a blank within it is `%20`";
-                report(Fault::warning("no-effect", field, message, help));
-            }
-            let is_trimmed = is_url || spec.field.compare == Compare::Trimmed;
-            if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
-                let (message, help) = match text.ends_with('\n') {
-                    true => (
-                        format!("`{}` ends with the end of a line", spec.name),
-                        "write it on the line of its key, or `>-` in place of `>` or `|`",
-                    ),
-                    false => (
-                        format!("`{}` must not start or end with white space", spec.name),
-                        "take it away: the service does, and shows another value",
-                    ),
-                };
-                report(Fault::error("blank", field, message, help));
-            }
-            let first = spec.field.relations.not_before;
-            let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
-            // Dates of the form that both have are ordered as texts.
-            if let Some((first, _)) =
-                first.filter(|(_, day)| text.len() == day.len() && text < *day)
-            {
-                let message = format!("`{field}` is before `{first}`");
-                let help = "the service refuses that: correct one of them";
-                report(Fault::error("value", field, message, help).with(first));
-            }
-            let other = spec.field.relations.not_with;
-            if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
-                && [value, twin].into_iter().all(is_on)
-            {
-                let message = format!("`{}` and `{other}` cannot be combined", spec.name);
-                let off = match twin.flag() {
-                    Some(_) => format!("write `{other}: false`, or leave one of them out"),
-                    None => "leave one of them out".to_owned(),
-                };
-                let help = format!("{off}: the service refuses both together");
-                report(Fault::error("exclusive", field, message, help).with(other));
-            }
+            of_format(spec, value).into_iter().for_each(&mut *report);
+            of_text(self.section, spec, value, report);
+            of_others(spec, value, declared, report);
         }
         let mut reported = None;
         self.rules.check(declared, written, &mut |fault| {
@@ -191,25 +56,127 @@ impl Section {
         }
     }
 
+    /// Reports invalid regular expressions in `value`, also within a mapping.
+    fn expressions(self, spec: &'static Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+        let own = (None, spec.field.is_expression(), value.text());
+        let parts = spec.parts.iter().map(|field| {
+            let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
+            (Some(field.name), field.is_expression(), text)
+        });
+        for (within, is_expression, text) in std::iter::once(own).chain(parts) {
+            let name = within.unwrap_or(spec.name);
+            if let Some(text) = text.filter(|_| is_expression)
+                && let Some((message, severity)) = fault(name, text)
+            {
+                let negative = spec.name.replace("_regex", "_negative_regex");
+                let of = if is_delimited(name, text) && severity == Severity::Warning {
+                    "expression_in_slashes"
+                } else if text.starts_with('*') || text.contains("|*") {
+                    "expression_of_glob"
+                } else if text.contains("(?!") && self.table().get(&negative).is_some() {
+                    "expression_with_negative"
+                } else if text.contains("(?!") {
+                    "expression_with_look_around"
+                } else {
+                    "expression"
+                };
+                let fault = Fault::of(of, spec.name).fill("negative", &negative);
+                report(Fault { severity, within, ..fault.fill("why", &message) });
+            }
+        }
+    }
+
     /// Reports credentials in plain text. Skips the field that the rules `reported` already.
     fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
         for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
             let Some(spec) = self.table().get(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
-            let help = match spec.field.secrecy() {
-                Secrecy::Open => {
-                    "take it out, and revoke it: all who can read the repository know it"
-                }
-                _ if what == Credential::Password => {
-                    "write `{env: NAME}`, or `{env:NAME}` in its place in a `{text: ...}`, and use another one: all who can read the repository know it"
-                }
-                _ => {
-                    "write `{env: NAME}` or `{file: PATH}`, and use another one: all who can read the repository know it"
-                }
+            let name = match spec.field.secrecy() {
+                Secrecy::Open => "credential_shown",
+                _ if what == Credential::Password => "credential_in_text",
+                _ => "credential",
             };
-            let message = format!("`{}` has {} in plain text", spec.name, what.noun());
-            report(Fault::warning(LITERAL, spec.name, message, help));
+            report(Fault::of(name, spec.name).fill("what", what.noun()));
         }
+    }
+}
+
+/// The fault of a value with a form of its own.
+fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
+    let text = value.text()?;
+    match &*spec.format {
+        TIME_ZONE if !time_zone::is_known(text.trim()) => {
+            Some(unknown_zone(spec.name, text.trim()))
+        }
+        CRON => {
+            let why = cron(text)?;
+            let name = match text {
+                _ if text.contains(['–', '—', '−']) => "cron_with_dash",
+                _ if has_hash(text) => "cron_with_hash",
+                _ => "cron",
+            };
+            Some(Fault::of(name, spec.name).fill("why", &why))
+        }
+        "date" if !text.is_empty() && text.parse::<Date>().is_err() => {
+            Some(Fault::of("date", spec.name))
+        }
+        _ => None,
+    }
+}
+
+/// Reports faults of a text, or of a list of who may do something.
+fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
+    let (field, compare) = (spec.name, spec.field.compare);
+    if value.plain().is_some_and(is_nobody_beside_others) {
+        let fault = Fault::of("nobody_beside_others", field);
+        report(Fault { within: Some("no_access"), ..fault });
+    }
+    let Some(text) = value.text() else { return };
+    let mut is_wrong = |applies: bool, name: &str, about: (&str, &str)| {
+        if applies {
+            report(Fault::of(name, field).fill(about.0, about.1));
+        }
+    };
+    let none = ("", "");
+    let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
+    let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
+    let is_anchored = is_branch && (text.starts_with('^') || text.ends_with('$'));
+    let odd = if text.starts_with("refs/") { "refs/" } else { " " };
+    is_wrong(compare == Compare::PublicKey && !is_whole_key(text), "part_of_key", none);
+    is_wrong(compare == Compare::Location && is_short(text), "short_address", none);
+    is_wrong(is_branch && text.contains(odd), "no_ref", ("odd", odd));
+    let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
+    is_wrong(is_pattern, "ref_pattern", none);
+    if let Some(near) = placeholder(field, text) {
+        is_wrong(true, "placeholder", ("near", near));
+    }
+    let what = if is_scope { "environment" } else { "branch or tag" };
+    is_wrong(is_scope || is_anchored, "no_glob", ("what", what));
+    let is_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
+    is_wrong(is_null, "text_for_null", ("text", text));
+    let is_url = matches!(compare, Compare::Url | Compare::Location);
+    is_wrong(is_url && text.trim().contains(' '), "blank_in_url", none);
+    if (is_url || compare == Compare::Trimmed) && text.trim() != text {
+        let is_line = text.ends_with('\n');
+        is_wrong(true, if is_line { "line_end" } else { "blank_around" }, none);
+    }
+}
+
+/// Reports faults of a value beside others.
+fn of_others(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+    let (field, text) = (spec.name, value.text().unwrap_or_default());
+    let first = spec.field.relations.not_before;
+    let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
+    // Dates of the form that both have are ordered as texts.
+    if let Some((first, _)) = first.filter(|(_, day)| text.len() == day.len() && text < *day) {
+        report(Fault::of("before", field).with(first));
+    }
+    let other = spec.field.relations.not_with;
+    if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
+        && [value, twin].into_iter().all(is_on)
+    {
+        let name = if twin.flag().is_some() { "flags_together" } else { "together" };
+        report(Fault::of(name, field).with(other));
     }
 }
 
@@ -299,39 +266,13 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
         .filter(|near| strsim::osa_distance(last(near), city) <= city.len() / 4);
     // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
     let is_offset = zone.contains(['+', '-']);
-    let help = match near.filter(|_| !is_offset) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None if is_offset => {
-            "write a place in that zone, such as `Europe/Berlin`: it also has the summer time"
-                .to_owned()
-        }
-        None => {
-            "write a name such as `Europe/Berlin` or `UTC`: most countries have one city".to_owned()
-        }
+    let name = match near {
+        _ if is_offset => "zone_as_offset",
+        Some(_) => "zone_near",
+        None => "zone",
     };
-    let message = format!("there is no time zone `{}`", text::escape(zone));
-    Fault::error("time-zone", field, message, help)
-}
-
-/// Reports invalid regular expressions in `value`, also within a mapping.
-fn expressions(
-    spec: &'static Spec,
-    value: &Value,
-    report: &mut impl FnMut(Option<&'static str>, &str, String, Severity),
-) {
-    let own = (None, spec.field.is_expression(), value.text());
-    let parts = spec.parts.iter().map(|field| {
-        let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
-        (Some(field.name), field.is_expression(), text)
-    });
-    for (within, is_expression, text) in std::iter::once(own).chain(parts) {
-        if let Some(text) = text.filter(|_| is_expression)
-            && let name = within.unwrap_or(spec.name)
-            && let Some((message, severity)) = fault(name, text)
-        {
-            report(within, text, message, severity);
-        }
-    }
+    let fault = Fault::of(name, field).fill("near", near.unwrap_or_default());
+    fault.fill("zone", &text::escape(zone))
 }
 
 /// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the

@@ -4,9 +4,9 @@
 //! Keys, types and words that are left out of the schema are only for files of undrift's own: a file
 //! of a user with one of them is refused.
 
-use std::{borrow::Cow, sync::OnceLock};
+use std::sync::OnceLock;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::{Absence, Handle, Place, Removal, Rules, Section, Shape, Table};
@@ -284,8 +284,10 @@ pub struct Home {
 }
 
 /// A test of a field of a response.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "String")]
+#[schemars(inline, description = "")]
+#[schemars(extend("pattern" = r"^[a-z][a-z0-9_]*(!?=\S+)?$", "examples" = ["kind!=project"]))]
 pub struct Condition {
     /// The name of the field in responses.
     pub field: &'static str,
@@ -302,21 +304,6 @@ impl From<String> for Condition {
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         let (field, is_not) = field.strip_suffix('!').map_or((field, false), |field| (field, true));
         Self { field, value, is_not }
-    }
-}
-
-impl JsonSchema for Condition {
-    fn schema_name() -> Cow<'static, str> {
-        "Condition".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = r"^[a-z][a-z0-9_]*(!?=\S+)?$";
-        json_schema!({"type": "string", "pattern": pattern, "examples": ["kind!=project"]})
     }
 }
 

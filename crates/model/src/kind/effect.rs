@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::RefRule;
-use crate::field::{Named, Scope};
+use crate::field::{Named, Risk, Scope};
 
 /// Something that a container must have before other changes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,17 +136,6 @@ pub enum Effect {
         /// The full path before.
         from: Arc<str>,
     },
-}
-
-/// What guards ask about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Risk {
-    /// A protection becomes weaker.
-    Weakens,
-    /// Something outside gets a way in.
-    Opens,
-    /// A part becomes visible to more people.
-    Shows,
 }
 
 impl Effect {

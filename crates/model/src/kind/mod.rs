@@ -16,6 +16,7 @@ pub mod calls;
 mod checks;
 pub mod description;
 mod effect;
+mod fault;
 pub mod forms;
 pub mod limits;
 mod live;
@@ -35,7 +36,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    diagnostic::Severity,
     field::{Accepted, Compare, Field, Named, Readback, Route, Scope, Tier},
     level::MAINTAINER,
     operation::{Again, Op, Read, Request},
@@ -43,10 +43,12 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
+pub use crate::field::Risk;
 pub use calls::{Call, Job, Unable};
 pub use checks::{CRON, TIME_ZONE};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
-pub use effect::{Capability, Effect, Risk, VISIBILITIES, visibility_rank};
+pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
+pub use fault::Fault;
 pub use forms::{plain_text, same};
 pub use live::{
     Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,
@@ -209,10 +211,8 @@ pub struct Lookup {
     pub get: fn(&str) -> Request<Read>,
     /// The field of the object that holds the path.
     pub path: &'static str,
-    /// Reads the facts that the object shows, whatever is declared.
+    /// Reads the facts that the object shows in the fields of [`Kind::looked_at`], whatever is declared.
     pub facts: fn(&Object) -> Facts,
-    /// The fields of the object that [`Self::facts`] reads.
-    pub looked_at: &'static [&'static str],
     /// Those of them that hold a secret. Only their presence matters.
     pub signs: &'static [&'static str],
     /// The fields of a create request that make the service fetch contents from elsewhere, in the
@@ -623,54 +623,6 @@ pub struct Identity {
     pub near: Vec<String>,
     /// Another name by which patterns find it: the URL of a hook that has a name.
     pub also_called: Option<String>,
-}
-
-/// A fault of an entry that is found without the service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// How bad it is.
-    pub severity: Severity,
-    /// The code of the message, for example `masked-value`.
-    pub code: &'static str,
-    /// The field that has the fault.
-    pub field: &'static str,
-    /// The key within the field, if only that has it.
-    pub within: Option<&'static str>,
-    /// The other field that the fault concerns.
-    pub other: Option<&'static str>,
-    /// What is wrong: a lower-case fragment. It never quotes a value that may be secret.
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
-}
-
-impl Fault {
-    /// A fault that the service would refuse, or handle wrongly.
-    pub fn error(
-        code: &'static str,
-        field: &'static str,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        let (message, help) = (message.into(), help.into());
-        let (severity, within, other) = (Severity::Error, None, None);
-        Self { severity, code, field, within, other, message, help }
-    }
-
-    /// A fault that is only reported.
-    pub fn warning(
-        code: &'static str,
-        field: &'static str,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, field, message, help) }
-    }
-
-    /// The fault with the other field that it concerns.
-    pub fn with(self, other: &'static str) -> Self {
-        Self { other: Some(other), ..self }
-    }
 }
 
 /// The comparable value of each field of an entry.

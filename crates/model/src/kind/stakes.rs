@@ -1,9 +1,9 @@
 //! The effects of field changes that guards check, as far as the fields declare them
-//! ([`crate::field::Stake`]).
+//! ([`Weakens`]).
 
-use super::{Effect, Removal, Risk, Section, Shape, forms, plain_text};
+use super::{Effect, Removal, Section, Shape, forms, plain_text};
 use crate::{
-    field::{Field, Secrecy, Stake, When},
+    field::{Field, Risk, Secrecy, Weakens},
     text,
     value::{Json, Object},
 };
@@ -20,12 +20,13 @@ pub fn changing(
     let effect = |name: &&str| {
         let (was, is) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
-        let (risk, how) = match field.stake() {
-            Stake::Opens(When::Moved) if !keeps_secret(section, changed, after) => return None,
-            Stake::Opens(when) => (Risk::Opens, weakened(field, when, name, was, is)),
-            Stake::Weakens(when) => (Risk::Weakens, weakened(field, when, name, was, is)),
-            Stake::Shows => (Risk::Shows, shown(name, was, is, is_private)),
-            Stake::Nothing | Stake::Access | Stake::ByKind => return None,
+        let risk = field.weakens.risk()?;
+        if field.weakens == Weakens::OpensWhenMoved && !keeps_secret(section, changed, after) {
+            return None;
+        }
+        let how = match risk {
+            Risk::Shows => shown(name, was, is, is_private),
+            Risk::Weakens | Risk::Opens => weakened(field, name, was, is),
         };
         Some(Effect::Risk(risk, how?))
     };
@@ -37,7 +38,7 @@ pub fn changing(
 pub fn creating(section: Section, default: impl Fn(&str) -> Json, after: &Object) -> Vec<Effect> {
     let names = after.keys().map(String::as_str);
     // Only these are compared, and there is one lookup for each default.
-    let names: Vec<_> = names.filter(|name| section.field(name).stake().is_judged()).collect();
+    let names: Vec<_> = names.filter(|name| section.field(name).weakens.risk().is_some()).collect();
     let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
     changing(section, &names, &before, after)
 }
@@ -56,7 +57,7 @@ pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
 pub fn protecting(section: Section) -> impl Iterator<Item = &'static str> {
     let each = section.shape == Shape::List && section.removal == Removal::Nothing;
     let specs = section.table().specs().iter().filter(move |_| each);
-    let specs = specs.filter(|spec| matches!(spec.field.stake(), Stake::Weakens(_)));
+    let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
     specs.map(|spec| spec.name)
 }
 
@@ -70,31 +71,31 @@ fn keeps_secret(section: Section, changed: &[&str], after: &Object) -> bool {
 }
 
 /// How the new value protects less, as the end of a sentence that starts with "would".
-fn weakened(
-    field: &Field,
-    when: When,
-    name: &str,
-    was: Option<&Json>,
-    is: &Json,
-) -> Option<String> {
+fn weakened(field: &Field, name: &str, was: Option<&Json>, is: &Json) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
     let known = |weaker: &dyn Fn(&Json) -> bool| was.is_none_or(weaker);
     let differs = |was: &Json| !forms::same(field.compare, is, was);
     let replaces = |was: &Json| !is_nothing(was) && differs(was);
-    let (is_weaker, how) = match when {
-        When::Off => (!flag(is) && known(&flag), "switch off"),
-        When::On => (flag(is) && known(&|was| !flag(was)), "switch on"),
-        When::Lower => (known(&|was| number(is) < number(was)), "lower"),
-        When::Higher => (number(is) > was.map_or(0, number), "raise"),
-        When::Cleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
-        When::Changed => (known(&replaces), "change"),
-        When::Moved => (known(&replaces), "send a stored secret to a new"),
-        When::Outside => (is_outside(is) && known(&differs), "load the pipeline from outside with"),
-        When::Wider => (known(&|was| is_wider(was, is)), "widen"),
-        When::Later => (rank(field, is) > was.map_or(0, |was| rank(field, was)), "lower"),
+    let (is_weaker, how) = match field.weakens {
+        Weakens::WhenOff | Weakens::OpensWhenOff => (!flag(is) && known(&flag), "switch off"),
+        Weakens::WhenOn | Weakens::OpensWhenOn => {
+            (flag(is) && known(&|was| !flag(was)), "switch on")
+        }
+        Weakens::WhenLower => (known(&|was| number(is) < number(was)), "lower"),
+        Weakens::WhenHigher => (number(is) > was.map_or(0, number), "raise"),
+        Weakens::WhenCleared => (is_nothing(is) && known(&|was| !is_nothing(was)), "clear"),
+        Weakens::OpensWhenMoved => (known(&replaces), "send a stored secret to a new"),
+        Weakens::OpensWhenOutside => {
+            (is_outside(is) && known(&differs), "load the pipeline from outside with")
+        }
+        Weakens::WhenMoreListed => (known(&|was| is_wider(was, is)), "widen"),
+        Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
+            (rank(field, is) > was.map_or(0, |was| rank(field, was)), "lower")
+        }
+        _ => (known(&replaces), "change"),
     };
-    let shows_values = matches!(when, When::Lower | When::Higher | When::Later);
+    let shows_values = matches!(how, "lower" | "raise");
     let values = |was: &Json| format!(" from {} to {}", word(was), word(is));
     let more = was.filter(|_| shows_values).map(values).unwrap_or_default();
     let how = if is_nothing(is) && how == "change" { "clear" } else { how };

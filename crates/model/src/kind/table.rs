@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    field::{Available, Field, Readback, Stake, Tier, ValueType, Word},
+    field::{Available, Field, Readback, Tier, ValueType, Weakens, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
@@ -299,7 +299,7 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<&str, usize>) -> Vec<(usize, u
         let most = field.relations.at_most.and_then(place);
         needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
         // Who sees a part also depends on the visibility of the container.
-        let seen = place("visibility").filter(|_| field.stake() == Stake::Shows);
+        let seen = place("visibility").filter(|_| field.weakens == Weakens::Shows);
         needed_with.extend(seen.map(|seen| (own, seen)));
     }
     needed_with

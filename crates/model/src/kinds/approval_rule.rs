@@ -86,16 +86,11 @@ impl Rules for ApprovalRules {
             names.is_some_and(|names| !names.is_empty())
         };
         if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
-            let message = format!("`{list}` has no effect in a rule of the type `{ANY}`");
-            let help = "leave it out, or write `rule_type: regular`";
-            report(Fault::warning("no-effect", list, message, help));
+            report(Fault::of("approvers_of_any", list));
         }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
         if names_branches(declared) && is_for_all {
-            let message =
-                format!("a rule that is for all protected branches (`{ALL}`) cannot name some");
-            let help = "leave one of the two out";
-            report(Fault::error("needless-branches", BRANCHES, message, help));
+            report(Fault::of("branches_of_all", BRANCHES));
         }
     }
 }

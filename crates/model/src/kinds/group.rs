@@ -19,7 +19,6 @@ pub(super) static LOOKUP: Lookup = Lookup {
     get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),
     path: "full_path",
     facts,
-    looked_at: &["id", "name", "full_path", "marked_for_deletion_on", RUNNERS_TOKEN, LICENSED],
     signs: &[RUNNERS_TOKEN],
     arrives_with: &[],
     level: Some(|group, user| {

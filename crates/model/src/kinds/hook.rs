@@ -65,15 +65,13 @@ impl Rules for Hooks {
         for (field, url) in url.into_iter().chain(previously) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > LONGEST {
-                let message = format!("the URL of a hook must have at most {LONGEST} characters");
-                report(Fault::error("hook-url", field, message, "write a shorter one"));
+                report(Fault::of("long_url", field).fill("most", &LONGEST.to_string()));
             }
         }
         for name in KEYED {
             let mut seen = HashSet::new();
             if !declared_keys(declared, name).into_iter().all(|key| seen.insert(key)) {
-                let message = format!("`{name}` has one key twice");
-                report(Fault::error("duplicate-entry", name, message, "remove one of them"));
+                report(Fault::of("key_twice", name));
             }
         }
     }
@@ -88,10 +86,7 @@ impl Rules for Hooks {
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            let message = format!("the service removes `{VARIABLES}` when the URL changes");
-            let help =
-                "give the hook another `name` too: it is added anew, and the old one is unlisted";
-            return Err(Unable::because("hook-url", "url", message, help));
+            return Err(Unable::of("variables_lost", "url", &[]));
         }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
@@ -120,9 +115,7 @@ fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
     if keys(shown).next().is_none() {
         return Ok(None);
     }
-    let message = format!("the hook would lose its undeclared `{HEADERS}`");
-    let help = format!("declare `{HEADERS}` too, or remove the hook and then add it");
-    Err(Unable::because("missing-field", "url", message, help))
+    Err(Unable::of("headers_lost", "url", &[]))
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.
@@ -133,11 +126,9 @@ pub(super) fn check_url(
     report: &mut dyn FnMut(Fault),
 ) {
     let Err(why) = valid_url(url) else { return };
-    let help = match url.starts_with(['“', '„', '‘', '«']) {
-        true => "write `'` or `\"`: other quotes are part of the text",
-        false => "write it as `https://HOST/PATH`",
-    };
-    report(Fault::error("hook-url", field, format!("{called} {why}"), help));
+    let in_quotes = url.starts_with(['“', '„', '‘', '«']);
+    let fault = Fault::of(if in_quotes { "url_in_quotes" } else { "url" }, field);
+    report(fault.fill("called", called).fill("why", why));
 }
 
 /// `url` with a final `/` added, or without the one that it has.

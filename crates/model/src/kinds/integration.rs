@@ -50,6 +50,8 @@ const INHERITS: &str = "use_inherited_settings";
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
 struct Data {
+    entry: Field,
+    slug: Field,
     integrations: Vec<Integration>,
     fields: Vec<Field>,
     events: Vec<Event>,
@@ -128,17 +130,7 @@ pub(super) fn table(scope: Scope) -> Table {
         let about = format!("{} Needs {}.", of.about, text::listed(&of.required)).leak();
         Word { word: of.slug, about, since: None, until: None }
     };
-    let slug = Field {
-        name: SLUG,
-        about: "Which integration it is, by its name in addresses.",
-        value_type: ValueType::Word,
-        words: own().map(word).collect(),
-        examples: vec!["external-wiki".into()],
-        accepted: Accepted::OnCreate,
-        required: Required::Always,
-        aliases: vec!["kind", "id", "key", "name", "service", "integration", "type", "title"],
-        ..Field::default()
-    };
+    let slug = Field { words: own().map(word).collect(), ..DATA.slug.clone() };
     let channel = |event: &Event| Field {
         name: format!("{}_channel", event.channel.unwrap_or(event.name)).leak(),
         about: format!("The channel for {}, if not `channel`.", event.about).leak(),
@@ -160,18 +152,8 @@ pub(super) fn table(scope: Scope) -> Table {
     let fields = all.filter_map(|field| of_some(field, &variants));
     let since = (scope == Scope::Group).then_some(OF_GROUPS_SINCE);
     let all = std::iter::once(slug).chain(fields);
-    let entry = Field {
-        about: "A connection to another service, such as Slack or Jira. Each integration has its own fields.",
-        keys: all.map(|field| newer(field, since)).collect(),
-        aliases: vec![
-            "project_integrations",
-            "group_integrations",
-            "integration",
-            "services",
-            "service",
-        ],
-        ..Field::default()
-    };
+    let keys = all.map(|field| newer(field, since)).collect();
+    let entry = Field { keys, ..DATA.entry.clone() };
     let mut table = Table::new(entry.complete());
     table.variants = variants;
     let beside =
@@ -254,67 +236,27 @@ impl Rules for Integrations {
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
         let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(spec.name));
         let strange: Vec<_> = specs.filter(|spec| !variant.fields.contains(spec.name)).collect();
+        let of = |name: &str, field| Fault::of(name, field).fill("slug", slug);
         if let ([name], [spec]) = (&*missing, &*strange) {
-            let message = format!("`{slug}` has no `{}`, and needs `{name}`", spec.name);
-            let help = format!("write `{name}` in its place");
-            report(Fault::error("unknown-field", spec.name, message, help));
-            return;
+            return report(of("field_in_place", spec.name).fill("name", name));
         }
         for name in missing {
-            let message = format!("`{slug}` needs `{name}`");
             let is_secret =
                 OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy() != Secrecy::Open);
             let value = if is_secret { "{env: NAME}" } else { "..." };
-            let help =
-                format!("add `{name}: {value}`: the service refuses each request without it");
-            report(Fault::error("missing", "", message, help));
+            report(of("field_needed", "").fill("name", name).fill("value", value));
         }
         for spec in strange {
-            let message = format!("`{slug}` has no `{}`", spec.name);
-            let of: Vec<_> = slugs(&OF_PROJECT.variants, spec.name).map(|(slug, _)| slug).collect();
-            let help = format!("take it away: it is a field of {}", text::listed(&of));
-            report(Fault::error("unknown-field", spec.name, message, help));
+            let others = slugs(&OF_PROJECT.variants, spec.name).map(|(slug, _)| slug);
+            let others = text::listed(&others.collect::<Vec<_>>());
+            report(of("field_of_others", spec.name).fill("others", &others));
         }
-        let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
-        let recipients = recipients.and_then(Value::text).unwrap_or_default();
-        let refused = match slug {
-            "irker" if recipients.contains('@') => Some((
-                "has an email address, and irker only writes to channels",
-                "write channels, as in `#ops` or `irc://irc.example.org/ops`",
-            )),
-            _ if recipients.split_whitespace().count() > MOST_RECIPIENTS => {
-                Some(("has more than 750 addresses", "write the address of a mailing list"))
-            }
-            _ => None,
-        };
-        if let Some((what, help)) = refused {
-            report(Fault::error("value", RECIPIENTS, format!("`{RECIPIENTS}` {what}"), help));
-        }
+        check_recipients(slug, variant, declared, report);
         // Its value is known in a plan, if the environment has it.
         if let Some(url) = declared.get(WEBHOOK).and_then(Value::text) {
             hook::check_url("the URL of a webhook", WEBHOOK, url, report);
         }
-        // In place of an empty channel for what is confidential, the service shows the other one.
-        let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
-        for name in &variant.fields {
-            let other = name.strip_prefix("confidential_").filter(|it| it.ends_with("_channel"));
-            let is_empty = declared.get(name).is_some_and(|value| !is_set(value));
-            let Some(other) = other.filter(|_| is_empty) else { continue };
-            match declared.get(other) {
-                Some(value) if is_set(value) => {
-                    let message = format!("`{name}` cannot be empty beside `{other}`");
-                    let help =
-                        format!("write the channel of `{other}`: the service takes that one");
-                    report(Fault::error("exclusive", name, message, help).with(other));
-                }
-                Some(_) => {}
-                None => {
-                    let message = format!("`{name}` stays empty only if `{other}` is, too");
-                    let help = format!("add `{other}`: the service takes its channel");
-                    report(Fault::warning("no-effect", name, message, help));
-                }
-            }
-        }
+        check_channels(variant, declared, report);
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
@@ -333,6 +275,36 @@ impl Rules for Integrations {
             });
         }
         Ok(calls)
+    }
+}
+
+fn check_recipients(
+    slug: &str,
+    variant: &Variant,
+    declared: &Fields,
+    report: &mut dyn FnMut(Fault),
+) {
+    let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
+    let recipients = recipients.and_then(Value::text).unwrap_or_default();
+    if slug == "irker" && recipients.contains('@') {
+        report(Fault::of("email_for_channel", RECIPIENTS));
+    } else if recipients.split_whitespace().count() > MOST_RECIPIENTS {
+        report(Fault::of("many_recipients", RECIPIENTS));
+    }
+}
+
+/// In place of an empty channel for what is confidential, the service shows the other one.
+fn check_channels(variant: &'static Variant, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+    let is_set = |value: &Value| !value.is_null() && value.text() != Some("");
+    for name in &variant.fields {
+        let other = name.strip_prefix("confidential_").filter(|it| it.ends_with("_channel"));
+        let is_empty = declared.get(name).is_some_and(|value| !is_set(value));
+        let Some(other) = other.filter(|_| is_empty) else { continue };
+        match declared.get(other) {
+            Some(value) if is_set(value) => report(Fault::of("empty_beside", name).with(other)),
+            Some(_) => {}
+            None => report(Fault::of("empty_alone", name).fill("shown", other)),
+        }
     }
 }
 

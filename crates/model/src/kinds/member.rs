@@ -47,9 +47,7 @@ impl Rules for Members {
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
-            let message = "only a top-level group has members with minimal access";
-            let help = "write `guest` or more, or declare it in the top-level group";
-            return Err(Unable::because("top-level", "access_level", message, help));
+            return Err(Unable::of("minimal_access", "access_level", &[]));
         }
         fits_role(job)?;
         let (declared, user, changed) = match job.act {
@@ -121,11 +119,8 @@ fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
     if needed == has {
         return Ok(());
     }
-    let (role, word) = (text::escape(role), needed.word);
-    let message =
-        format!("the custom role `{role}` belongs to `{word}`, and the member has `{}`", has.word);
-    let help = format!("name a role of `{}`, or write `access_level: {word}`", has.word);
-    Err(Unable::because("role-level", "member_role", message, help))
+    let parts = [("level", has.word), ("needed", needed.word), ("role", &text::escape(role))];
+    Err(Unable::of("level_of_role", "member_role", &parts))
 }
 
 /// The number of a level of access; 0 means none.

@@ -21,30 +21,6 @@ pub(super) static LOOKUP: Lookup = Lookup {
     get: |path| operation::PROJECT_GET.request().arg("id", path),
     path: "path_with_namespace",
     facts,
-    looked_at: &[
-        "id",
-        "name",
-        "path_with_namespace",
-        "archived",
-        "permissions",
-        "owner",
-        "namespace",
-        "empty_repo",
-        "marked_for_deletion_on",
-        "marked_for_deletion_at",
-        "import_status",
-        "import_error",
-        "mirror",
-        // The tier of the service, and disabled settings.
-        "merge_method",
-        "approvals_before_merge",
-        "issues_access_level",
-        "merge_requests_access_level",
-        "builds_access_level",
-        "repository_access_level",
-        "environments_access_level",
-        "container_registry_access_level",
-    ],
     signs: &[],
     arrives_with: &[FORK_OF, source::IMPORT],
     level: None,
@@ -79,11 +55,8 @@ impl Rules for Project {
         };
         for (name, _, most, limit) in needs::exceeding(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                let message = format!(
-                    "a new project has `{name}: enabled`, which may not show more than `{most}`"
-                );
-                let help = format!("declare `{name}: {}` too", plain_text(&limit));
-                report(Fault::error("too-visible", most, message, help));
+                let fault = Fault::of("too_visible", most).fill("name", name);
+                report(fault.fill("limit", &plain_text(&limit)));
             }
         }
     }
@@ -208,9 +181,7 @@ fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
         if declared.contains_key(name)
             && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
         {
-            let message = format!("`{name}` works only for a custom template");
-            let help = "add `use_custom_template: true` below `create:`";
-            report(Fault::error("create-conflict", name, message, help));
+            report(Fault::of("template", name));
         }
     }
 }

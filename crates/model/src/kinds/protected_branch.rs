@@ -22,9 +22,7 @@ impl Rules for ProtectedBranches {
             row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
         };
         if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
-            let message = "`no_access` is no level for who may unprotect: the service refuses it";
-            let help = "write `admin` to leave it to administrators";
-            report(Fault::error("unprotect-nobody", "allowed_to_unprotect", message, help));
+            report(Fault::of("nobody_unprotects", "allowed_to_unprotect"));
         }
     }
 
@@ -63,15 +61,10 @@ impl ProtectedBranches {
             Act::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
-        let is_locked_out = rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id)));
-        if !is_locked_out {
-            return Ok(());
+        match rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id))) {
+            true => Err(Unable::of("locked_out", UNPROTECT, &[("what", what)])),
+            false => Ok(()),
         }
-        let message = format!(
-            "those who may unprotect the branch {what} not include the token's user, and the service then refuses this"
-        );
-        let help = "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change";
-        Err(Unable::because("locked-out", UNPROTECT, message, help))
     }
 }
 

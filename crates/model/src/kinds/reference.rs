@@ -1,10 +1,9 @@
 //! The reference of every field of manifests, from the schemas and treatments of the kinds: for
 //! Markdown pages, editors, and `undrift explain`.
 
-use std::borrow::Cow;
-
 use crate::{
-    field::{Readback, Stake, When, Word},
+    field::{Readback, Weakens, Word},
+    kind::plain_text,
     release::Release,
 };
 
@@ -45,7 +44,7 @@ fn value(schema: &Json) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words
             .iter()
-            .map(|word| format!("`{}`", crate::kind::plain_text(word)))
+            .map(|word| format!("`{}`", plain_text(word)))
             .collect::<Vec<_>>()
             .join(", ");
     }
@@ -83,9 +82,8 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
             remarks.push(text.to_owned());
         }
     };
-    let default = schema
-        .get("default")
-        .map(|default| format!("`{}` if left out", crate::kind::plain_text(default)));
+    let default =
+        schema.get("default").map(|default| format!("`{}` if left out", plain_text(default)));
     remark(default.is_some(), default.as_deref().unwrap_or_default());
     let instead = field.replaced_by();
     let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
@@ -112,40 +110,30 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         Readback::IfPresent => remark(true, "verified only where the service returns it"),
         _ => {}
     }
-    remark(field.stake() != Stake::Nothing, &guarded(field));
+    remarks.extend(guarded(field));
     remarks
 }
 
-/// The guard that asks about a field.
-fn guarded(field: &Field) -> String {
-    let when = match field.stake() {
-        Stake::Nothing => return String::new(),
-        Stake::Access => return "guarded: `own-access`, `last-owner`".to_owned(),
-        Stake::Shows => return "guarded: `visibility` if more people see it".to_owned(),
-        Stake::ByKind => Cow::Borrowed("if it protects less"),
-        Stake::Weakens(when) | Stake::Opens(when) => changes(field, when),
-    };
-    format!("guarded: `protection` {when}")
-}
-
-/// The changes that a guard asks about.
-fn changes(field: &Field, when: When) -> Cow<'static, str> {
-    let when = match when {
-        When::Off => "if it is switched off",
-        When::On => "if it is switched on",
-        When::Lower => "if it is lowered",
-        When::Higher => "if it is raised",
-        When::Cleared => "if it is cleared",
-        When::Changed => "if it is changed or cleared",
-        When::Moved => "if it is changed without the secrets that are sent there",
-        When::Outside => "if it is changed to a URL or a path in another project",
-        When::Wider => "if something is added, or all cleared",
-        When::Later => {
-            let words = field.from_strictest();
-            let words: Vec<_> =
-                words.iter().map(|word| format!("`{}`", crate::kind::plain_text(word))).collect();
-            return format!("from left to right in {}", words.join(", ")).into();
+/// The guard that asks about a field, and the changes that it asks about.
+fn guarded(field: &Field) -> Option<String> {
+    let when = match &field.weakens {
+        Weakens::Never => return None,
+        Weakens::Access => return Some("guarded: `own-access`, `last-owner`".to_owned()),
+        Weakens::Shows => return Some("guarded: `visibility` if more people see it".to_owned()),
+        Weakens::WhenWider | Weakens::WhenFewer | Weakens::ByKind => "if it protects less",
+        Weakens::WhenOff | Weakens::OpensWhenOff => "if it is switched off",
+        Weakens::WhenOn | Weakens::OpensWhenOn => "if it is switched on",
+        Weakens::WhenLower => "if it is lowered",
+        Weakens::WhenHigher => "if it is raised",
+        Weakens::WhenCleared => "if it is cleared",
+        Weakens::WhenChanged | Weakens::OpensWhenChanged => "if it is changed or cleared",
+        Weakens::OpensWhenMoved => "if it is changed without the secrets that are sent there",
+        Weakens::OpensWhenOutside => "if it is changed to a URL or a path in another project",
+        Weakens::WhenMoreListed => "if something is added, or all cleared",
+        Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
+            let words: Vec<_> = field.from_strictest().iter().map(plain_text).collect();
+            &format!("from left to right in `{}`", words.join("`, `"))
         }
     };
-    when.into()
+    Some(format!("guarded: `protection` {when}"))
 }

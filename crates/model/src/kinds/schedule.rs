@@ -23,8 +23,7 @@ impl Rules for Schedules {
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
             if !names.insert(name) {
-                let message = format!("there are two inputs `{}`", text::escape(name));
-                report(Fault::error("duplicate-entry", "inputs", message, "remove one of them"));
+                report(Fault::of("input_twice", "inputs").fill("name", &text::escape(name)));
             }
         }
     }

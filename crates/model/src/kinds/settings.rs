@@ -74,21 +74,15 @@ impl Rules for Settings {
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let config = declared.get("ci_config_path").and_then(Value::text);
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            let message = "`ci_config_path` must not start with `/`, nor have `..` in it";
-            let help = "write the path as seen from the top of the repository";
-            report(Fault::error("path", "ci_config_path", message, help));
+            report(Fault::of("config_path", "ci_config_path"));
         }
         let claims = declared.get(CLAIMS).and_then(Value::list);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
-            let message = format!("the first of `{CLAIMS}` must be `project_path`");
-            let help = "write it first: the service refuses another order";
-            report(Fault::error("value", CLAIMS, message, help));
+            report(Fault::of("first_claim", CLAIMS));
         }
         let import = declared.get("import_url").and_then(Value::text);
         if written && import.is_some_and(has_user) {
-            let message = "an `import_url` with credentials must be a reference to a secret";
-            let help = "put the whole address into an environment variable and write `{env: NAME}`";
-            report(Fault::error("literal-secret", "import_url", message, help));
+            report(Fault::of("import_with_user", "import_url"));
         }
     }
 

@@ -138,9 +138,8 @@ pub(super) fn check(
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
         let ((other, first), (field, second)) = (pair[0], pair[1]);
-        let message = format!("a project is not created both {second} and {first}");
-        let help = "keep one source of its contents";
-        report(Fault::error("create-conflict", field, message, help).with(other));
+        let fault = Fault::of("sources", field).with(other);
+        report(fault.fill("first", first).fill("second", second));
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::{
-    field::{Compare, Field, Scope, Stake, When},
+    field::{Compare, Field, Risk, Scope, Weakens},
     kind::{Effect, Section, stakes::changing, testing::object},
     kinds,
     value::Json,
@@ -12,28 +12,34 @@ use crate::{
 
 /// Values of a field, from the one that protects most (or shows least) to the opposite.
 fn from_strict_to_lax(field: &Field, schema: &Json) -> Vec<Json> {
-    let when = match field.stake() {
-        Stake::Weakens(when) | Stake::Opens(when) => when,
-        Stake::Shows if schema["type"] == "boolean" => return vec![json!(false), json!(true)],
-        Stake::Shows => {
+    let example = || schema["examples"].get(0).cloned().unwrap_or(json!("^a$"));
+    match field.weakens {
+        Weakens::Never
+        | Weakens::Access
+        | Weakens::WhenWider
+        | Weakens::WhenFewer
+        | Weakens::ByKind => Vec::new(),
+        Weakens::Shows if schema["type"] == "boolean" => vec![json!(false), json!(true)],
+        Weakens::Shows => {
             let words = ["disabled", "private", "internal", "enabled", "public"].iter();
             let words = words.map(|word| json!(word));
             let is_known =
                 |word: &Json| schema["enum"].as_array().is_none_or(|words| words.contains(word));
-            return words.filter(is_known).collect();
+            words.filter(is_known).collect()
         }
-        Stake::Nothing | Stake::Access | Stake::ByKind => return Vec::new(),
-    };
-    let example = || schema["examples"].get(0).cloned().unwrap_or(json!("^a$"));
-    match when {
-        When::Off => vec![json!(true), json!(false)],
-        When::On => vec![json!(false), json!(true)],
-        When::Lower => vec![json!(3), json!(2), json!(0)],
-        When::Higher => vec![json!(0), json!(2), json!(3)],
-        When::Changed | When::Cleared | When::Moved => vec![example(), json!("")],
-        When::Outside => vec![json!("ci.yml"), json!("ci.yml@acme/ci")],
-        When::Wider => vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")],
-        When::Later => field.from_strictest(),
+        Weakens::WhenOff | Weakens::OpensWhenOff => vec![json!(true), json!(false)],
+        Weakens::WhenOn | Weakens::OpensWhenOn => vec![json!(false), json!(true)],
+        Weakens::WhenLower => vec![json!(3), json!(2), json!(0)],
+        Weakens::WhenHigher => vec![json!(0), json!(2), json!(3)],
+        Weakens::WhenChanged
+        | Weakens::OpensWhenChanged
+        | Weakens::WhenCleared
+        | Weakens::OpensWhenMoved => vec![example(), json!("")],
+        Weakens::OpensWhenOutside => vec![json!("ci.yml"), json!("ci.yml@acme/ci")],
+        Weakens::WhenMoreListed => {
+            vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")]
+        }
+        Weakens::WhenLater | Weakens::WhenLaterIn(_) => field.from_strictest(),
     }
 }
 
@@ -49,15 +55,15 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
         for spec in section.table().specs() {
             let values = from_strict_to_lax(spec.field, &spec.schema);
             let name = format!("{section:?}.{}", spec.name);
-            let is_guarded =
-                matches!(spec.field.stake(), Stake::Weakens(_) | Stake::Opens(_) | Stake::Shows);
+            let weakens = &spec.field.weakens;
+            let is_guarded = weakens.risk().is_some();
             assert_eq!(is_guarded, values.len() > 1, "{name}");
             for (at, strict) in values.iter().enumerate() {
                 let valid = jsonschema::validator_for(&spec.schema).unwrap();
                 assert!(valid.is_valid(strict) || *strict == "", "{name}: {strict}");
                 for lax in &values[at + 1..] {
                     // A change to members only shows it to nobody else.
-                    let is_inside = spec.field.stake() == Stake::Shows && *lax == "private";
+                    let is_inside = weakens.risk() == Some(Risk::Shows) && *lax == "private";
                     let found = change(section, spec.name, Some(strict), lax);
                     assert_eq!(found.len(), usize::from(!is_inside), "{name}: {strict} to {lax}");
                     assert_eq!(
@@ -71,9 +77,12 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
             if let (Some(strict), Some(lax)) = (values.first(), values.last()) {
                 assert_eq!(change(section, spec.name, None, lax).len(), 1, "{name}: unknown");
                 let is_firm = !matches!(
-                    &spec.field.stake(),
-                    Stake::Weakens(when) | Stake::Opens(when)
-                        if matches!(when, When::Changed | When::Moved | When::Wider | When::Lower)
+                    weakens,
+                    Weakens::WhenChanged
+                        | Weakens::OpensWhenChanged
+                        | Weakens::OpensWhenMoved
+                        | Weakens::WhenMoreListed
+                        | Weakens::WhenLower
                 );
                 let unknown = change(section, spec.name, None, strict);
                 assert!(!is_firm || unknown.is_empty(), "{name}");
@@ -122,7 +131,7 @@ fn fields_that_sound_like_protections_are_guarded() {
     for section in kinds::everywhere() {
         for spec in section.table().specs() {
             let sounds = SOUNDS.iter().any(|word| spec.name.contains(word));
-            if sounds && !HARMLESS.contains(&spec.name) && spec.field.stake() == Stake::Nothing {
+            if sounds && !HARMLESS.contains(&spec.name) && spec.field.weakens == Weakens::Never {
                 found.push(format!("{section:?}.{}", spec.name));
             }
         }

@@ -14,18 +14,6 @@ const HEEDS_FILTER: Release = Release::new(16, 9);
 /// filter.
 const HIDDEN: &str = "masked_and_hidden";
 
-fn stays_hidden(field: &str) -> Unable {
-    let message = "the variable is hidden, which the service never takes back";
-    let help = "declare it as hidden, or remove it with `state: absent` and add it anew";
-    Unable::because("hidden-variable", field, message, help)
-}
-
-fn may_be_shown() -> Unable {
-    let message =
-        format!("`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own");
-    Unable::because("release", HIDDEN, message, "set `service.release` in undrift.yaml")
-}
-
 pub(super) struct Variables;
 
 impl Rules for Variables {
@@ -35,14 +23,14 @@ impl Rules for Variables {
             Act::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
             Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
-                return Err(may_be_shown());
+                return Err(Unable::of("may_be_shown", HIDDEN, &[]));
             }
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
         if live.fields.raw().get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
-                return Err(stays_hidden(field));
+                return Err(Unable::of("stays_hidden", field, &[]));
             }
         } else if changed.contains(&HIDDEN) {
             return job.replace(declared, live);
@@ -78,22 +66,16 @@ impl Rules for Variables {
         let masked = masked.filter(|value| !is_quoted(value));
         let why = masked.and_then(|value| maskable(value, flag("raw")).err());
         if let Some(why) = &why {
-            let message = format!("a masked value {why}");
             let flag = if flag("masked") { "masked" } else { HIDDEN };
             let is_expression = value.is_some_and(|value| {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
-            let help = match is_expression {
-                true => "write `{env: NAME}` or `{file: PATH}` for a secret: expressions of other tools are not filled in".to_owned(),
-                false => format!("change the value, or write `{flag}: false`: the service refuses it"),
-            };
-            report(Fault::error("masked-value", "value", message, help).with(flag));
+            let name = if is_expression { "masked_expression" } else { "masked" };
+            report(Fault::of(name, "value").with(flag).fill("why", why));
         }
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {
-            let message = "a hidden variable is masked too";
-            let help = "leave out `masked`, or write `masked_and_hidden: false` too";
-            report(Fault::error("hidden-variable", "masked", message, help).with(HIDDEN));
+            report(Fault::of("hidden_unmasked", "masked").with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let last = declared.get("key").and_then(Value::text).and_then(|key| key.rsplit('_').next());
@@ -107,11 +89,7 @@ impl Rules for Variables {
             value.is_some_and(|value| is_quoted(value) || judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            let help = format!(
-                "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-            );
-            let message = format!("the value of a {flag} variable is written in plain text");
-            report(Fault::warning("literal-secret", "value", message, help));
+            report(Fault::of("literal_value", "value").fill("flag", flag));
         }
     }
 }

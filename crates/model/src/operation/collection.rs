@@ -4,7 +4,7 @@
 //! cannot make a plan write, and no path can reach the group or project itself: a fixed segment
 //! always follows its id.
 
-use super::{Again, Answer, List, Method, Op, Operation, Parameter, Place, Read, Type, Write};
+use super::{Again, List, Method, Op, Operation, Parameter, Read, Write};
 use crate::field::Scope;
 
 /// The path of a collection and of its entries, or of a single object.
@@ -149,29 +149,6 @@ fn root(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
 }
 
-/// A row with the usual properties of its method. It lives as long as the program, so each is made
-/// once.
-pub fn row(
-    id: &str,
-    method: Method,
-    path: &str,
-    purpose: String,
-    answer: Answer,
-    lists: Vec<List>,
-) -> Operation {
-    let kept = |text: &str| &*String::leak(text.to_owned());
-    let (id, path, purpose) = (kept(id), kept(path), String::leak(purpose));
-    Operation::new(id, method, path, purpose, "supporting", answer, lists.leak())
-}
-
-/// The parameters of paths that begin with a container of `scope`.
-pub const fn of_container(scope: Scope) -> List {
-    List::Named(scope.noun())
-}
-
-/// The paging parameters of a list.
-pub const PAGING: List = List::Named("paging");
-
 /// A list of parameters that lives as long as the program, like those of the table.
 pub fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
     List::Made(Vec::leak(parameters.into_iter().collect()))
@@ -196,21 +173,6 @@ pub fn ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
 pub fn id(scope: Scope, noun: &str, verb: &str) -> String {
     let group = if scope == Scope::Group { "group-" } else { "" };
     format!("{group}{}-{verb}", noun.replace(' ', "-"))
-}
-
-/// The path argument for a parent entry.
-pub const fn parent(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { required: true, ..Parameter::new(Place::Path, name, Type::Integer, about) }
-}
-
-/// The parameter that addresses an entry.
-pub const fn entry(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { required: true, ..Parameter::new(Place::Path, name, Type::IdOrName, about) }
-}
-
-/// A query parameter of the list request.
-pub const fn query_parameter(name: &'static str, value: Type, about: &'static str) -> Parameter {
-    Parameter::new(Place::Query, name, value, about)
 }
 
 #[cfg(test)]

@@ -175,31 +175,21 @@ pub enum Answer {
 }
 
 impl Operation {
-    /// A row with default properties.
-    const fn new(
-        id: &'static str,
-        method: Method,
-        path: &'static str,
-        purpose: &'static str,
-        source: &'static str,
-        answer: Answer,
-        parameters: &'static [List],
-    ) -> Self {
+    /// What most operations with this method are like.
+    pub const fn usual(method: Method) -> Self {
         let again = match method {
             Method::Get => Again::Reads,
             Method::Put | Method::Patch | Method::Delete => Again::Same,
             Method::Post => Again::Second,
         };
-        // The object of a delete may be absent already, for example the fork relation of a project.
-        let may_be_done = matches!(method, Method::Delete);
         Self {
-            id,
+            id: "",
             method,
-            path,
-            purpose,
-            source,
-            answer,
-            parameters,
+            path: "",
+            purpose: "",
+            source: "supporting",
+            answer: Answer::Unsaid,
+            parameters: &[],
             fields: None,
             one_of: &[],
             tier: Tier::Free,
@@ -208,7 +198,8 @@ impl Operation {
             again,
             denies_with_401: false,
             shows: false,
-            may_be_done,
+            // The object of a delete may be absent already, for example the fork relation of a project.
+            may_be_done: matches!(method, Method::Delete),
             conditional: false,
             by_keyset: false,
             a_minute: None,
@@ -221,71 +212,6 @@ impl Operation {
     /// The parameters, without the fields of manifests.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> {
         self.parameters.iter().flat_map(|list| list.parameters())
-    }
-
-    /// Limited to so many requests a minute.
-    const fn at_most(self, a_minute: u32) -> Self {
-        Self { a_minute: Some(a_minute), ..self }
-    }
-
-    /// With another effect of sending it again than most operations of its method.
-    pub const fn again(self, again: Again) -> Self {
-        Self { again, ..self }
-    }
-
-    /// A list in a single response, without pages.
-    const fn unpaged(self) -> Self {
-        Self { unpaged: true, ..self }
-    }
-
-    /// With the object in the response, as a GET shows it.
-    const fn shows(self) -> Self {
-        Self { shows: true, ..self }
-    }
-
-    /// May have nothing to do, which is answered with 304.
-    const fn may_be_done(self) -> Self {
-        Self { may_be_done: true, ..self }
-    }
-
-    /// Refused if the object changed meanwhile.
-    const fn conditional(self) -> Self {
-        Self { conditional: true, ..self }
-    }
-
-    /// With a list that can be read by keyset.
-    const fn by_keyset(self) -> Self {
-        Self { by_keyset: true, ..self }
-    }
-
-    const fn fields(self, section: &'static str, route: Route) -> Self {
-        self.fields_of(Scope::Project, section, route)
-    }
-
-    /// With the fields of `section` in its body.
-    pub const fn fields_of(self, scope: Scope, section: &'static str, route: Route) -> Self {
-        Self { fields: Some(((scope, section), route)), ..self }
-    }
-
-    const fn one_of(self, names: &'static [&'static str]) -> Self {
-        Self { one_of: names, ..self }
-    }
-
-    const fn premium(self) -> Self {
-        Self { tier: Tier::Premium, ..self }
-    }
-
-    const fn since(self, major: u16, minor: u16) -> Self {
-        Self { since: Some(Release::new(major, minor)), ..self }
-    }
-
-    const fn administrators(self) -> Self {
-        Self { administrators: true, ..self }
-    }
-
-    /// With a list that the service filters after paging.
-    const fn filtered_after_paging(self) -> Self {
-        Self { filtered_after_paging: true, ..self }
     }
 }
 

@@ -26,112 +26,26 @@ pub enum PageError {
     Unfinished,
 }
 
-/// Two headers or pages of one list that contradict each other: the list changed while it
-/// was read, or a proxy changed a response. Pages are counted from 1. The text contains no data of
-/// entries.
+/// What two headers or pages of one list contradict each other in: the list changed while it was read,
+/// or a proxy changed a response. Pages are counted from 1. The text contains no data of entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Contradiction {
-    /// The response contains another page than requested.
-    #[error("requested page {page} of the list, received page {received}")]
-    OtherPage {
-        /// The requested page.
-        page: u64,
-        /// `X-Page`.
-        received: u64,
-    },
-    /// The announced next page has a wrong number.
-    #[error("page {page} of the list announces page {next} as the next one")]
-    OtherNext {
-        /// The page that announces it.
-        page: u64,
-        /// `X-Next-Page`, or the page of the `Link`.
-        next: u64,
-    },
-    /// One header announces another page, the other the end.
-    #[error("the `Link` and `X-Next-Page` headers of page {0} of the list contradict each other")]
-    Announcements(u64),
-    /// The link to the next page leads to entries that were received already.
-    #[error("the `Link` header of page {0} of the list leads backwards")]
-    Backwards(u64),
-    /// A page that the page before it announced has no entries.
-    #[error("page {0} of the list is empty although it was announced")]
-    Empty(u64),
+#[error("{0}")]
+pub struct Contradiction(pub(super) String);
+
+impl Contradiction {
+    /// About what page `page` of the list does.
+    pub(super) fn of(page: u64, does: &str) -> Self {
+        Self(format!("page {page} of the list {does}"))
+    }
+
     /// A page is not full although another page follows.
-    #[error(
-        "page {page} of the list has {entries} of {size} entries although another page follows"
-    )]
-    Short {
-        /// The page.
-        page: u64,
-        /// The number of its entries.
-        entries: usize,
-        /// The number of entries in a full page.
-        size: usize,
-    },
-    /// A page has too many entries.
-    #[error("page {page} of the list has {entries} entries, more than the {size} of a page")]
-    Overfull {
-        /// The page.
-        page: u64,
-        /// The number of its entries.
-        entries: usize,
-        /// The number of entries in a full page.
-        size: usize,
-    },
-    /// There are entries after the last page.
-    #[error("page {0} of the list has entries although the page before it was the last")]
-    Beyond(u64),
-    /// `X-Per-Page` changed.
-    #[error("page {page} of the list announces {size} entries per page, earlier pages {before}")]
-    PageSize {
-        /// The page with the other value.
-        page: u64,
-        /// The page size so far.
-        before: usize,
-        /// `X-Per-Page` of this page.
-        size: usize,
-    },
-    /// The number of entries differs from `X-Total`.
-    #[error("the service announced {total} entries and sent {sent}")]
-    Total {
-        /// The last `X-Total`.
-        total: u64,
-        /// The number of received entries.
-        sent: u64,
-    },
-    /// `X-Total` became lower: a removal may have moved other entries to a page that was already
-    /// read.
-    #[error("page {page} of the list announces {total} entries in all, earlier pages {before}")]
-    Fewer {
-        /// The page with the lower value.
-        page: u64,
-        /// The value before.
-        before: u64,
-        /// `X-Total` of this page.
-        total: u64,
-    },
-    /// Another page is announced although all entries of `X-Total` were received.
-    #[error(
-        "page {page} of the list announces another page although all {total} entries were sent"
-    )]
-    Surplus {
-        /// The page with the announcement.
-        page: u64,
-        /// The last `X-Total`.
-        total: u64,
-    },
-    /// An entry came twice.
-    #[error("page {0} of the list repeats an entry")]
-    Repeated(u64),
-    /// An entry of a list by keyset has no id, or an id that is not greater than the one before.
-    #[error("the ids on page {0} of the list do not ascend")]
-    Unordered(u64),
+    pub(super) fn short(page: u64, entries: usize, size: usize) -> Self {
+        let has = format!("has {entries} of {size} entries although another page follows");
+        Self::of(page, &has)
+    }
+
     /// A header is malformed.
-    #[error("the `{header}` header of page {page} of the list cannot be understood")]
-    Header {
-        /// The page.
-        page: u64,
-        /// The name of the header.
-        header: &'static str,
-    },
+    pub(super) fn header(page: u64, header: &str) -> Self {
+        Self(format!("the `{header}` header of page {page} of the list cannot be understood"))
+    }
 }

@@ -41,7 +41,7 @@ pub(super) struct Malformed;
 impl Headers {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let of = |header| move |Malformed| Contradiction::Header { page, header };
+        let of = |header| move |Malformed| Contradiction::header(page, header);
         Ok(Self {
             page: number(headers, "X-Page").map_err(of("X-Page"))?,
             size: number(headers, "X-Per-Page").map_err(of("X-Per-Page"))?.map(NonZeroUsize::get),
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_number_is_one_number() {
         for name in ["X-Page", "X-Per-Page", "X-Total", "X-Total-Pages", "X-Next-Page"] {
-            let unclear = Err(Contradiction::Header { page: 3, header: name });
+            let unclear = Err(Contradiction::header(3, name));
             for pairs in [
                 &[(name, "many")][..],
                 &[(name, "-1")],
@@ -230,7 +230,7 @@ mod tests {
             }
             assert!(Headers::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");
         }
-        let unclear = Err(Contradiction::Header { page: 3, header: "X-Per-Page" });
+        let unclear = Err(Contradiction::header(3, "X-Per-Page"));
         assert_eq!(Headers::read(&headers(&[("x-per-page", "0")]), 3), unclear);
     }
 }

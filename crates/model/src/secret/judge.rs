@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::{
     field::Secrecy,
-    text::mask_ranges,
+    text::{mask_ranges, merged},
     value::{self, Json},
 };
 
@@ -108,16 +108,7 @@ pub fn is_named_like_secret(name: &str) -> bool {
 /// merged. A sensitive value is never shown; of one, these are the reasons not to write it into a
 /// file either.
 pub fn secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
-    let mut ranges: Vec<_> = found(text, secrecy).into_iter().map(|(_, range)| range).collect();
-    ranges.sort_by_key(|range| range.start);
-    ranges.dedup_by(|next, range| {
-        let overlaps = next.start < range.end;
-        if overlaps {
-            range.end = range.end.max(next.end);
-        }
-        overlaps
-    });
-    ranges
+    merged(found(text, secrecy).into_iter().map(|(_, range)| range).collect(), false)
 }
 
 /// `text` without its [`secrets`].

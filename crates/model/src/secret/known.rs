@@ -13,6 +13,7 @@ use std::{
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::view::View;
+use crate::text;
 
 /// The replacement for a secret.
 pub const MARK: &str = "[secret]";
@@ -136,24 +137,16 @@ fn solid(view: &View<'_>) -> View<'static> {
 }
 
 /// `found` extended to whole characters of `text`, ordered and merged.
-fn merged(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merged(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     for range in &mut found {
-        while !text.is_char_boundary(range.start) {
+        while !whole.is_char_boundary(range.start) {
             range.start -= 1;
         }
-        while !text.is_char_boundary(range.end) {
+        while !whole.is_char_boundary(range.end) {
             range.end += 1;
         }
     }
-    found.sort_by_key(|range| range.start);
-    found.dedup_by(|next, range| {
-        let overlaps = next.start < range.end;
-        if overlaps {
-            range.end = range.end.max(next.end);
-        }
-        overlaps
-    });
-    found
+    text::merged(found, false)
 }
 
 /// Finds forms by their beginnings. If the automaton cannot be built because it is too large,
@@ -366,7 +359,7 @@ mod tests {
     }
 
     fn struck(known: &Known, text: &str) -> String {
-        super::super::struck(text, &known.find(text))
+        text::marked(text, &known.find(text), MARK).into_owned()
     }
 
     #[test]

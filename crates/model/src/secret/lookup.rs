@@ -9,29 +9,24 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
-use crate::field::Secrecy;
-
-use super::{
-    Allowed, Piece, Reference, Secret, is_encoded, is_reserved, judge, known::Known,
-    names::TOKEN_NAMES, struck,
+use crate::{
+    field::Secrecy,
+    text::{encode, marked},
 };
 
-/// The characters that a secret in a URL must not contain.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use super::{
+    Allowed, Piece, Reference, Secret, is_encoded, is_reserved, judge,
+    known::{Known, MARK},
+    names::TOKEN_NAMES,
+};
 
 /// The maximum size of a file that a manifest refers to, in MiB.
 const MAX_FILE: u64 = 1;
 
 /// The maximum size of a file on a command line, in MiB: the limit of the service for attachments.
 const MAX_TYPED_FILE: u64 = 10;
-
-/// `text` as a part of a URL.
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, ESCAPED).to_string()
-}
 
 /// Why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -260,7 +255,9 @@ impl Secrets {
             Reference::Text(pieces) => {
                 let piece = |(at, piece): (usize, &Piece)| match piece {
                     Piece::Shown(shown) => Ok(shown.clone()),
-                    Piece::Secret(of) if is_encoded(pieces, at) => Ok(encoded(found(of)?.expose())),
+                    Piece::Secret(of) if is_encoded(pieces, at) => {
+                        Ok(encode(found(of)?.expose()).to_string())
+                    }
                     Piece::Secret(of) => Ok(found(of)?.expose().to_owned()),
                 };
                 pieces.iter().enumerate().map(piece).collect::<Result<String, _>>()?
@@ -349,8 +346,7 @@ impl Secrets {
     /// `text` with every known secret redacted: unchanged, escaped or encoded. Without a copy if
     /// there is none.
     pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let found = self.find(text);
-        if found.is_empty() { text.into() } else { struck(text, &found).into() }
+        marked(text, &self.find(text), MARK)
     }
 }
 
@@ -404,10 +400,7 @@ pub fn without_newline(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{Data, MARK},
-        *,
-    };
+    use super::{super::Data, *};
 
     fn secrets(pairs: &[(&str, &str)]) -> Secrets {
         let mut secrets =

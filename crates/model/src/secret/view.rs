@@ -10,47 +10,12 @@ use std::{borrow::Cow, ops::Range};
 /// The maximum length of an escape in bytes.
 const LONGEST: usize = 12;
 
-/// The names of HTML entities for characters that have a meaning in formats around a value.
-const ENTITIES: &[(&str, char)] = &[
-    ("amp", '&'),
-    ("apos", '\''),
-    ("ast", '*'),
-    ("bsol", '\\'),
-    ("colon", ':'),
-    ("comma", ','),
-    ("commat", '@'),
-    ("dollar", '$'),
-    ("equals", '='),
-    ("excl", '!'),
-    ("grave", '`'),
-    ("gt", '>'),
-    ("Hat", '^'),
-    ("lbrace", '{'),
-    ("lbrack", '['),
-    ("lcub", '{'),
-    ("lowbar", '_'),
-    ("lpar", '('),
-    ("lsqb", '['),
-    ("lt", '<'),
-    ("nbsp", '\u{a0}'),
-    ("NewLine", '\n'),
-    ("num", '#'),
-    ("percnt", '%'),
-    ("period", '.'),
-    ("plus", '+'),
-    ("quest", '?'),
-    ("quot", '"'),
-    ("rbrace", '}'),
-    ("rbrack", ']'),
-    ("rcub", '}'),
-    ("rpar", ')'),
-    ("rsqb", ']'),
-    ("semi", ';'),
-    ("sol", '/'),
-    ("Tab", '\t'),
-    ("verbar", '|'),
-    ("vert", '|'),
-];
+/// The names of HTML entities for characters that have a meaning in formats around a value, each with
+/// its character.
+const ENTITIES: &str = "amp& apos' ast* bsol\\ colon: comma, commat@ dollar$ equals= excl! grave` gt> Hat^ \
+    lbrace{ lbrack[ lcub{ lowbar_ lpar( lsqb[ lt< nbsp\u{a0} NewLine\n num# percnt% \
+    period. plus+ quest? quot\" rbrace} rbrack] rcub} rpar) rsqb] semi; sol/ Tab\t \
+    verbar| vert|";
 
 /// Bytes, each with its range in a text.
 #[derive(Clone, Debug)]
@@ -229,7 +194,7 @@ fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
     let c = match name.strip_prefix('#') {
-        None => ENTITIES.iter().find(|(known, _)| *known == name)?.1,
+        None => ENTITIES.split(' ').find_map(|known| known.strip_prefix(name)?.parse().ok())?,
         Some(number) => match number.strip_prefix(['x', 'X']) {
             Some(digits) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
             None => char::from_u32(number.parse().ok()?)?,

@@ -1,12 +1,31 @@
-//! Messages for syntax errors of YAML.
+//! What is wrong with broken syntax, by the error of the parser and the text around it. The messages for
+//! errors are data, in `syntax.yaml`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
-use granit_parser::ErrorKind;
+use granit_parser::{BorrowedInput, ErrorKind, ScanError};
+use serde::Deserialize;
+
+use super::{Data, Fault, Node, compose::Composer};
+use crate::text;
+
+/// The message for some errors of the parser.
+#[derive(Deserialize)]
+struct Message {
+    /// The names of the errors.
+    of: Vec<&'static str>,
+    message: &'static str,
+    help: &'static str,
+    /// A text with one of the errors.
+    #[cfg(test)]
+    text: Option<&'static str>,
+}
+
+static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
 /// Whether the error is a tab. The parser reports it at the position of the token before, which may
 /// be a line earlier.
-pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
+const fn is_tab(kind: &ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::TabNotAllowed
@@ -16,105 +35,174 @@ pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The message for a syntax error, and its usual cause. Messages of the parser do not quote the
-/// text either. One message for each kind of error makes the function long.
-pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
-    const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
-    const COMMA: Option<&str> = Some(
-        "write a `,` between two of them, or put a text that holds brackets or `: ` in quotes",
-    );
-    const INDENT: Option<&str> = Some("check the indentation");
-    const QUOTE: Option<&str> = Some("close the quote");
-    let (message, help) = match kind {
-        kind if is_tab(kind) => ("tabs are not allowed in indentation", Some("indent with spaces")),
-        ErrorKind::MappingValueNotAllowed
-        | ErrorKind::InvalidSimpleKey
-        | ErrorKind::SimpleKeyExpected => (
-            "a `:` where there can be no key",
-            Some("check the indentation, and put a text that holds `: ` in quotes"),
-        ),
-        ErrorKind::InvalidColonPlacement => (
-            "a `:` where there can be no key",
-            Some("close the bracket of the line above, and put a text that holds `: ` in quotes"),
-        ),
-        ErrorKind::ExpectedBlockMappingKey => ("a key must be here", INDENT),
-        ErrorKind::ExpectedBlockSequenceEntry => ("an entry with `- ` must be here", INDENT),
-        ErrorKind::InvalidIndentation => ("an indentation that fits to nothing above", INDENT),
-        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` must be here", COMMA),
-        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` must be here", COMMA),
-        ErrorKind::UnexpectedEofImplicitFlowMapping => {
-            ("a `,` without anything in front", Some("take it away"))
-        }
-        ErrorKind::InvalidBlockScalarHeader => (
-            "more text behind `|` or `>`",
-            Some(
-                "put it in quotes, or start a text of several lines on the next line, deeper than its key",
-            ),
-        ),
-        ErrorKind::ExpectedDocumentStart => (
-            "more text behind the end of a document",
-            Some("write one mapping, and a line `---` in front of the next document"),
-        ),
-        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
-            ("a bracket that is never closed", BRACKET)
-        }
-        ErrorKind::MisplacedFlowCollectionEnd => (
-            "a bracket that closes nothing",
-            Some("take it away, or put a text that holds one in quotes"),
-        ),
-        ErrorKind::MappingKeyNotAllowed => (
-            "text that starts with `? ` must be in quotes",
-            Some("put it in single quotes, as in `'? text'`"),
-        ),
-        ErrorKind::BlockSequenceEntryNotAllowed => (
-            "a `- ` where no list can be",
-            Some("start a list on the next line; put text that starts with `- ` in quotes"),
-        ),
-        ErrorKind::UnclosedQuotedScalar => ("a quote that is never closed", QUOTE),
-        ErrorKind::InvalidQuotedScalarIndent => {
-            ("a quoted text that goes on with too little indentation", QUOTE)
-        }
-        ErrorKind::InvalidTrailingSingleQuotedScalar => (
-            "more text after the quote that ends a text",
-            Some(
-                "put the whole text in one pair of quotes; a `'` inside single quotes is written twice",
-            ),
-        ),
-        ErrorKind::InvalidTrailingDoubleQuotedScalar => (
-            "more text after the quote that ends a text",
-            Some(
-                "put the whole text in one pair of quotes; a `\"` inside double quotes is written as `\\\"`",
-            ),
-        ),
-        ErrorKind::UnknownQuotedScalarEscape
-        | ErrorKind::InvalidQuotedScalarHexEscape
-        | ErrorKind::InvalidLowSurrogateHexEscape
-        | ErrorKind::InvalidUnicodeEscape => (
-            "an unknown escape in a text in double quotes",
-            Some("put the text in single quotes: they keep a `\\` as it is"),
-        ),
+/// The message for a syntax error, and its usual cause.
+fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
+    let name = format!("{kind:?}");
+    let name = name.split(' ').next().unwrap_or_default();
+    let Some(of) = MESSAGES.iter().find(|message| message.of.contains(&name)) else {
+        return (kind.to_string().into(), None);
+    };
+    let message = match kind {
         ErrorKind::UnclosedFlowCollection { open } => {
-            return (format!("`{open}` is never closed").into(), BRACKET);
+            of.message.replace("{open}", &open.to_string()).into()
         }
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            return (format!("`{open}` is closed by `{close}`").into(), BRACKET);
+            let message = of.message.replace("{open}", &open.to_string());
+            message.replace("{close}", &close.to_string()).into()
         }
-        ErrorKind::MissingAnchorOrAliasName => (
-            "text that starts with `*` or `&` must be in quotes",
-            Some(
-                "put it in single quotes, as in `'*'` or `'* 4 * * *'`: without them it names a YAML alias",
-            ),
-        ),
-        ErrorKind::CommentNotSeparated => (
-            "a `#` without a blank in front",
-            Some("put text that has a `#` in quotes; a comment has a blank in front"),
-        ),
-        ErrorKind::UnexpectedCharacter { .. }
-        | ErrorKind::PlainScalarStartsWithDashFlowIndicator => (
-            "a character that no text can start with",
-            Some("put the text in single quotes: they keep it as it is"),
-        ),
-        kind => return (kind.to_string().into(), None),
+        _ => of.message.into(),
     };
-    (message.into(), help)
+    (message, Some(of.help))
+}
+
+impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
+    pub(super) fn syntax(&self, error: &ScanError) -> Fault {
+        let at = error.marker().byte_offset().unwrap_or(self.text.len());
+        match error.kind() {
+            ErrorKind::RecursionLimitExceeded => Fault::of("too_deep", at..at),
+            ErrorKind::UnknownAnchor => {
+                let name = match () {
+                    () if self.is_elsewhere(at) => "other_document",
+                    () if self.is_merged(at) => "merged_anchor",
+                    () if self.is_alias(at) => "no_anchor",
+                    () => "star",
+                };
+                Fault::of(name, at..at)
+            }
+            kind => {
+                if let Some(fault) = self.dollar(at) {
+                    return fault;
+                }
+                let (message, help) = in_words(kind);
+                let tab =
+                    self.text.get(at..).filter(|_| is_tab(kind)).and_then(|rest| rest.find('\t'));
+                let at = tab.map_or(at, |tab| self.first_tab(at + tab));
+                Fault { code: "syntax", message, help, span: at..at, first: None }
+            }
+        }
+    }
+
+    /// The tab that indents the first of the lines up to the one of the byte `at` that are indented so.
+    fn first_tab(&self, at: usize) -> usize {
+        let of = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+        let mut first = at;
+        let mut end = self.text[..at].rfind('\n');
+        while let Some(line) = end.map(|end| &self.text[..end]) {
+            let start = line.rfind('\n').map_or(0, |end| end + 1);
+            let Some(tab) = line[start..start + of(&line[start..])].find('\t') else { break };
+            (first, end) = (start + tab, start.checked_sub(1));
+        }
+        first
+    }
+
+    /// Whether the alias at the byte `at` has an anchor before its document.
+    fn is_elsewhere(&self, at: usize) -> bool {
+        let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
+        let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
+        let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
+        let mut found = before.match_indices(&anchor);
+        found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(ends))
+    }
+
+    /// Whether what is at the byte `at` has the form of an alias, and not of a glob or a schedule.
+    fn is_alias(&self, at: usize) -> bool {
+        let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
+        let after = rest[name.len()..].trim_start();
+        name.starts_with(|c: char| c != '-')
+            && text::is_name(name)
+            && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
+    }
+
+    /// Whether what is at the byte `at` is merged into a mapping.
+    fn is_merged(&self, at: usize) -> bool {
+        let before = self.text.get(..at).map(|before| before.trim_end_matches([' ', '[', ',']));
+        before.is_some_and(|before| before.ends_with("<<:"))
+    }
+
+    /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
+    /// YAML reads the brace as a mapping.
+    fn dollar(&self, at: usize) -> Option<Fault> {
+        let before = self.text.get(..at)?;
+        if !before.ends_with('$') || !self.text[at..].starts_with('{') {
+            return None;
+        }
+        Some(Fault::of("dollar", at - 1..at))
+    }
+
+    /// Whether a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
+    /// may be a secret that was meant as a value.
+    pub(super) fn has_colon(&self, key_end: usize) -> bool {
+        self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
+    }
+
+    /// Whether what looks like the value of the key that ends at `key_end` is a comment, as in
+    /// `color: #ff0000`.
+    pub(super) fn is_commented_out(&self, key_end: usize) -> bool {
+        let on_line = |rest: &'t str| rest.trim_start_matches([' ', '\t']);
+        let value = self.text.get(key_end..).and_then(|rest| on_line(rest).strip_prefix(':'));
+        let comment = value.and_then(|value| on_line(value).strip_prefix('#'));
+        comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
+    }
+
+    /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
+    /// `key`, and is a comment because of its indentation.
+    pub(super) fn comment_in_text(&mut self, key: Range<usize>, value: &Node) {
+        let Data::Text(text) = &value.data else { return };
+        // Most values are none of these: nothing else of the text is read for them.
+        let own = self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
+        if !own.is_some_and(|own| own.trim_start().starts_with(['|', '>'])) {
+            return;
+        }
+        let start = key.start;
+        let column = |line: &str| line.len() - line.trim_start().len();
+        let own = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = self.text[start..].split_inclusive('\n');
+        let head = lines.next().unwrap_or_default();
+        let mut at = start + head.len();
+        let (mut depth, mut is_parted) = (None, false);
+        for line in lines.by_ref() {
+            let is_blank = line.trim().is_empty();
+            let is_inside = column(line) >= depth.unwrap_or(own + 1);
+            if !is_blank && !is_inside {
+                let next =
+                    lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+                let is_beside = column(line) == own && next.is_some_and(|line| column(line) == own);
+                let is_comment = line.trim_start().starts_with('#') && column(line) >= own;
+                let at = at + column(line);
+                let fault = match is_comment {
+                    true if text.is_empty() => "text_commented_out",
+                    true if !is_parted && !is_beside => "comment_in_text",
+                    _ => return,
+                };
+                self.faults.push(Fault::of(fault, at..at + 1));
+                return;
+            }
+            if !is_blank {
+                depth = depth.or(Some(column(line)));
+            }
+            is_parted = is_blank;
+            at += line.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use granit_parser::Parser;
+
+    use super::*;
+
+    /// The names of the errors are those of the parser.
+    #[test]
+    fn each_text_has_its_message() {
+        let texts = MESSAGES.iter().filter_map(|message| Some((message, message.text?)));
+        for (expected, text) in texts {
+            let error = Parser::new_from_str(text).find_map(Result::err).unwrap();
+            let (message, help) = in_words(error.kind());
+            assert_eq!(help, Some(expected.help), "{text}: {:?}", error.kind());
+            assert!(expected.message.contains('{') || message == expected.message, "{message}");
+        }
+    }
 }

@@ -447,11 +447,10 @@ async fn after_a_401_nothing_more_is_sent() {
 
 /// The list of the links of a group.
 fn links() -> op::Op<op::Read> {
-    let lists = vec![collection::of_container(Scope::Group), collection::PAGING];
-    let (path, purpose) = ("/groups/:id/links", "list links".to_owned());
-    let row = collection::row("link-list", Method::Get, path, purpose, Answer::List, lists);
+    let row = Operation::usual(Method::Get);
+    let (id, path, answer) = ("link-list", "/groups/:id/links", Answer::List);
     let empty_as = Some("No links found");
-    collection::read(Operation { denies_with_401: true, empty_as, ..row })
+    collection::read(Operation { id, path, answer, denies_with_401: true, empty_as, ..row })
 }
 
 /// Some collections answer 401 where they are switched off.

@@ -274,8 +274,8 @@ pub fn entry_id<'n>(
         Some(Err(cause)) => Err(Unable::Unseen(cause.clone())),
         Some(Ok(known)) => match known.get(name) {
             Some(Some(id)) => Ok(id),
-            Some(None) => Err(Unable::several_entries(section, name, field)),
-            None => Err(Unable::no_entry(section, name, field)),
+            Some(None) => Err(Unable::entry(section, name, field, true)),
+            None => Err(Unable::entry(section, name, field, false)),
         },
     }
 }

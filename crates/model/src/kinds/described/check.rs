@@ -1,13 +1,16 @@
-//! Faults of a description that its schema cannot express.
+//! Faults of a description that its schema cannot express. Their texts, and the types that keys fit, are
+//! data: `description_faults.yaml`.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use serde::Deserialize;
 
 use super::make;
 use crate::{
-    field::{
-        Accepted, Available, Compare, Field, Named, Only, Range, Readback, Required, ValueType,
-        Weakens,
-    },
+    field::{Accepted, Field, Named, Range, Readback, Required, ValueType, Weakens},
     kind::{self, Create, Edit, Kind, Removal, Shape},
     kinds::{Registry, words},
     level::Level,
@@ -17,6 +20,7 @@ use crate::{
     },
     text,
     value::Json,
+    yaml,
 };
 
 /// A fault of a description.
@@ -30,68 +34,45 @@ pub struct Fault {
     pub help: &'static str,
 }
 
-/// Collections whose entries the service shows in full only once, when they are created.
-const SHOWN_ONCE: [&str; 7] = [
-    "access_tokens",
-    "deploy_tokens",
-    "personal_access_tokens",
-    "runners",
-    "tokens",
-    "trigger",
-    "triggers",
-];
+/// The content of the data file.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
+pub(super) struct Data {
+    keys: Vec<Fit>,
+    /// Names in paths, by the fault that they mean.
+    paths: BTreeMap<&'static str, Vec<&'static str>>,
+    /// The message and the help of each fault.
+    pub(super) faults: BTreeMap<&'static str, (&'static str, &'static str)>,
+}
 
-/// Collections that grant something, so their descriptions must have a field of type `grants`.
-const GRANTS: [&str; 3] = ["protected_branches", "protected_environments", "protected_tags"];
+/// The types that a key fits.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fit {
+    key: &'static str,
+    /// The values that it is about; all, if it names none.
+    #[serde(default)]
+    values: Vec<Json>,
+    types: Vec<ValueType>,
+    help: &'static str,
+}
 
-/// Collections that give access to people, keys or jobs, or show who has it.
-const ACCESS: [&str; 19] = [
-    "access_requests",
-    "approval_rules",
-    "billable_members",
-    "clusters",
-    "deploy_keys",
-    "enterprise_users",
-    "group_links",
-    "identities",
-    "invitations",
-    "invited_groups",
-    "job_token_scope",
-    "ldap_group_links",
-    "provisioned_users",
-    "saml_group_links",
-    "scim",
-    "service_accounts",
-    "share",
-    "ssh_certificates",
-    "users",
-];
+pub(super) static DATA: LazyLock<Data> =
+    LazyLock::new(|| yaml::built_in!("kinds/description_faults"));
 
-/// Parameters that decide who sends a request, or which part of a list it asks for.
-const OF_THE_CLIENT: [&str; 8] = [
-    "access_token",
-    "job_token",
-    "page",
-    "pagination",
-    "per_page",
-    "private_token",
-    "sudo",
-    "token",
-];
-
-/// Contents of a repository, which a removal would destroy.
-const CONTENTS: [&str; 2] = ["branches", "files"];
-
-/// All faults of `description`. `known` are the kinds that exist already; the section must not have
-/// a name of `reserved`.
-pub(super) fn check(description: &Kind, known: &Registry, reserved: &[String]) -> Vec<Fault> {
-    let mut check = Check { description, faults: Vec::new() };
+/// All faults of `description`, as it is `written`. `known` are the kinds that exist already; the
+/// section must not have a name of `reserved`.
+pub(super) fn check(
+    description: &Kind,
+    written: &Json,
+    known: &Registry,
+    reserved: &[String],
+) -> Vec<Fault> {
+    let mut check = Check { description, written, faults: Vec::new() };
     check.section(known, reserved);
-    check.removal();
     check.creation();
     check.document();
     check.names();
-    check.below();
     for (at, field) in description.fields.iter().enumerate() {
         check.field(&format!("fields/{at}"), field);
     }
@@ -101,52 +82,67 @@ pub(super) fn check(description: &Kind, known: &Registry, reserved: &[String]) -
 
 /// The fault of a path that is not that of a collection.
 pub(super) fn no_path(at: String, why: NoPath) -> Fault {
-    let help = "write a path such as `/projects/:id/feature_flags/:feature_flag_id`";
-    Fault { at, message: format!("the path {why}"), help }
+    fault(at, "no_path", why)
+}
+
+/// The fault called `name`, about something.
+fn fault(at: impl Into<String>, name: &str, about: &str) -> Fault {
+    let (message, help) = DATA.faults[name];
+    Fault { at: at.into(), message: message.replace("{}", about), help }
 }
 
 struct Check<'d> {
     description: &'d Kind,
+    written: &'d Json,
     faults: Vec<Fault>,
 }
 
 impl Check<'_> {
-    fn fault(&mut self, at: impl Into<String>, message: impl Into<String>, help: &'static str) {
-        self.faults.push(Fault { at: at.into(), message: message.into(), help });
+    fn add(&mut self, at: impl Into<String>, name: &str) {
+        self.faults.push(fault(at, name, ""));
     }
 
-    /// `removal: access` needs a field that gives access.
-    fn removal(&mut self) {
-        if self.description.removal == Removal::Access && !self.has(ValueType::Level) {
-            let help = "add the field with the level of access";
-            self.fault("removal", "`removal: access` needs a field with the type `level`", help);
+    fn add_about(&mut self, at: impl Into<String>, name: &str, about: &str) {
+        self.faults.push(fault(at, name, about));
+    }
+
+    fn section(&mut self, known: &Registry, reserved: &[String]) {
+        let is_section = |name: &str| known.kinds().iter().any(|kind| kind.section == name);
+        let is_reserved = |name: &str| reserved.iter().any(|other| other == name);
+        let Kind { section, aliases, removal, .. } = self.description;
+        if is_section(section) {
+            self.add_about("section", "section_twice", section);
+        } else if is_reserved(section) {
+            self.add_about("section", "section_of_documents", section);
+        }
+        if let Some(alias) = aliases.iter().find(|name| is_section(name) || is_reserved(name)) {
+            self.add_about("aliases", "alias_of_documents", alias);
+        }
+        if *removal == Removal::Access && !self.has(ValueType::Level) {
+            self.add("removal", "no_level");
         }
     }
 
     /// An entry that is added at its own path needs its identity in that path. What no request
     /// creates has no request that removes it either.
     fn creation(&mut self) {
-        let Kind { create, edit, identity, fields, .. } = self.description;
+        let Kind { create, edit, identity, fields, before_removal, .. } = self.description;
         let paths = self.paths();
-        if *create == Create::Never {
-            let is_removed = *edit == Edit::Replace
-                || self.description.before_removal.is_some()
-                || paths.iter().any(|path| !path.addresses.is_empty());
-            let is_needed = fields.iter().any(|field| field.required == Required::OnCreate);
-            if is_removed || is_needed {
-                let help = "leave out `required: on_create`, `edit: replace`, `before_removal` and `query`";
-                self.fault("create", "no request creates or removes an entry", help);
-            }
-            return;
-        }
-        if *create == Create::Post {
-            return;
-        }
         let is_named =
             paths.iter().all(|path| path.argument.is_some_and(|of| [of] == identity[..]));
-        if !is_named || *edit != Edit::Put {
-            let help = "end `path` with the one field of `identity`, such as `:name`, and leave out `edit`";
-            self.fault("create", "a request for a new entry needs its path", help);
+        let is_removed = *edit == Edit::Replace
+            || before_removal.is_some()
+            || paths.iter().any(|path| !path.addresses.is_empty());
+        match create {
+            Create::Never
+                if is_removed || fields.iter().any(|of| of.required == Required::OnCreate) =>
+            {
+                self.add("create", "no_request");
+            }
+            Create::Put | Create::WithContainer if !is_named || *edit != Edit::Put => {
+                self.add("create", "no_entry_path");
+            }
+            _ => {}
         }
     }
 
@@ -158,80 +154,55 @@ impl Check<'_> {
     /// A document has no entries; other descriptions identify theirs.
     fn document(&mut self) {
         let of = self.description;
-        if of.shape == Shape::List {
-            if of.identity.is_empty() {
-                let help = "name the fields, or write `shape: mapping` for a single object";
-                self.fault("identity", "no field identifies an entry", help);
-            }
-            return;
-        }
         let has_entries = !of.identity.is_empty()
             || of.name_field.is_some()
             || of.before_removal.is_some()
             || of.removal != Removal::Nothing
             || of.create != Create::Post
-            || of.edit == Edit::Replace;
-        if has_entries || self.has(ValueType::Grants) || self.has(ValueType::Approvals) {
-            let help = "remove `identity`, `name_field`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";
-            self.fault("shape", "a single object has no entries", help);
+            || of.edit == Edit::Replace
+            || self.has(ValueType::Grants)
+            || self.has(ValueType::Approvals);
+        match of.shape {
+            Shape::List if of.identity.is_empty() => self.add("identity", "no_identity"),
+            Shape::List => {}
+            _ if has_entries => self.add("shape", "no_entries"),
+            _ => {}
         }
     }
 
-    fn section(&mut self, known: &Registry, reserved: &[String]) {
-        let name = &self.description.section;
-        if known.kinds().iter().any(|kind| kind.section == *name) {
-            let help = "leave the description out, or choose another name";
-            self.fault("section", format!("there is a section `{name}` already"), help);
-        } else if reserved.iter().any(|other| other == name) {
-            let help = "choose another name";
-            self.fault("section", format!("`{name}` is a key of documents"), help);
-        }
-        let is_key = |alias: &&&str| {
-            reserved.iter().any(|name| name == **alias)
-                || known.kinds().iter().any(|kind| kind.section == **alias)
-        };
-        if let Some(alias) = self.description.aliases.iter().find(is_key) {
-            self.fault("aliases", format!("`{alias}` is a key of documents"), "leave it out");
-        }
-    }
-
-    /// Keys that name fields must name existing ones.
+    /// Keys that name fields must name existing ones, and fitting ones.
     fn names(&mut self) {
-        let Kind { identity, either, grants, name_field, called_by, .. } = self.description;
-        let lists = [("identity", *identity), ("either", either), ("grants", grants)];
-        let listed = lists.into_iter().flat_map(|(list, names)| {
-            names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), *name))
-        });
-        let named = [("name_field", name_field), ("called_by", called_by)];
-        let called = named.into_iter().filter_map(|(at, name)| Some((at.to_owned(), (*name)?)));
-        for (at, name) in listed.chain(called).collect::<Vec<_>>() {
-            self.known(at, name);
+        let Kind { identity, name_field, .. } = self.description;
+        for key in ["identity", "either", "grants"] {
+            for (at, name) in texts(&self.written[key]).enumerate() {
+                self.known(format!("{key}/{at}"), Some(name));
+            }
+        }
+        for key in ["name_field", "called_by"] {
+            self.known(key.to_owned(), self.written[key].as_str());
         }
         for (at, name) in identity.iter().enumerate() {
-            self.identity(format!("identity/{at}"), name);
+            if let Some(why) = self.of(name).and_then(|field| self.why_not_identifying(field)) {
+                self.add_about(format!("identity/{at}"), "not_identifying", why);
+            }
         }
-        if let Some(field) = self.description.name_field.and_then(|name| self.of(name))
-            && (field.value_type != ValueType::Text || identity.contains(&field.name))
-        {
-            let help = "name a field of type `text` that is not in `identity`";
-            self.fault(
-                "name_field",
-                "the name of an entry must be a text outside `identity`",
-                help,
-            );
+        let named = name_field.and_then(|name| self.of(name));
+        let is_name = |of: &Field| of.value_type == ValueType::Text && !identity.contains(&of.name);
+        if named.is_some_and(|field| !is_name(field)) {
+            self.add("name_field", "no_name");
         }
-    }
-
-    /// The field that names the parent must be plain text.
-    fn below(&mut self) {
+        // The path has the id of the parent, which only plain text can name.
         let of_parent = self.paths().iter().any(|path| path.parent().is_some());
-        let first = self.description.identity.first().filter(|_| of_parent);
-        let Some(field) = first.and_then(|name| self.of(name)) else { return };
-        let is_plain =
-            field.value_type == ValueType::Text && !field.sensitive && field.names.is_none();
-        if !is_plain || field.send_as.is_some() || field.read != Readback::Same {
-            let help = "put a field of type `text` first in `identity`, for the parent";
-            self.fault("identity/0", "this field cannot name the parent entry", help);
+        let parent = identity.first().filter(|_| of_parent).and_then(|name| self.of(name));
+        let is_plain = |field: &Field| {
+            field.value_type == ValueType::Text
+                && !field.sensitive
+                && field.names.is_none()
+                && field.send_as.is_none()
+                && field.read == Readback::Same
+        };
+        if parent.is_some_and(|field| !is_plain(field)) {
+            self.add("identity/0", "no_parent");
         }
     }
 
@@ -249,74 +220,57 @@ impl Check<'_> {
         self.description.fields.iter().any(|field| field.value_type == value)
     }
 
-    fn known(&mut self, at: String, name: &str) {
-        if self.of(name).is_none() {
-            let help = "name one of `fields`";
-            self.fault(at, format!("there is no field `{}`", text::escape(name)), help);
+    fn known(&mut self, at: String, name: Option<&str>) {
+        if let Some(name) = name.filter(|name| self.of(name).is_none()) {
+            self.add_about(at, "no_field", &text::escape(name));
         }
     }
 
     /// The identity must be known for every entry.
-    fn identity(&mut self, at: String, name: &str) {
-        let Some(field) = self.of(name) else { return };
-        let why =
-            match field {
-                Field {
-                    value_type:
-                        ValueType::Boolean
-                        | ValueType::Texts
-                        | ValueType::Secret
-                        | ValueType::Grants
-                        | ValueType::Approvals,
-                    ..
-                } => "of this type",
-                Field { read: Readback::Never, .. } => "that responses leave out",
-                Field { nullable: true, .. } => "that may be null",
-                Field {
-                    available: Available { only: Only::Group | Only::Project, .. }, ..
-                } if self.named(name).count() < 2 => "that only one scope has",
-                _ => return,
-            };
-        let help = "use fields that every entry has and that the list shows";
-        self.fault(at, format!("a field {why} cannot identify an entry"), help);
+    fn why_not_identifying(&self, field: &Field) -> Option<&'static str> {
+        match field.value_type {
+            ValueType::Boolean
+            | ValueType::Texts
+            | ValueType::Secret
+            | ValueType::Grants
+            | ValueType::Approvals => Some("of this type"),
+            _ if field.read == Readback::Never => Some("that responses leave out"),
+            _ if field.nullable => Some("that may be null"),
+            _ => {
+                let is_of_one = field.available.scope().is_some();
+                (is_of_one && self.named(field.name).count() < 2)
+                    .then_some("that only one scope has")
+            }
+        }
     }
 
     fn field(&mut self, at: &str, field: &Field) {
-        let name = &field.name;
+        let name = field.name;
         let is_of_both = |other: &&Field| {
             let scopes = other.available.scope().zip(field.available.scope());
             scopes.is_none_or(|(one, other)| one == other)
         };
         let first = self.named(name).find(is_of_both);
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
-            let help = "describe each field once";
-            self.fault(format!("{at}/name"), format!("`{name}` is described twice"), help);
+            self.add_about(format!("{at}/name"), "field_twice", name);
         }
-        if words::OF_ENTRIES.contains(name) {
-            let help = "choose another name, and put the service's name into `send_as` and `read`";
-            self.fault(format!("{at}/name"), format!("every entry has a key `{name}`"), help);
+        if words::OF_ENTRIES.contains(&name) {
+            self.add_about(format!("{at}/name"), "field_of_entries", name);
         }
         let is_taken = |alias: &&&str| {
-            let means_other = |other: &Field| other.name != *name && other.aliases.contains(alias);
+            let means_other = |other: &Field| other.name != name && other.aliases.contains(alias);
             self.of(alias).is_some() || self.description.fields.iter().any(means_other)
         };
         if let Some(alias) = field.aliases.iter().find(is_taken) {
-            let message = format!("`{alias}` is a field, or also stands for another");
-            self.fault(format!("{at}/aliases"), message, "leave it out");
+            self.add_about(format!("{at}/aliases"), "alias_twice", alias);
         }
-        let of = &field.relations;
-        for (key, other) in [
-            ("reset_by", of.reset_by),
-            ("not_with", of.not_with),
-            ("not_before", of.not_before),
-            ("limits", of.limits),
-        ] {
-            other.iter().for_each(|other| self.known(format!("{at}/relations/{key}"), other));
+        let written = self.written.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
+        for key in ["reset_by", "not_with", "not_before", "limits"] {
+            self.known(format!("{at}/relations/{key}"), written["relations"][key].as_str());
         }
-        self.value(at, field);
-        self.grants(at, field);
-        self.granting_flag(at, field);
-        self.level(at, field);
+        self.fits(at, field, written);
+        self.words(at, field);
+        self.guarded(at, field);
         self.sending(at, field);
         if self.faults.is_empty() {
             self.schema(at, field);
@@ -324,194 +278,85 @@ impl Check<'_> {
     }
 
     /// Keys that only fit certain types of fields.
-    fn value(&mut self, at: &str, field: &Field) {
-        let mut only = |key: &str, applies: bool, types: &[ValueType], help| {
-            if applies && !types.contains(&field.value_type) {
-                let message = format!("`{key}` does not fit this type");
-                self.fault(format!("{at}/{key}"), message, help);
+    fn fits(&mut self, at: &str, field: &Field, written: &Json) {
+        for Fit { key, values, types, help } in &DATA.keys {
+            let value = written.pointer(&format!("/{key}"));
+            let is_about = value.is_some_and(|of| values.is_empty() || values.contains(of));
+            if is_about && !types.contains(&field.value_type) {
+                let (at, message) =
+                    (format!("{at}/{key}"), format!("`{key}` does not fit this type"));
+                self.faults.push(Fault { at, message, help });
             }
-        };
-        let has_words = !field.words.is_empty();
-        let worded = [ValueType::Word, ValueType::Grants, ValueType::Approvals, ValueType::Level];
-        let of_words = "only the types `word`, `level`, `grants` and `approvals` have words";
-        only("words", has_words, &worded, of_words);
-        let text = [ValueType::Text, ValueType::Expression];
-        let of_text = "only a text can have a pattern";
-        only("valid/pattern", field.valid.pattern.is_some(), &text, of_text);
-        let number = [ValueType::Integer];
-        let sized = [ValueType::Integer, ValueType::Text, ValueType::Expression, ValueType::Texts];
-        let has_size = field.valid.size != Range::default();
-        only("valid/size", has_size, &sized, "only integers and texts have limits");
-        let nullable = [
-            ValueType::Text,
-            ValueType::Expression,
-            ValueType::Integer,
-            ValueType::Date,
-            ValueType::Texts,
-        ];
-        let to_null = "only a text, an integer, a date or a list of texts can be null";
-        let flag = matches!(
-            field.weakens,
-            Weakens::WhenOff | Weakens::WhenOn | Weakens::OpensWhenOff | Weakens::OpensWhenOn
-        );
-        only("weakens", flag, &[ValueType::Boolean], "only for the type `boolean`");
-        let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
-        only("weakens", height, &number, "only for the type `integer`");
-        let is_later = field.weakens == Weakens::WhenLater;
-        only("weakens", is_later, &[ValueType::Word], "only for the type `word`");
-        only("nullable", field.nullable, &nullable, to_null);
-        only(
-            "names",
-            field.names.is_some(),
-            &text,
-            "a field that names something must have the type `text`",
-        );
-        let granted = [ValueType::Grants];
-        let is_wider = field.weakens == Weakens::WhenWider;
-        only("weakens", is_wider, &granted, "only for the type `grants`");
-        let is_fewer = field.weakens == Weakens::WhenFewer;
-        only("weakens", is_fewer, &[ValueType::Approvals], "only for the type `approvals`");
-        let lists = [ValueType::Grants, ValueType::Approvals];
-        only(
-            "grants/lets",
-            field.grants.lets.is_some(),
-            &lists,
-            "only for the types `grants` and `approvals`",
-        );
-        only(
-            "grants/deploy_keys",
-            field.grants.deploy_keys,
-            &granted,
-            "only for the type `grants`",
-        );
-        only(
-            "grants/single_level_as",
-            field.grants.single_level_as.is_some(),
-            &granted,
-            "only for the type `grants`",
-        );
-        let open = [ValueType::Text, ValueType::Integer, ValueType::Texts];
-        only("sensitive", field.sensitive, &open, "leave it out: the type decides what is hidden");
-        let (types, help): (&[_], _) = match field.compare {
-            Compare::Trimmed => (
-                &[ValueType::Text, ValueType::Expression, ValueType::TimeZone, ValueType::Cron],
-                "only texts can be trimmed",
-            ),
-            Compare::AnyCase | Compare::PublicKey => {
-                (&[ValueType::Text], "only texts can be compared like this")
-            }
-            Compare::Set => (&[ValueType::Texts], "only lists of texts can be compared like this"),
-            Compare::Url | Compare::Location => {
-                (&[ValueType::Text, ValueType::Address], "only URLs can be compared like this")
-            }
-            _ => return self.words(at, field),
-        };
-        only("compare", true, types, help);
-        self.words(at, field);
-    }
-
-    /// A flag in `grants` is judged by its own stake, not by the entry that has it.
-    fn granting_flag(&mut self, at: &str, field: &Field) {
-        let opens = matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff);
-        let grants = self.description.grants.contains(&field.name);
-        if grants && field.value_type == ValueType::Boolean && !opens {
-            let help = "write `weakens: opens_when_on`, or `opens_when_off`";
-            self.fault(format!("{at}/weakens"), "guards must see who is let in", help);
         }
-    }
-
-    /// Guards need to know who gets a grant, and on what.
-    fn grants(&mut self, at: &str, field: &Field) {
-        let Kind { identity, name_field, removal, .. } = self.description;
-        let (message, help) = if field.value_type == ValueType::Approvals {
-            if self.has(ValueType::Grants)
-                && field.weakens == Weakens::WhenFewer
-                && field.grants.lets.is_some()
-                && field.read != Readback::Never
-            {
-                return;
-            }
-            let help = "write `weakens: when_fewer`, write `grants: {lets: …}` with what needs the approvals, remove `read: never`, and add the field with `grants`";
-            ("guards must see each approval that is no longer required", help)
-        } else if field.value_type != ValueType::Grants {
-            return;
-        } else if field.weakens != Weakens::WhenWider
-            || field.grants.lets.is_none()
-            || (field.read == Readback::Never)
-        {
-            let help = "write `weakens: when_wider`, write `grants: {lets: …}` with what is allowed, and remove `read: never`";
-            ("guards must see every new grant", help)
-        } else if *removal != Removal::Weakens {
-            ("an entry with grants is a protection", "write `removal: weakens`")
-        } else if identity.len() > 1 || name_field.is_some() {
-            let help = "remove `name_field`, and keep one field in `identity`";
-            ("an entry with grants must be identified by one field", help)
-        } else {
-            return;
-        };
-        self.fault(format!("{at}/type"), message, help);
-    }
-
-    /// A field that gives access is not a protection; removing its entry removes access.
-    fn level(&mut self, at: &str, field: &Field) {
-        let Kind { removal, fields, .. } = self.description;
-        let levels = fields.iter().filter(|field| field.value_type == ValueType::Level).count();
-        let (message, help) = if field.value_type != ValueType::Level {
-            return;
-        } else if *removal != Removal::Access || field.weakens != Weakens::Never {
-            ("guards must see who loses access", "write `removal: access` and `weakens: never`")
-        } else if levels > 1 || (field.read == Readback::Never) || field.nullable {
-            let help = "keep one `level`, without `nullable` and `read: never`";
-            ("an entry must have exactly one visible level of access", help)
-        } else {
-            return;
-        };
-        self.fault(format!("{at}/type"), message, help);
     }
 
     fn words(&mut self, at: &str, field: &Field) {
         let words: BTreeSet<_> = field.words.iter().map(|word| word.word).collect();
         if field.value_type == ValueType::Word && words.is_empty() {
-            self.fault(format!("{at}/type"), "there are no `words`", "list them in `words`");
+            self.add(format!("{at}/type"), "no_words");
         } else if words.len() < field.words.len() {
-            self.fault(format!("{at}/words"), "a word is listed twice", "list each word once");
+            self.add(format!("{at}/words"), "word_twice");
         }
         let is_level = |word: &&str| Level::parse(&Json::from(*word)).is_some();
         let of_levels =
             [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
         if of_levels && !words.iter().all(is_level) {
-            let help = "use names of levels, such as `developer`";
-            self.fault(format!("{at}/words"), "a word is not a level of access", help);
+            self.add(format!("{at}/words"), "word_of_no_level");
         }
+    }
+
+    /// Guards must see who gets something, on what, and who loses it. A flag in `grants` is judged by
+    /// its own risk, not by the entry that has it; a field that gives access is not a protection.
+    fn guarded(&mut self, at: &str, field: &Field) {
+        let Kind { identity, name_field, removal, fields, grants, .. } = self.description;
+        let is_seen = field.read != Readback::Never;
+        let is_listed = is_seen && field.grants.lets.is_some();
+        let levels = fields.iter().filter(|field| field.value_type == ValueType::Level).count();
+        let name = match field.value_type {
+            ValueType::Boolean
+                if grants.contains(&field.name)
+                    && !matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff) =>
+            {
+                return self.add(format!("{at}/weakens"), "hidden_flag");
+            }
+            ValueType::Approvals
+                if !self.has(ValueType::Grants)
+                    || field.weakens != Weakens::WhenFewer
+                    || !is_listed =>
+            {
+                "hidden_approvals"
+            }
+            ValueType::Grants if field.weakens != Weakens::WhenWider || !is_listed => {
+                "hidden_grants"
+            }
+            ValueType::Grants if *removal != Removal::Weakens => "grants_unprotected",
+            ValueType::Grants if identity.len() > 1 || name_field.is_some() => "grants_of_several",
+            ValueType::Level if *removal != Removal::Access || field.weakens != Weakens::Never => {
+                "hidden_level"
+            }
+            ValueType::Level if levels > 1 || !is_seen || field.nullable => "several_levels",
+            _ => return,
+        };
+        self.add(format!("{at}/type"), name);
     }
 
     /// Requests and responses must contain enough to create an entry, change it and restore it.
     fn sending(&mut self, at: &str, field: &Field) {
-        let is_replaced = self.description.edit == Edit::Replace;
+        let Kind { identity, name_field, edit, create, .. } = self.description;
+        let is_replaced = *edit == Edit::Replace;
         // If entries are found by their name, their identity can change.
-        let stays = self.description.name_field.is_none()
-            && self.description.identity.contains(&field.name);
+        let stays = name_field.is_none() && identity.contains(&field.name);
         if field.accepted == Accepted::OnCreate && !is_replaced && !stays {
-            self.fault(
-                format!("{at}/accepted"),
-                "a field with `accepted: on_create` can never change",
-                match self.description.create {
-                    Create::Never => "leave out `accepted`, or add it to `identity`",
-                    _ => "add it to `identity` and remove `name_field`, or write `edit: replace`",
-                },
-            );
+            let never = *create == Create::Never;
+            let name = if never { "never_changes_here" } else { "never_changes" };
+            self.add(format!("{at}/accepted"), name);
         }
-        let is_unread = field.read == Readback::Never || field.value_type == ValueType::Secret;
-        if is_unread && is_replaced {
-            self.fault(
-                format!("{at}/name"),
-                "a field that responses leave out would be lost when its entry is replaced",
-                "remove the field, or write `edit: put`",
-            );
+        let is_secret = field.value_type == ValueType::Secret;
+        if (field.read == Readback::Never || is_secret) && is_replaced {
+            self.add(format!("{at}/name"), "lost_if_replaced");
         }
-        if field.value_type == ValueType::Secret && field.read != Readback::Same {
-            let help = "remove `read`";
-            self.fault(format!("{at}/read"), "responses do not contain this field", help);
+        if is_secret && field.read != Readback::Same {
+            self.add(format!("{at}/read"), "secret_read");
         }
     }
 
@@ -520,34 +365,23 @@ impl Check<'_> {
         let Range { min, max } = field.valid.size;
         let is_length = field.value_type != ValueType::Integer;
         if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
-            let help = "write 0 or more";
-            return self.fault(format!("{at}/valid/size"), "a length is below 0", help);
+            return self.add(format!("{at}/valid/size"), "negative_length");
         }
         let property = kind::property(Box::leak(Box::new(field.clone())));
         let Ok(validator) = jsonschema::validator_for(&property) else {
-            let help = "correct the expression";
-            let message = "not a valid regular expression";
-            return self.fault(format!("{at}/valid/pattern"), message, help);
+            return self.add(format!("{at}/valid/pattern"), "no_expression");
         };
         if min.zip(max).is_some_and(|(min, max)| min > max) {
-            let help = "swap the numbers";
-            self.fault(format!("{at}/valid/size"), "the lowest number is above the highest", help);
+            self.add(format!("{at}/valid/size"), "limits_swapped");
         }
-        let wrong =
-            |value: &Option<Json>| value.as_ref().is_some_and(|value| !validator.is_valid(value));
         if !field.examples.iter().all(|example| validator.is_valid(example)) {
-            let help = "give an example that the field allows";
-            self.fault(format!("{at}/examples"), "the field does not allow this example", help);
-        } else if wrong(&field.default.create) {
-            let help = "give a value that the field allows";
-            self.fault(format!("{at}/default/create"), "the field does not allow this value", help);
-        } else if wrong(&field.default.service) {
-            let help = "give a value that the field allows";
-            self.fault(
-                format!("{at}/default/service"),
-                "the field does not allow this value",
-                help,
-            );
+            return self.add(format!("{at}/examples"), "no_example");
+        }
+        let defaults = [("create", &field.default.create), ("service", &field.default.service)];
+        let is_wrong = |value: &Json| !validator.is_valid(value);
+        let wrong = defaults.into_iter().find(|(_, value)| value.as_ref().is_some_and(is_wrong));
+        if let Some((key, _)) = wrong {
+            self.add(format!("{at}/default/{key}"), "no_default");
         }
     }
 
@@ -556,22 +390,24 @@ impl Check<'_> {
         let described = known.described().iter().map(|op| op.row());
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
-            let path = format!("homes/{at}/path");
-            let of = match EntryPath::parse(home.path) {
-                Ok(of) => of,
+            let at = format!("homes/{at}/path");
+            let path = match EntryPath::parse(home.path) {
+                Ok(path) => path,
                 Err(why) => {
-                    self.faults.push(no_path(path, why));
+                    self.add_about(at, "no_path", why);
                     continue;
                 }
             };
-            if !scopes.insert(of.scope) {
-                let message = format!("there is a path below {}s already", of.scope.noun());
-                self.fault(path, message, "describe the other collection in a file of its own");
-            } else if let Err(why) = make::above(self.description, home, &of, known) {
-                self.faults.push(no_path(path, why));
+            if !scopes.insert(path.scope) {
+                self.add_about(at, "scope_twice", path.scope.noun());
+            } else if let Err(why) = make::above(self.description, home, &path, known) {
+                self.add_about(at, "no_path", why);
             } else {
-                self.address(&path, &of);
-                self.home(&path, &of, &operations);
+                self.address(&at, &path);
+                if let Some((name, about)) = self.why_no_home(&path, &operations) {
+                    let is_of_noun = name == "operation_twice";
+                    self.add_about(if is_of_noun { "noun" } else { &at }, name, about);
+                }
             }
         }
     }
@@ -579,68 +415,59 @@ impl Check<'_> {
     /// The path must address an entry in one way.
     fn address(&mut self, at: &str, path: &EntryPath) {
         for (_, field) in &path.addresses {
-            self.known(at.to_owned(), field);
+            self.known(at.to_owned(), Some(field));
         }
         let mut names = path.addresses.iter().chain(&path.listing).map(|(name, _)| *name);
-        if let Some(name) = names.find(|name| OF_THE_CLIENT.contains(name)) {
-            let message = format!("only undrift itself sends the parameter `{name}`");
-            self.fault(at, message, "leave it out");
+        if let Some(name) = names.find(|name| DATA.paths["of_the_client"].contains(name)) {
+            self.add_about(at, "of_the_client", name);
         }
         let ways = usize::from(path.argument.is_some()) + usize::from(!path.addresses.is_empty());
-        let (message, help) = match (self.description.shape, ways) {
-            (Shape::Mapping, 1..) => {
-                ("the path of a single object addresses an entry", "end the path with a name")
-            }
-            (Shape::List, 0) => (
-                "the path does not address an entry",
-                "end the path with an argument, such as `/:feature_flag_id`",
-            ),
-            (_, 2..) => ("the path addresses an entry twice", "leave one of them out"),
-            _ if path.argument == Some("id") => (
-                "`id` is the argument of the project or group",
-                "use the name in the documentation of the service, such as `:badge_id`",
-            ),
+        let name = match (self.description.shape, ways) {
+            (Shape::Mapping, 1..) => "object_addressed",
+            (Shape::List, 0) => "not_addressed",
+            (_, 2..) => "addressed_twice",
+            _ if path.argument == Some("id") => "id_of_container",
             _ => return,
         };
-        self.fault(at, message, help);
+        self.add(at, name);
     }
 
-    /// Paths that descriptions must not, or need not, describe.
-    fn home(&mut self, path: &str, below: &EntryPath, operations: &[&Operation]) {
-        let has = |names: &[&str]| below.names().any(|part| names.contains(&part));
+    /// Why descriptions must not, or need not, describe this path: the fault, and what it is about.
+    fn why_no_home<'o>(
+        &self,
+        path: &EntryPath,
+        operations: &[&'o Operation],
+    ) -> Option<(&'static str, &'o str)> {
+        let has = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
         let names_runners = |field: &Field| field.names == Some(Named::Runner);
-        if has(&SHOWN_ONCE) && !self.description.fields.iter().any(names_runners) {
-            let message = "the service shows these entries only once, so they cannot be managed";
-            return self.fault(path, message, "create it with `undrift call` or by hand");
+        if has("shown_once") && !self.description.fields.iter().any(names_runners) {
+            return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
-        let (of_rust, described) = operations.split_at(OPERATIONS.len());
-        let mut same = of_rust
+        let (of_table, described) = operations.split_at(OPERATIONS.len());
+        let mut same = of_table
             .iter()
-            .filter(|row| below.shares_ground_with(row))
-            .chain(described.iter().filter(|row| below.shares_path_with(row, is_document)));
-        if let Some(own) = same.next() {
-            let message = format!("undrift already knows `{}`", own.path);
-            return self.fault(path, message, "leave the description out");
-        }
-        if has(&CONTENTS) {
-            let message = "these are contents of a repository, which a removal would destroy";
-            return self.fault(path, message, "push them, or use `undrift call`");
-        }
-        if has(&GRANTS) && !self.has(ValueType::Grants) {
-            let message = "this is a protection, but no field has the type `grants`";
-            let help = "add the field that grants something, with the type `grants`";
-            return self.fault(path, message, help);
-        }
-        if has(&ACCESS) && !self.has(ValueType::Level) {
-            let message = "this gives access, but no field has the type `level`";
-            let help = "add the field with the level of access, or use `undrift call`";
-            return self.fault(path, message, help);
-        }
-        let ids: Vec<_> = collection::ids(below.scope, self.description.noun).collect();
-        if let Some(own) = operations.iter().find(|row| ids.iter().any(|id| id == row.id)) {
-            let message = format!("there is an operation `{}` already", own.id);
-            self.fault("noun", message, "choose another noun");
+            .filter(|row| path.shares_ground_with(row))
+            .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
+        let ids: Vec<_> = collection::ids(path.scope, self.description.noun).collect();
+        match same.next() {
+            Some(own) => Some(("path_twice", own.path)),
+            None if has("contents") => Some(("contents", "")),
+            None if has("without_grants") && !self.has(ValueType::Grants) => {
+                Some(("without_grants", ""))
+            }
+            None if has("without_level") && !self.has(ValueType::Level) => {
+                Some(("without_level", ""))
+            }
+            None => {
+                let own = operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
+                Some(("operation_twice", own.id))
+            }
         }
     }
+}
+
+/// The texts in a list.
+fn texts(list: &Json) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Json::as_str)
 }

@@ -1,7 +1,6 @@
 //! The operations of a plain collection, by convention: they follow from its path.
 //!
-//! The method and the effect of each follow from its purpose. All stand side by side, so the functions
-//! are long.
+//! The method and the effect of each follow from its purpose.
 
 use super::make::{self, Parents};
 use crate::{
@@ -11,7 +10,7 @@ use crate::{
         description::{Create, Edit, Operations, Trait},
     },
     operation::{
-        Again, Answer, AnyOp, Method, Operation, Parameter, Place, Type,
+        Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
         collection::{self, EntryPath, kept, read, write},
     },
     text,
@@ -25,7 +24,7 @@ pub(super) fn operate(
     path: &EntryPath,
     parents: Option<Parents>,
 ) -> Vec<AnyOp> {
-    let made = operations(kind, home, path, parents);
+    let made = Collection { kind, home, path, parents }.operations();
     let is_shared = parents.is_some_and(|parents| parents.one.is_some());
     let reads = [made.list, made.get].into_iter().flatten().filter(|_| !is_shared);
     let create = made.create.filter(|op| Some(*op) != made.edit);
@@ -36,108 +35,143 @@ pub(super) fn operate(
     all
 }
 
-fn operations(kind: &Kind, home: &Home, path: &EntryPath, parents: Option<Parents>) -> Operations {
-    let (scope, noun) = (path.scope, kind.noun);
-    let (collection, is_document) = (path.collection(), kind.shape == Shape::Mapping);
-    let parent = parents.map(|parents| {
-        let about = String::leak(format!("The id of the {}.", parents.of.noun));
-        kept([collection::parent(parents.parent.argument, about)])
-    });
-    let of_group = scope == Scope::Group;
-    let one = match of_group {
-        true => format!("a group's {noun}"),
-        false if is_document => format!("the {noun}"),
-        false => text::with_article(noun),
-    };
-    let all = if of_group { "a group's " } else { "" }.to_owned() + &text::plural(noun);
-    let new = text::with_article(noun) + if of_group { " of a group" } else { "" };
-    let entry = path.argument.map(|argument| {
-        let about = format!("The {noun}, by its `{}`.", make::addressing(kind, argument));
-        (argument, kept([collection::entry(argument, String::leak(about))]))
-    });
-    let row = |verb, method, purpose: String, answer, is_of_entry, more: &[_]| {
-        let entry = entry.filter(|_| is_of_entry);
-        let path = match entry {
-            Some((argument, _)) => format!("{collection}/:{argument}"),
-            None => collection.clone(),
-        };
-        let entry = entry.map(|(_, parameters)| parameters);
-        let lists = [collection::of_container(scope)].into_iter().chain(parent).chain(entry);
-        let lists = lists.chain(more.iter().copied()).collect();
-        let id = collection::id(scope, noun, verb);
-        let row = collection::row(&id, method, &path, purpose, answer, lists);
-        let denies_with_401 = kind.traits.contains(&Trait::DeniesWith401);
-        Operation { tier: home.available.tier, since: home.available.since, denies_with_401, ..row }
-    };
-    let body = |row: Operation, route| {
-        let row = row.fields_of(scope, kind.section, route);
-        write(Operation { shows: kind.traits.contains(&Trait::ReturnsEntry), ..row })
-    };
-    let get = || read(row("get", Method::Get, format!("get {one}"), Answer::One, true, &[]));
-    let edit = |method| {
-        let beside = kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
-        let parameter = |of: &Field| Parameter::new(Place::Body, of.name, Type::Text, of.about);
-        let beside = kept(beside.map(parameter));
-        let row = row("edit", method, format!("edit {one}"), Answer::One, true, &[beside]);
-        body(row, Route::Edit)
-    };
-    let edit = match kind.edit {
-        Edit::Put | Edit::OrReplace => Some(edit(Method::Put)),
-        Edit::Patch => Some(edit(Method::Patch)),
-        Edit::Replace => None,
-    };
-    if is_document {
-        return Operations { get: Some(get()), create: edit, edit, ..Operations::default() };
-    }
-    let list = || {
-        let query = kept(path.listing.iter().map(|(name, value)| list_query(name, value)));
-        let more = [query, collection::PAGING];
-        let row = row("list", Method::Get, format!("list {all}"), Answer::List, false, &more);
-        let unpaged = kind.traits.contains(&Trait::ListsWithoutPages);
-        read(Operation { unpaged, empty_as: home.empty_as, ..row })
-    };
-    let create = || {
-        let again = if kind.traits.contains(&Trait::RefusesDuplicates) {
-            Again::Refused
-        } else {
-            Again::Second
-        };
-        let row = row("create", Method::Post, format!("create {new}"), Answer::One, false, &[]);
-        body(row.again(again), Route::Create)
-    };
-    let before_removal = make::act_before(kind).map(|(act, parameter)| {
-        let about = "Without it, the service refuses some entries.";
-        let of = |(name, _)| collection::query_parameter(name, Type::Text, about);
-        let more = [kept(parameter.map(of))];
-        let row = row(act, Method::Post, format!("{act} {one}"), Answer::Unsaid, true, &more);
-        let path = String::leak(format!("{}/{act}", row.path));
-        write(Operation { path, ..row.again(Again::Same) })
-    });
-    let delete = || {
-        let by_query = kept(path.addresses.iter().map(|(name, field)| by_query(kind, name, field)));
-        let purpose = format!("delete {one}");
-        write(row("delete", Method::Delete, purpose, Answer::Nothing, true, &[by_query]))
-    };
-    let shared = parents.and_then(|parents| parents.one);
-    let only_edits = kind.create == Create::Never;
-    Operations {
-        list: Some(shared.unwrap_or_else(list)),
-        get: (shared.is_none() && !kind.traits.contains(&Trait::HasNoGet)).then(get),
-        create: match edit.filter(|_| kind.create == Create::Put) {
-            None => (!only_edits).then(create),
-            edit => edit,
-        },
-        edit,
-        delete: (!only_edits).then(delete),
-        others: before_removal.into_iter().collect(),
-    }
+/// A collection, or a single object.
+struct Collection<'k> {
+    kind: &'k Kind,
+    home: &'k Home,
+    path: &'k EntryPath,
+    parents: Option<Parents>,
 }
 
-/// The query parameter that addresses an entry by this field.
-fn by_query(kind: &Kind, name: &'static str, field: &str) -> Parameter {
-    let about = kind.fields.iter().find(|of| of.name == field);
-    let about = about.map_or("", |field| field.about);
-    collection::query_parameter(name, Type::Text, about)
+impl Collection<'_> {
+    fn operations(&self) -> Operations {
+        let kind = self.kind;
+        let edit = match kind.edit {
+            Edit::Put | Edit::OrReplace => Some(self.edit(Method::Put)),
+            Edit::Patch => Some(self.edit(Method::Patch)),
+            Edit::Replace => None,
+        };
+        let get = || read(self.row("get", Method::Get, Answer::One, []));
+        if kind.shape == Shape::Mapping {
+            return Operations { get: Some(get()), create: edit, edit, ..Operations::default() };
+        }
+        let shared = self.parents.and_then(|parents| parents.one);
+        Operations {
+            list: Some(shared.unwrap_or_else(|| self.list())),
+            get: (shared.is_none() && !self.has(Trait::HasNoGet)).then(get),
+            create: match kind.create {
+                Create::Put => edit,
+                Create::Never => None,
+                Create::Post | Create::WithContainer => Some(self.create()),
+            },
+            edit,
+            delete: (kind.create != Create::Never).then(|| self.delete()),
+            others: self.act_before_removal().into_iter().collect(),
+        }
+    }
+
+    fn has(&self, it: Trait) -> bool {
+        self.kind.traits.contains(&it)
+    }
+
+    fn list(&self) -> Op<Read> {
+        let query = self.path.listing.iter().map(|(name, value)| list_query(name, value));
+        let row = self.row("list", Method::Get, Answer::List, query);
+        let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
+        let unpaged = self.has(Trait::ListsWithoutPages);
+        read(Operation { parameters, unpaged, empty_as: self.home.empty_as, ..row })
+    }
+
+    fn create(&self) -> Op<Write> {
+        let refuses = self.has(Trait::RefusesDuplicates);
+        let again = if refuses { Again::Refused } else { Again::Second };
+        let row = self.row("create", Method::Post, Answer::One, []);
+        self.with_fields(Operation { again, ..row }, Route::Create)
+    }
+
+    fn edit(&self, method: Method) -> Op<Write> {
+        let beside = self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
+        let parameter = |of: &Field| Parameter::new(Place::Body, of.name, Type::Text, of.about);
+        let row = self.row("edit", method, Answer::One, beside.map(parameter));
+        self.with_fields(row, Route::Edit)
+    }
+
+    fn act_before_removal(&self) -> Option<Op<Write>> {
+        let (act, parameter) = make::act_before(self.kind)?;
+        let about = "Without it, the service refuses some entries.";
+        let of = |(name, _)| Parameter::new(Place::Query, name, Type::Text, about);
+        let row = self.row(act, Method::Post, Answer::Unsaid, parameter.map(of));
+        let path = String::leak(format!("{}/{act}", row.path));
+        Some(write(Operation { path, again: Again::Same, ..row }))
+    }
+
+    fn delete(&self) -> Op<Write> {
+        let about = |field: &str| {
+            let field = self.kind.fields.iter().find(|of| of.name == field);
+            field.map_or("", |field| field.about)
+        };
+        let of = |(name, field): &(&'static str, &str)| {
+            Parameter::new(Place::Query, name, Type::Text, about(field))
+        };
+        let by_query = self.path.addresses.iter().map(of);
+        write(self.row("delete", Method::Delete, Answer::Nothing, by_query))
+    }
+
+    /// The operation with the fields of the section in its body.
+    fn with_fields(&self, row: Operation, route: Route) -> Op<Write> {
+        let fields = Some(((self.path.scope, self.kind.section), route));
+        write(Operation { fields, shows: self.has(Trait::ReturnsEntry), ..row })
+    }
+
+    /// The row of the operation that does `verb`, with `more` parameters. It lives as long as the
+    /// program, so each is made once.
+    fn row(
+        &self,
+        verb: &str,
+        method: Method,
+        answer: Answer,
+        more: impl IntoIterator<Item = Parameter>,
+    ) -> Operation {
+        let Self { kind, path, .. } = self;
+        let above = self.parents.map(|parents| {
+            let about = String::leak(format!("The id of the {}.", parents.of.noun));
+            Parameter::new(Place::Path, parents.parent.argument, Type::Integer, about)
+        });
+        let is_of_entry = !["list", "create"].contains(&verb);
+        let argument = path.argument.filter(|_| is_of_entry);
+        let entry = argument.map(|argument| {
+            let field = make::addressing(kind, argument);
+            let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
+            Parameter::new(Place::Path, argument, Type::IdOrName, about)
+        });
+        let named = above.into_iter().chain(entry).map(|of| Parameter { required: true, ..of });
+        let parameters = vec![List::Named(path.scope.noun()), kept(named.chain(more))];
+        let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
+        Operation {
+            id: collection::id(path.scope, kind.noun, verb).leak(),
+            path: (path.collection() + &end).leak(),
+            purpose: format!("{verb} {}", self.object_of(verb)).leak(),
+            answer,
+            parameters: parameters.leak(),
+            tier: self.home.available.tier,
+            since: self.home.available.since,
+            denies_with_401: self.has(Trait::DeniesWith401),
+            ..Operation::usual(method)
+        }
+    }
+
+    /// What `verb` is done to, in its purpose.
+    fn object_of(&self, verb: &str) -> String {
+        let noun = self.kind.noun;
+        match (verb, self.path.scope) {
+            ("list", Scope::Group) => format!("a group's {}", text::plural(noun)),
+            ("list", Scope::Project) => text::plural(noun),
+            ("create", Scope::Group) => format!("{} of a group", text::with_article(noun)),
+            (_, Scope::Group) => format!("a group's {noun}"),
+            (_, Scope::Project) if self.kind.shape == Shape::Mapping => format!("the {noun}"),
+            (_, Scope::Project) => text::with_article(noun),
+        }
+    }
 }
 
 /// A query parameter of the list, with the value that undrift sends.
@@ -148,5 +182,5 @@ fn list_query(name: &'static str, value: &str) -> Parameter {
         _ => Type::Text,
     };
     let about = String::leak(format!("Which entries the list has: undrift sends `{value}`."));
-    collection::query_parameter(name, of, about)
+    Parameter::new(Place::Query, name, of, about)
 }

@@ -14,7 +14,7 @@ mod rules;
 pub use check::Fault;
 
 use super::Registry;
-use crate::{kind::Kind, operation::AnyOp, yaml};
+use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 
 /// The descriptions in this folder as JSON, by file name.
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/described.rs"));
@@ -28,13 +28,18 @@ pub struct Described {
 }
 
 impl Described {
-    /// Makes the kind of a user. `known` are the kinds that exist already; the section must not have
-    /// a name of `reserved`.
+    /// Makes the kind of a user, from how it is `written`. `known` are the kinds that exist already;
+    /// the section must not have a name of `reserved`.
     ///
     /// # Errors
     /// All faults of the description.
-    pub fn of(kind: Kind, known: &Registry, reserved: &[String]) -> Result<Self, Vec<Fault>> {
-        let faults = check::check(&kind, known, reserved);
+    pub fn of(
+        kind: Kind,
+        written: &Json,
+        known: &Registry,
+        reserved: &[String],
+    ) -> Result<Self, Vec<Fault>> {
+        let faults = check::check(&kind, written, known, reserved);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -44,28 +49,14 @@ impl Described {
 
 /// The sections that come first in output and documentation, in this order. The others follow by the
 /// names of their files.
-const FIRST: [&str; 14] = [
-    "create",
-    "settings",
-    "variables",
-    "members",
-    "shares",
-    "protected_branches",
-    "approvals",
-    "approval_rules",
-    "pipeline_schedules",
-    "hooks",
-    "integrations",
-    "push_rule",
-    "fork_of",
-    "archived",
-];
+const FIRST: &str = "create settings variables members shares protected_branches approvals \
+    approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
 /// What the files in this folder describe, in the order of output.
 fn read() -> Vec<Kind> {
     let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
-    let place = |kind: &Kind| FIRST.iter().position(|first| *first == kind.section);
-    all.sort_by_key(|kind| place(kind).unwrap_or(FIRST.len()));
+    let place = |kind: &Kind| FIRST.split(' ').position(|first| first == kind.section);
+    all.sort_by_key(|kind| place(kind).unwrap_or(usize::MAX));
     all
 }
 

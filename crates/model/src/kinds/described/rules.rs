@@ -83,8 +83,7 @@ impl Rules for DescribedRules {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
-            let message = format!("{one} must have {names}");
-            report(Fault::error("missing-field", first, message, "add one of them"));
+            report(Fault::of("none_of_several", first).fill("one", &one).fill("names", &names));
         }
         for (list, _) in self.approves {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
@@ -92,8 +91,7 @@ impl Rules for DescribedRules {
                 |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
             if !rows.clone().all(has_one) {
                 let names = text::alternatives(&WHO);
-                let message = format!("each entry of `{list}` must have exactly one of {names}");
-                report(Fault::error("value", list, message, "write an entry for each of them"));
+                report(Fault::of("rows_name_one", list).fill("names", &names));
             }
         }
     }

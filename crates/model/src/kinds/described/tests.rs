@@ -53,13 +53,13 @@ fn read(text: &str) -> serde_json::Result<Kind> {
     yaml::read_for_good(parsed.documents[0].to_json())
 }
 
-fn description(text: &str) -> Kind {
-    read(text).unwrap()
+fn describe(text: &str, known: &Registry, reserved: &[String]) -> Result<Described, Vec<Fault>> {
+    let written = yaml::parse(text).documents[0].to_json();
+    Described::of(read(text).unwrap(), &written, known, reserved)
 }
 
 fn made(text: &str) -> Described {
-    Described::of(description(text), &Registry::built_in(), &[])
-        .unwrap_or_else(|faults| panic!("{faults:?}"))
+    describe(text, &Registry::built_in(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 fn in_scope(described: &Described, scope: Scope) -> Section {
@@ -73,7 +73,9 @@ fn object(json: Json) -> Object {
 #[test]
 fn every_file_of_undrifts_own_describes_a_kind() {
     let with = |known: Registry, kind: Kind| {
-        let mut faults = check::check(&kind, &known, &[]);
+        let files = FILES.iter().map(|file| serde_json::from_str::<Json>(file).unwrap());
+        let written = files.into_iter().find(|file| file["section"] == kind.section).unwrap();
+        let mut faults = check::check(&kind, &written, &known, &[]);
         // Of undrift's own, somebody has looked at what it gives, and at its neighbours.
         let is_seen = |text: &str| {
             text.starts_with("this gives access") || text.starts_with("undrift already knows")
@@ -351,8 +353,7 @@ fn grants_change_row_by_row_and_are_guarded() {
 fn a_grants_field_needs_a_verb_and_a_guard() {
     let faults = |from: &str, to: &str| -> Vec<_> {
         assert!(GATES.contains(from), "{from}");
-        let made =
-            Described::of(description(&GATES.replacen(from, to, 1)), &Registry::built_in(), &[]);
+        let made = describe(&GATES.replacen(from, to, 1), &Registry::built_in(), &[]);
         let faults = made.err().unwrap_or_default().into_iter();
         faults.map(|fault| format!("{}: {}", fault.at, fault.message)).collect()
     };
@@ -421,8 +422,8 @@ fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
 fn faults(from: &str, to: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(from), "{from}");
     let reserved = ["path".to_owned()];
-    let kind = description(&EVERYTHING.replacen(from, to, 1));
-    let made = Described::of(kind, &Registry::built_in(), &reserved);
+    let text = EVERYTHING.replacen(from, to, 1);
+    let made = describe(&text, &Registry::built_in(), &reserved);
     let faults = made.err().unwrap_or_default();
     assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
     faults.into_iter().map(|fault| (fault.at, fault.message)).collect()
@@ -683,6 +684,15 @@ fn faults_of_a_description_have_their_places() {
     assert_eq!(faults("noun: toy", "noun: toy"), []);
 }
 
+/// The texts of faults are found by their names.
+#[test]
+fn each_text_of_a_fault_is_used() {
+    let code = include_str!("check.rs");
+    let is_named = |name: &&&str| code.contains(&format!("\"{name}\""));
+    let unused = check::DATA.faults.keys().find(|name| !is_named(name));
+    assert_eq!(unused, None);
+}
+
 #[test]
 fn a_collection_that_gives_access_without_a_level_is_refused() {
     for collection in [
@@ -794,8 +804,7 @@ fn an_access_level_field_must_be_guarded() {
         ),
     ] {
         assert!(LINKS.contains(from), "{from}");
-        let made =
-            Described::of(description(&LINKS.replacen(from, to, 1)), &Registry::built_in(), &[]);
+        let made = describe(&LINKS.replacen(from, to, 1), &Registry::built_in(), &[]);
         let found = made.err().unwrap_or_default();
         assert!(found.iter().any(|fault| fault.message == want), "{to}: {found:?}");
     }
@@ -837,7 +846,7 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
         (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
         (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
     ] {
-        let parts = Described::of(description(&text), &known, &[]).unwrap();
+        let parts = describe(&text, &known, &[]).unwrap();
         let of = in_scope(&parts, Scope::Project);
         let parent = of.home.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
@@ -883,17 +892,17 @@ fn a_nested_collection_must_name_its_parent_and_field() {
     ] {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
-        let faults = Described::of(description(&text), &known, &[]).map(|_| ()).unwrap_err();
+        let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
         let is_it = |fault: &check::Fault| fault.at == at && fault.message.contains(why);
         assert!(faults.iter().any(is_it), "{to}: {faults:?}");
     }
     // What is known below the same entries already.
-    let parts = Described::of(description(PARTS), &known, &[]).unwrap();
+    let parts = describe(PARTS, &known, &[]).unwrap();
     let known = known.with(parts);
     let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
-    let faults = Described::of(description(&again), &known, &[]).map(|_| ()).unwrap_err();
+    let faults = describe(&again, &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults[0].message.contains("already knows"), "{faults:?}");
     let text = PARTS.replace(path, "/projects/:id/protected_tags/:name/parts/:widget_part_id");
-    let faults = Described::of(description(&text), &known, &[]).map(|_| ()).unwrap_err();
+    let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults.iter().any(|fault| fault.message.contains("keep an id")), "{faults:?}");
 }

@@ -1,0 +1,363 @@
+//! Builds trees from events of the parser.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
+
+use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
+
+use super::{Data, Fault, Key, MAX_DEPTH, Node, Parsed, is_forbidden, number};
+use crate::steps;
+
+/// The maximum number of nodes in the documents of one text, with its aliases expanded.
+const MAX_NODES: usize = 1_000_000;
+
+/// The maximum size in bytes of all scalars in one text, with its aliases expanded.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Parses every document of `text`.
+pub fn parse(text: &str) -> Parsed {
+    let mut parsed = Parsed::default();
+    if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
+        parsed.faults.push(Fault::of("control_character", at..at + c.len_utf8()));
+        parsed.is_broken = true;
+        return parsed;
+    }
+    let options =
+        granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+    let mut composer = Composer {
+        events: Parser::new_from_str_with_options(text, options),
+        anchors: HashMap::new(),
+        faults: Vec::new(),
+        dropped: Vec::new(),
+        nodes_left: MAX_NODES,
+        bytes_left: MAX_BYTES,
+        text,
+    };
+    loop {
+        match composer.document() {
+            Ok(Some(document)) => parsed.documents.push(document),
+            Ok(None) => break,
+            Err(fault) => {
+                parsed.is_broken = true;
+                let is_exhausted = composer.nodes_left == 0 || composer.bytes_left == 0;
+                composer.faults.push(fault);
+                if is_exhausted || !composer.events.proceed_next_document().unwrap_or(false) {
+                    break;
+                }
+            }
+        }
+    }
+    parsed.faults = composer.faults;
+    parsed.dropped = composer.dropped;
+    parsed
+}
+
+/// A node with the costs of copying it.
+struct Counted {
+    node: Node,
+    nodes: usize,
+    bytes: usize,
+    /// The depth of its nested collections.
+    depth: usize,
+}
+
+impl Counted {
+    /// A collection without its children.
+    const fn collection(span: Range<usize>) -> Self {
+        Self { node: Node { data: Data::Null, span }, nodes: 1, bytes: 0, depth: 1 }
+    }
+
+    /// Counts a child and returns its node.
+    fn add(&mut self, child: Self) -> Node {
+        self.nodes += child.nodes;
+        self.bytes += child.bytes;
+        self.depth = self.depth.max(child.depth + 1);
+        child.node
+    }
+}
+
+/// A key in the text.
+struct Found<'t> {
+    name: Cow<'t, str>,
+    span: Range<usize>,
+    /// Whether it is a plain `<<`.
+    is_merge: bool,
+}
+
+/// Builds trees from events of the parser.
+pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
+    events: Parser<'t, I>,
+    anchors: HashMap<usize, Counted>,
+    pub(super) faults: Vec<Fault>,
+    dropped: Vec<Range<usize>>,
+    nodes_left: usize,
+    bytes_left: usize,
+    pub(super) text: &'t str,
+}
+
+impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
+    /// The next document; `None` at the end. An error means that the rest of the document is
+    /// broken.
+    fn document(&mut self) -> Result<Option<Node>, Fault> {
+        loop {
+            match self.next()? {
+                (Event::StreamEnd, _) => return Ok(None),
+                (Event::DocumentStart(..), _) => {
+                    self.anchors.clear();
+                    let (event, span) = self.next()?;
+                    return Ok(Some(self.node(event, span, 0)?.node));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), Fault> {
+        match self.events.next_event() {
+            Some(Ok((event, span))) => Ok((event, bytes(span))),
+            Some(Err(error)) => Err(self.syntax(&error)),
+            None => Ok((Event::StreamEnd, self.text.len()..self.text.len())),
+        }
+    }
+
+    /// The node that `event` starts, at this depth.
+    fn node(
+        &mut self,
+        event: Event<'t>,
+        span: Range<usize>,
+        depth: usize,
+    ) -> Result<Counted, Fault> {
+        if depth > MAX_DEPTH {
+            return Err(Fault::of("too_deep", span));
+        }
+        let (anchor, counted) = match event {
+            Event::Alias(id) => return self.alias(id, span, depth),
+            Event::Scalar(text, style, anchor, tag) => {
+                let (bytes, data) = (text.len(), self.scalar(text, style, tag.as_deref(), &span));
+                (anchor, Counted { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "seq", &span);
+                (anchor, self.list(span, depth)?)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "map", &span);
+                (anchor, self.map(span, depth)?)
+            }
+            _ => return Err(Fault::of("no_value", span)),
+        };
+        let own = if counted.node.is_collection() { 0 } else { counted.bytes };
+        self.spend(1, own, &counted.node.span)?;
+        if anchor != 0 {
+            // The copy for aliases counts too, because anchors may be nested.
+            self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
+            self.anchors.insert(anchor, Counted { node: counted.node.clone(), ..counted });
+        }
+        Ok(counted)
+    }
+
+    fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+        let Some(target) = self.anchors.get(&id) else {
+            return Err(Fault::of("alias_of_itself", span));
+        };
+        let (nodes, bytes, deeper) = (target.nodes, target.bytes, target.depth);
+        if depth + deeper > MAX_DEPTH + 1 {
+            return Err(Fault::of("too_deep", span));
+        }
+        self.spend(nodes, bytes, &span)?;
+        let data = self.anchors[&id].node.data.clone();
+        Ok(Counted { node: Node { data, span }, nodes, bytes, depth: deeper })
+    }
+
+    fn list(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+        let mut list = Counted::collection(start);
+        let mut items = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::SequenceEnd) {
+                list.node.span.end = span.end.max(list.node.span.end);
+                list.node.data = Data::List(items);
+                return Ok(list);
+            }
+            items.push(list.add(self.node(event, span, depth + 1)?));
+        }
+    }
+
+    fn map(&mut self, start: Range<usize>, depth: usize) -> Result<Counted, Fault> {
+        let mut map = Counted::collection(start);
+        let (mut entries, mut merged) = (Vec::new(), Vec::new());
+        let dropped = self.dropped.len();
+        let mut seen: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                self.merge(&mut entries, &mut seen, merged);
+                map.node.span.end = span.end.max(map.node.span.end);
+                // All that is left of keys that are none has a fault already.
+                let is_lost = entries.is_empty() && self.dropped.len() > dropped;
+                map.node.data = if is_lost { Data::Unreadable } else { Data::Map(entries) };
+                return Ok(map);
+            }
+            let (key_start, key_end) = (span.start, span.end);
+            let key = self.key(event, span, depth)?;
+            let (event, span) = self.next()?;
+            let mut value = map.add(self.node(event, span, depth + 1)?);
+            let Some(Found { name, span, is_merge }) = key else {
+                self.dropped.push(key_start..value.span.end.max(key_end));
+                continue;
+            };
+            map.bytes += name.len();
+            if value.data == Data::Null && self.is_commented_out(key_end) {
+                self.faults.push(Fault::of("commented_out", span.clone()));
+                value.data = Data::Unreadable;
+            }
+            self.comment_in_text(key_start..key_end, &value);
+            if value.data == Data::Null && !self.has_colon(key_end) {
+                self.faults.push(Fault::of("key_without_value", span.clone()));
+                self.dropped.push(span);
+            } else if let Some(first) = seen.get(&name) {
+                let is_collection = value.is_collection();
+                let name = if is_collection { "collection_twice" } else { "key_twice" };
+                self.faults.push(Fault { first: Some(first.clone()), ..Fault::of(name, span) });
+                self.dropped.push(key_end..value.span.end);
+            } else {
+                seen.insert(name.clone(), span.clone());
+                if is_merge {
+                    self.mergeable(value, &mut merged);
+                } else {
+                    entries.push((Key { name: name.into_owned(), span }, value));
+                }
+            }
+        }
+    }
+
+    /// A key. A key that is not text is reported and skipped.
+    fn key(
+        &mut self,
+        event: Event<'t>,
+        span: Range<usize>,
+        depth: usize,
+    ) -> Result<Option<Found<'t>>, Fault> {
+        if let Event::Scalar(text, style, _, tag) = event {
+            let is_plain = style == ScalarStyle::Plain;
+            let (name, found) = (text.clone(), self.scalar(text, style, tag.as_deref(), &span));
+            if matches!(found, Data::Text(_)) {
+                self.spend(0, name.len(), &span)?;
+                return Ok(Some(Found { is_merge: is_plain && name == "<<", name, span }));
+            }
+            if found == Data::Unreadable {
+                return Ok(None);
+            }
+        } else {
+            self.node(event, span.clone(), depth + 1)?;
+        }
+        self.faults.push(Fault::of("key_of_no_text", span));
+        Ok(None)
+    }
+
+    fn mergeable(&mut self, value: Node, merged: &mut Vec<(Key, Node)>) {
+        match value.data {
+            Data::Map(entries) => merged.extend(entries),
+            Data::List(items) if !items.iter().any(|item| matches!(item.data, Data::List(_))) => {
+                for item in items {
+                    self.mergeable(item, merged);
+                }
+            }
+            Data::Unreadable => {}
+            _ => {
+                self.dropped.push(value.span.clone());
+                self.faults.push(Fault::of("no_merge", value.span));
+            }
+        }
+    }
+
+    /// Written keys win over merged ones, and earlier merges over later ones.
+    fn merge(
+        &mut self,
+        entries: &mut Vec<(Key, Node)>,
+        seen: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
+        merged: Vec<(Key, Node)>,
+    ) {
+        for (key, value) in merged {
+            if seen.contains_key(key.name.as_str()) {
+                self.dropped.push(value.span);
+            } else {
+                seen.insert(Cow::Owned(key.name.clone()), key.span.clone());
+                entries.push((key, value));
+            }
+        }
+    }
+
+    fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
+        if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
+            self.faults.push(Fault::of("tag", span.clone()));
+        }
+    }
+
+    /// The value of a scalar. A forbidden one is reported.
+    fn scalar(
+        &mut self,
+        text: Cow<'t, str>,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        span: &Range<usize>,
+    ) -> Data {
+        // Only escapes can contain characters that the text must not.
+        if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
+            self.faults.push(Fault::of("control_escape", span.clone()));
+            return Data::Unreadable;
+        }
+        let tag = match tag.map(Tag::core_suffix) {
+            None => None,
+            Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
+            Some(_) => {
+                self.faults.push(Fault::of("tag", span.clone()));
+                return Data::Unreadable;
+            }
+        };
+        if tag == Some("str") || (tag.is_none() && style != ScalarStyle::Plain) {
+            return Data::Text(text.into_owned());
+        }
+        let data = match &*text {
+            "" | "~" | "null" | "Null" | "NULL" => Data::Null,
+            "true" | "True" | "TRUE" => Data::Bool(true),
+            "false" | "False" | "FALSE" => Data::Bool(false),
+            word => match number::parse(word) {
+                Ok(Some(number)) => Data::Number(number),
+                Ok(None) => Data::Text(text.into_owned()),
+                Err(message) => {
+                    let fault = Fault::of("number", span.clone());
+                    self.faults.push(Fault { message: message.into(), ..fault });
+                    return Data::Unreadable;
+                }
+            },
+        };
+        let fits = match (tag, &data) {
+            (None, _)
+            | (Some("null"), Data::Null)
+            | (Some("bool"), Data::Bool(_))
+            | (Some("float"), Data::Number(_)) => true,
+            (Some("int"), Data::Number(number)) => number.is_i64(),
+            _ => false,
+        };
+        if !fits {
+            self.faults.push(Fault::of("other_type", span.clone()));
+            return Data::Unreadable;
+        }
+        data
+    }
+
+    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Fault> {
+        steps::add(nodes as u64);
+        let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
+        (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
+        left.map(|_| ()).ok_or_else(|| Fault::of("too_large", at.clone()))
+    }
+}
+
+fn bytes(span: Span) -> Range<usize> {
+    span.byte_range().unwrap_or(0..0)
+}
