@@ -140,7 +140,7 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
     let none = ("", "");
     let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
     let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
-    let is_anchored = is_branch && (text.starts_with('^') || text.ends_with('$'));
+    let is_expression = is_branch && is_expression(text);
     let odd = if text.starts_with("refs/") { "refs/" } else { " " };
     is_wrong(compare == Compare::PublicKey && !is_whole_key(text), "part_of_key", none);
     is_wrong(compare == Compare::Location && is_short(text), "short_address", none);
@@ -151,11 +151,16 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
         is_wrong(true, "placeholder", ("near", near));
     }
     let what = if is_scope { "environment" } else { "branch or tag" };
-    is_wrong(is_scope || is_anchored, "no_glob", ("what", what));
+    is_wrong(is_scope || is_expression, "no_glob", ("what", what));
+    let is_word = field == "environment_scope" && is_word_for_all(text);
+    is_wrong(is_word, "scope_of_all", ("text", text));
     let is_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
     is_wrong(is_null, "text_for_null", ("text", text));
     let is_url = matches!(compare, Compare::Url | Compare::Location);
     is_wrong(is_url && text.trim().contains(' '), "blank_in_url", none);
+    let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
+    let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
+    is_wrong(is_address && !has_scheme && !is_short(text), "no_scheme", none);
     if (is_url || compare == Compare::Trimmed) && text.trim() != text {
         let is_line = text.ends_with('\n');
         is_wrong(true, if is_line { "line_end" } else { "blank_around" }, none);
@@ -187,17 +192,46 @@ const PLACEHOLDERS: &str = "all_commits approved_by branch_name co_authored_by d
     project_name project_path reference reviewed_by source_branch source_project_id \
     suggestions_count target_branch target_project_id title url user_full_name username";
 
-/// The known placeholder that is nearly the same as an unknown one in the `text` of a template.
+/// The placeholders in the addresses of badges.
+const OF_BADGES: &str = "commit_sha default_branch gitlab_pages_domain gitlab_server group_name \
+    latest_tag project_id project_name project_namespace project_path project_title";
+
+/// The placeholder that is nearly the same as an unknown one in the `text` of a template, or that
+/// lacks its `%`.
 fn placeholder(field: &str, text: &str) -> Option<&'static str> {
-    let is_template =
-        ["merge_commit_template", "squash_commit_template", "suggestion_commit_message"];
-    if !is_template.contains(&field) {
-        return None;
-    }
-    let names = text.split("%{").skip(1).filter_map(|rest| rest.split('}').next());
-    let known = || PLACEHOLDERS.split(' ');
-    let mut unknown = names.filter(|name| !known().any(|own| own == *name));
-    unknown.find_map(|name| text::nearest(name, known()))
+    let all = match field {
+        "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
+            PLACEHOLDERS
+        }
+        "link_url" | "image_url" => OF_BADGES,
+        _ => return None,
+    };
+    let names = || all.split(' ');
+    text.match_indices('{').find_map(|(at, _)| {
+        let name = text[at + 1..].split('}').next()?;
+        let exact = names().find(|one| *one == name);
+        match text[..at].ends_with('%') {
+            true => text::nearest(name, names()).filter(|_| exact.is_none()),
+            false => exact,
+        }
+    })
+}
+
+/// Whether the name of a branch or tag is meant as a regular expression or as a glob of a shell: no
+/// name has these characters, and only `*` stands for others.
+fn is_expression(text: &str) -> bool {
+    let is_choice = |text: &str| text.contains('{') && text.contains(',');
+    text.starts_with('^')
+        || text.ends_with('$')
+        || text.contains(".*")
+        || text.contains(['\\', '[', '?', '|'])
+        || is_choice(text)
+}
+
+/// Whether the scope of a variable is a word for all environments.
+fn is_word_for_all(text: &str) -> bool {
+    ["all", "all default", "all environments"]
+        .contains(&&*text.to_lowercase().replace(['_', '-'], " "))
 }
 
 /// The names in a cron expression, from the first value of their field on.

@@ -19,6 +19,7 @@ use super::rules::{FEW, Layers};
 use crate::{
     field::Secrecy,
     kind::{Section, forms, is_list},
+    kinds::words::{self, Meaning},
     manifest::read::{
         document::{Body, FilledName},
         layers::BUILT_IN,
@@ -175,6 +176,12 @@ impl<'w> Words<'w> {
                 "write `}` behind the first name, and `{{` for a brace that is part of the text".into()
             }
             _ if name.starts_with("env") => "write `{env:NAME}` for an environment variable".into(),
+            _ if is_upper_case(name) => {
+                format!("write `{{env:{name}}}` for an environment variable, without a `$` before it")
+            }
+            _ if let Some(near) = words::alias(&["template"], name).and_then(Meaning::field) => {
+                format!("write `{{{near}}}`")
+            }
             Some(near) => format!("did you mean `{{{near}}}`?"),
             None => match likely(name, &known)[..] {
                 [near] => format!("did you mean `{{{near}}}`?"),
@@ -225,6 +232,10 @@ impl<'w> Words<'w> {
             let help =
                 "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
             return Err(Unfilled::new("a secret cannot name another one", help));
+        }
+        if name.starts_with("${") {
+            let help = "write the name without `$` and braces, as in `{env: NAME}`";
+            return Err(Unfilled::new("a `$` before the name of a variable", help));
         }
         let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
@@ -332,6 +343,11 @@ impl<'w> Words<'w> {
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
         }
     }
+}
+
+/// Whether `name` is written as variables of the environment are.
+fn is_upper_case(name: &str) -> bool {
+    is_name(name) && name.len() > 1 && !name.contains(|c: char| c.is_ascii_lowercase())
 }
 
 /// The secret that `env:NAME` or `file:PATH` within braces names.
