@@ -77,10 +77,8 @@ impl DeployKey {
             "created_at": self.created_at,
             "expires_at": self.expires_at,
         });
-        if call.release() >= OBSERVED {
-            body["last_used_at"] = Value::Null;
-            body["usage_type"] = "auth_and_signing".into();
-        }
+        set_if(&mut body, call.release() >= OBSERVED, "last_used_at", Value::Null);
+        set_if(&mut body, call.release() >= OBSERVED, "usage_type", "auth_and_signing");
         body
     }
 
