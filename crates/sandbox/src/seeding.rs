@@ -87,14 +87,11 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
-/// The release of the last start with this data.
-pub(super) fn stored_release(store: &Store) -> Option<Release> {
-    store.read(|db| Ok(meta(db, "release")?)).ok().flatten()?.parse().ok()
-}
-
-/// The tier of the last start with this data.
-pub(super) fn stored_tier(store: &Store) -> Option<Tier> {
-    Tier::named(&store.read(|db| Ok(meta(db, "tier")?)).ok().flatten()?)
+/// The release and the tier of the last start with this data.
+pub(super) fn last_start(store: &Store) -> (Option<Release>, Option<Tier>) {
+    let read = |key| store.read(|db| Ok(meta(db, key)?)).ok().flatten();
+    let release = read("release").and_then(|release| release.parse().ok());
+    (release, read("tier").and_then(|tier| Tier::named(&tier)))
 }
 
 fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
