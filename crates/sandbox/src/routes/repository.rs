@@ -59,7 +59,7 @@ pub(super) fn begin(
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);
-    let file = Edit::Write { path: "README.md", content: text.as_bytes(), executable: false };
+    let file = Edit { path: "README.md", content: Some((text.as_bytes(), false)) };
     let files = &[file][..usize::from(readme)];
     Ok(repository.commit(&branch, new_commit(call, INITIAL), files)?)
 }
