@@ -10,7 +10,7 @@ use undrift_release::Release;
 
 use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
-use super::call::{Call, Request};
+use super::call::{Call, Input};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
@@ -112,8 +112,8 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
-    let (caller, request) = ((Some(root.clone()), None), Request::post(Params::default()));
-    let call = Call::of(service, db, caller, service.clock.now(), request);
+    let (caller, input) = ((Some(root.clone()), None), Input::post(Params::default()));
+    let call = Call::of(service, db, caller, service.clock.now(), input);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
@@ -247,7 +247,7 @@ fn add_content(
         for (number, fields) in entries.iter().enumerate() {
             let call = |params| {
                 let caller = (call.caller.clone(), None);
-                Call::of(call.service, call.db, caller, call.time, Request::post(params))
+                Call::of(call.service, call.db, caller, call.time, Input::post(params))
             };
             let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
             let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));
