@@ -32,7 +32,7 @@ pub(crate) type Segments = Vec<(&'static str, String)>;
 
 /// What a call asks for.
 #[derive(Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct Input {
     pub(crate) method: Method,
     /// Whether the operation is anything but a read.
     pub(crate) writes: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Request {
     pub(crate) unmodified_since: Option<String>,
 }
 
-impl Request {
+impl Input {
     /// A POST with these parameters.
     pub(crate) fn post(params: Params) -> Self {
         Self { method: Method::POST, writes: true, params, ..Self::default() }
@@ -56,10 +56,10 @@ impl Request {
 }
 
 impl Deref for Call<'_> {
-    type Target = Request;
+    type Target = Input;
 
-    fn deref(&self) -> &Request {
-        &self.request
+    fn deref(&self) -> &Input {
+        &self.input
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Call<'a> {
     pub(crate) service: &'a Service,
     pub(crate) caller: Option<User>,
     pub(crate) token: Option<Token>,
-    pub(crate) request: Request,
+    pub(crate) input: Input,
     pub(crate) time: Timestamp,
     pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Memberships>,
@@ -84,10 +84,10 @@ impl<'a> Call<'a> {
         db: &'a Connection,
         (caller, token): (Option<User>, Option<Token>),
         time: Timestamp,
-        request: Request,
+        input: Input,
     ) -> Self {
         let (now, standing, direct) = Default::default();
-        Self { db, service, caller, token, request, time, now, standing, direct }
+        Self { db, service, caller, token, input, time, now, standing, direct }
     }
 }
 

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::access::{self, Token};
 use super::answer::{Answer, Failure, Result, refuse_if};
-use super::call::{Call, Request as Asked};
+use super::call::{Call, Input};
 use super::closed::Closed;
 use super::params::Params;
 use super::routes::{self, Operation};
@@ -60,7 +60,7 @@ fn withstand(work: impl FnOnce() -> Answer) -> Answer {
 struct Parsed {
     operation: Operation,
     headers: HeaderMap,
-    asked: Asked,
+    input: Input,
 }
 
 fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
@@ -86,7 +86,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
         .unwrap_or("localhost");
     let route = operation.route;
-    let asked = Asked {
+    let input = Input {
         method: route.method.clone(),
         writes: !is_read(&route.method),
         closed: Closed::of(&route.method, route.path, service.profile.release),
@@ -96,7 +96,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
         target: target.into_owned(),
         unmodified_since: unmodified_since(&parts.headers),
     };
-    Ok(Parsed { operation, headers: parts.headers, asked })
+    Ok(Parsed { operation, headers: parts.headers, input })
 }
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
@@ -128,7 +128,7 @@ fn perform(service: &Service, request: Parsed) -> Answer {
     if let Err(failure) = service.forget_deleted(time) {
         return failure.into();
     }
-    let (operation, writes) = (request.operation, request.asked.writes);
+    let (operation, writes) = (request.operation, request.input.writes);
     let mut counted = None;
     let work = |db: &Connection| {
         let known = access::authenticate(
@@ -150,7 +150,7 @@ fn perform(service: &Service, request: Parsed) -> Answer {
             Some((user, token)) => impersonated(db, &request, user, token)?,
             None => (None, None),
         };
-        operation.route.answer(&Call::of(service, db, caller, time, request.asked))
+        operation.route.answer(&Call::of(service, db, caller, time, request.input))
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
@@ -176,7 +176,7 @@ fn impersonated(
     let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let wanted = match header {
         Some(wanted) => Some(wanted.to_owned()),
-        None => request.asked.params.text("sudo")?,
+        None => request.input.params.text("sudo")?,
     };
     let Some(wanted) = wanted else {
         return Ok((Some(user), Some(token)));
@@ -249,7 +249,7 @@ mod tests {
             let request = Parsed {
                 operation: Operation { number: 0, route: &PANICS },
                 headers: HeaderMap::new(),
-                asked: Asked::post(Params::default()),
+                input: Input::post(Params::default()),
             };
             let answer = withstand(|| perform(&service, request));
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);

@@ -58,14 +58,12 @@ pub fn table() -> String {
     }
     let disputed = FACTS.iter().filter(|fact| fact.switch.is_some()).count();
     let from = |source: &str| FACTS.iter().filter(|fact| fact.source.starts_with(source)).count();
+    let [reference, service, code, inferred] =
+        ["reference ", "service", "code", "inferred"].map(from);
     let _ = writeln!(
         text,
-        "\n{} rules: {} from the reference, {} from the real service, {} from its code at 18.9, {} inferred; {disputed} have a dialect switch",
+        "\n{} rules: {reference} from the reference, {service} from the real service, {code} from its code at 18.9, {inferred} inferred; {disputed} have a dialect switch",
         FACTS.len(),
-        from("reference "),
-        from("service"),
-        from("code"),
-        from("inferred")
     );
     text
 }

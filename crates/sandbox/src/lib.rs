@@ -301,12 +301,12 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
     let asked = config.tier.or(seed.and_then(|seed| seed.tier));
-    let tier = asked.or_else(|| seeding::stored_tier(&store)).unwrap_or_default();
+    let (last_release, last_tier) = seeding::last_start(&store);
+    let tier = asked.or(last_tier).unwrap_or_default();
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
     let asked = config.release.or(seed.and_then(|seed| seed.release));
-    let stored = || seeding::stored_release(&store).map(|last| last.max(profile.release));
-    let profile = match asked.or_else(stored) {
+    let profile = match asked.or(last_release.map(|last| last.max(profile.release))) {
         Some(release) => profile.at(release),
         None => profile,
     };

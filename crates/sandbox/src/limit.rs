@@ -127,13 +127,9 @@ impl Counted {
     /// Adds the headers about the caller's limit to an answer.
     pub(crate) fn tell(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.user else { return };
-        let name = if self.caller.is_some() {
-            "throttle_authenticated_api"
-        } else {
-            "throttle_unauthenticated_api"
-        };
+        let kind = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
         answer.headers.extend([
-            ("ratelimit-name", name.to_owned()),
+            ("ratelimit-name", format!("throttle_{kind}_api")),
             ("ratelimit-limit", limit.to_string()),
             ("ratelimit-observed", self.user.to_string()),
             ("ratelimit-remaining", limit.saturating_sub(self.user).to_string()),

@@ -10,7 +10,7 @@ use undrift_release::Release;
 
 use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
-use super::call::{Call, Request};
+use super::call::{Call, Input};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::{
@@ -87,14 +87,11 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
-/// The release of the last start with this data.
-pub(super) fn stored_release(store: &Store) -> Option<Release> {
-    store.read(|db| Ok(meta(db, "release")?)).ok().flatten()?.parse().ok()
-}
-
-/// The tier of the last start with this data.
-pub(super) fn stored_tier(store: &Store) -> Option<Tier> {
-    Tier::named(&store.read(|db| Ok(meta(db, "tier")?)).ok().flatten()?)
+/// The release and the tier of the last start with this data.
+pub(super) fn last_start(store: &Store) -> (Option<Release>, Option<Tier>) {
+    let read = |key| store.read(|db| Ok(meta(db, key)?)).ok().flatten();
+    let release = read("release").and_then(|release| release.parse().ok());
+    (release, read("tier").and_then(|tier| Tier::named(&tier)))
 }
 
 fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
@@ -115,8 +112,8 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
-    let (caller, request) = ((Some(root.clone()), None), Request::post(Params::default()));
-    let call = Call::of(service, db, caller, service.clock.now(), request);
+    let (caller, input) = ((Some(root.clone()), None), Input::post(Params::default()));
+    let call = Call::of(service, db, caller, service.clock.now(), input);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
@@ -251,7 +248,7 @@ fn add_content(
         for (number, fields) in entries.iter().enumerate() {
             let call = |params| {
                 let caller = (call.caller.clone(), None);
-                Call::of(call.service, call.db, caller, call.time, Request::post(params))
+                Call::of(call.service, call.db, caller, call.time, Input::post(params))
             };
             let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
             let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));

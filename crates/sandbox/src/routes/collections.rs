@@ -87,13 +87,7 @@ fn settle_milestone(
 ) -> Result<()> {
     let stored = of.stored(call, scope)?;
     if row.id != 0 {
-        call.params.require_any(&[
-            "title",
-            "description",
-            "due_date",
-            "start_date",
-            "state_event",
-        ])?;
+        call.params.require_any(&of.fields.iter().map(|field| field.name).collect::<Vec<_>>())?;
     }
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {

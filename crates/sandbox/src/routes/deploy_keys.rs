@@ -77,10 +77,8 @@ impl DeployKey {
             "created_at": self.created_at,
             "expires_at": self.expires_at,
         });
-        if call.release() >= OBSERVED {
-            body["last_used_at"] = Value::Null;
-            body["usage_type"] = "auth_and_signing".into();
-        }
+        set_if(&mut body, call.release() >= OBSERVED, "last_used_at", Value::Null);
+        set_if(&mut body, call.release() >= OBSERVED, "usage_type", "auth_and_signing");
         body
     }
 
@@ -147,20 +145,17 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let is_public = call.params.is_set("public")?;
     let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
-    let mut all = Vec::new();
-    for key in keys.iter().filter(|_| !is_public) {
-        let mut pushing = Vec::new();
-        for id in key.projects(call.db)? {
+    let body = |key: &DeployKey| {
+        let pushes = |id: &i64| Ok(key.can_push(call.db, *id)? == Some(true));
+        let pushing = those(key.projects(call.db)?, pushes)?.into_iter().map(|id| {
             let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
-            if key.can_push(call.db, id)? == Some(true) {
-                pushing.push(projects::identity(call, &project)?);
-            }
-        }
+            projects::identity(call, &project)
+        });
         let mut body = key.json(call);
-        body["projects_with_write_access"] = pushing.into();
-        all.push(body);
-    }
-    page::list(call, all)
+        body["projects_with_write_access"] = pushing.collect::<Result<Value>>()?;
+        Ok(body)
+    };
+    page::each(call, keys.iter().filter(|_| !is_public).map(body))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

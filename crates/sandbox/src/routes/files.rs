@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
+use http::Method;
 use sha2::{Digest, Sha256};
 
 use super::prelude::*;
@@ -15,21 +16,13 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tree", tree),
     get("/projects/{id}/repository/files/{path}", show),
     get("/projects/{id}/repository/files/{path}/raw", raw),
-    post("/projects/{id}/repository/files/{path}", |call| write(call, Change::Create)),
-    put("/projects/{id}/repository/files/{path}", |call| write(call, Change::Update)),
-    delete("/projects/{id}/repository/files/{path}", |call| write(call, Change::Remove)),
+    post("/projects/{id}/repository/files/{path}", write),
+    put("/projects/{id}/repository/files/{path}", write),
+    delete("/projects/{id}/repository/files/{path}", write),
 ];
 
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&base64::alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
-
-/// What a call does to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    Create,
-    Update,
-    Remove,
-}
 
 /// The path of the file, which stays below the root of the repository.
 fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
@@ -151,18 +144,17 @@ fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
 }
 
 /// The first file in an empty project also creates its default branch.
-fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
+fn write(call: &Call<'_>) -> Result<Answer> {
+    let (creates, removes) = (call.method == Method::POST, call.method == Method::DELETE);
     let project = call.project_as(DEVELOPER)?;
     let path = path(call)?;
-    let needed: &[&str] = match change {
-        Change::Remove => &["branch", "commit_message"],
-        Change::Create | Change::Update => &["branch", "content", "commit_message"],
-    };
-    call.params.require(needed)?;
+    let mut needed = vec!["branch", "content", "commit_message"];
+    needed.retain(|name| !removes || *name != "content");
+    call.params.require(&needed)?;
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = content(call)?;
-    let (start, known) = present(call, &project, &branch, path, change)?;
+    let (start, known) = present(call, &project, &branch, path)?;
     let is_stale = |last: &String| known.as_ref().is_some_and(|file| file.last_commit_id != *last);
     if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
         return Err(Failure::refused(
@@ -171,10 +163,7 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
     }
     let executable = call.params.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| known.is_some_and(|file| file.executable));
-    let edit = match change {
-        Change::Remove => Edit::Remove { path },
-        Change::Create | Change::Update => Edit::Write { path, content: &content, executable },
-    };
+    let edit = Edit { path, content: (!removes).then_some((&content[..], executable)) };
     if let Some(start) = start {
         of(call, &project).point(&branch, &start)?;
     }
@@ -189,10 +178,10 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
         protected_branches::protect_default(call, project.id, due_at.as_deref())?;
     }
     let body = json!({ "file_path": path, "branch": branch });
-    match change {
-        Change::Create => Answer::created(&body),
-        Change::Update => Answer::ok(&body),
-        Change::Remove => Ok(Answer::no_content()),
+    match creates {
+        true => Answer::created(&body),
+        false if removes => Ok(Answer::no_content()),
+        false => Answer::ok(&body),
     }
 }
 
@@ -223,9 +212,9 @@ fn present(
     project: &Project,
     branch: &str,
     path: &str,
-    change: Change,
 ) -> Result<(Option<String>, Option<File>)> {
-    if project.empty_repo && change == Change::Create {
+    let creates = call.method == Method::POST;
+    if project.empty_repo && creates {
         return Ok((None, None));
     }
     let repository = of(call, project);
@@ -249,11 +238,9 @@ fn present(
         return Err(Failure::refused("You are not allowed to push into this branch"));
     }
     let file = repository.file(&head.commit.id, path)?;
-    match (change, &file) {
-        (Change::Create, Some(_)) => Err(Failure::refused("A file with this name already exists")),
-        (Change::Update | Change::Remove, None) => {
-            Err(Failure::refused("A file with this name doesn't exist"))
-        }
-        _ => Ok((is_new.then_some(head.commit.id), file)),
-    }
+    refuse_if(creates == file.is_some(), || {
+        let is_it = if creates { "already exists" } else { "doesn't exist" };
+        Failure::refused(format!("A file with this name {is_it}"))
+    })?;
+    Ok((is_new.then_some(head.commit.id), file))
 }

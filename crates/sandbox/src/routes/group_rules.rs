@@ -192,19 +192,12 @@ fn check_visibility(
 /// service's own language.
 pub(super) fn in_one_text(failure: Failure) -> Failure {
     let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
-    let written = |texts: &Value| -> String {
-        let texts: Vec<String> =
-            texts.as_array().into_iter().flatten().map(Value::to_string).collect();
-        texts.join(", ")
-    };
-    let symbol = |field: &str| match field.contains('.') {
-        true => format!(":\"{field}\""),
-        false => format!(":{field}"),
-    };
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|(field, texts)| format!("{}=>[{}]", symbol(field), written(texts)))
-        .collect();
+    let fields = fields.iter().map(|(field, texts)| {
+        let quote = if field.contains('.') { "\"" } else { "" };
+        let texts = texts.as_array().into_iter().flatten().map(Value::to_string);
+        format!(":{quote}{field}{quote}=>[{}]", texts.collect::<Vec<_>>().join(", "))
+    });
+    let fields: Vec<String> = fields.collect();
     Failure::message(failure.status, format!("Failed to save group {{{}}}", fields.join(", ")))
 }
 

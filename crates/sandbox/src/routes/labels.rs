@@ -72,11 +72,9 @@ fn sort(all: &mut [Record]) {
 
 /// The groups whose labels are seen here: all, or only the nearest.
 fn groups(place: &Scope, with_above: bool) -> impl Iterator<Item = Holder> {
-    let mut groups = place.groups();
-    if !with_above {
-        groups.drain(..groups.len().saturating_sub(1));
-    }
-    groups.into_iter().map(Holder::Group)
+    let groups = place.groups();
+    let skipped = if with_above { 0 } else { groups.len().saturating_sub(1) };
+    groups.into_iter().skip(skipped).map(Holder::Group)
 }
 
 /// The labels of those groups and of the project.

@@ -59,9 +59,9 @@ pub(super) fn begin(
     }
     let branch = default_branch(call, project)?;
     let text = format!("# {}\n", project.name);
-    let file = Edit::Write { path: "README.md", content: text.as_bytes(), executable: false };
-    let files = if readme { vec![file] } else { Vec::new() };
-    Ok(repository.commit(&branch, new_commit(call, INITIAL), &files)?)
+    let file = Edit { path: "README.md", content: Some((text.as_bytes(), false)) };
+    let files = &[file][..usize::from(readme)];
+    Ok(repository.commit(&branch, new_commit(call, INITIAL), files)?)
 }
 
 /// Creates a branch, as the default one if there was none. It is not protected.

@@ -56,13 +56,11 @@ const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
 
 fn json(variable: &Record, call: &Call<'_>) -> Value {
-    let mut body =
-        json!({ "variable_type": variable.value("variable_type"), "key": variable.text("key") });
-    body["value"] = if variable.is_set("hidden") { Value::Null } else { variable.value("value") };
-    for name in FLAGS.into_iter().chain([ENVIRONMENT]) {
-        body[name] = variable.value(name);
+    let mut body = json!({});
+    for field in FIELDS.iter().filter(|field| field.is_there(call)) {
+        body[field.name] = variable.value(field.name);
     }
-    set_if(&mut body, call.is_from(16, 2), "description", variable.value("description"));
+    set_if(&mut body, variable.is_set("hidden"), "value", Value::Null);
     set_if(&mut body, call.is_from(17, 4), "hidden", variable.is_set("hidden"));
     body
 }

@@ -49,11 +49,10 @@ const SHORTEST_ID: usize = 4;
 
 /// An edit of one file in a commit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Edit<'a> {
-    /// Writes it.
-    Write { path: &'a str, content: &'a [u8], executable: bool },
-    /// Removes it.
-    Remove { path: &'a str },
+pub(crate) struct Edit<'a> {
+    pub(crate) path: &'a str,
+    /// The new content, and whether it is executable; `None` removes the file.
+    pub(crate) content: Option<(&'a [u8], bool)>,
 }
 
 /// The repository of one project.
@@ -153,10 +152,8 @@ impl Repository<'_> {
         let mut parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
         parts.push(parent.as_deref().unwrap_or_default().as_bytes());
         for edit in edits {
-            match edit {
-                Edit::Write { path, content, .. } => parts.extend([path.as_bytes(), content]),
-                Edit::Remove { path } => parts.push(path.as_bytes()),
-            }
+            parts.push(edit.path.as_bytes());
+            parts.extend(edit.content.map(|(content, _)| content));
         }
         let id = id_of(&parts);
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -175,20 +172,15 @@ impl Repository<'_> {
     }
 
     fn edit(self, commit: &str, edit: &Edit<'_>) -> Result<()> {
-        match *edit {
-            Edit::Write { path, content, executable } => {
-                let blob = id_of(&[content]);
-                let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
-                run(self.db, sql, params![self.project, blob, content])?;
-                let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
-                run(self.db, sql, params![self.project, commit, path, blob, executable])
-            }
-            Edit::Remove { path } => {
-                let sql =
-                    "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
-                run(self.db, sql, params![self.project, commit, path])
-            }
-        }
+        let Some((content, executable)) = edit.content else {
+            let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
+            return run(self.db, sql, params![self.project, commit, edit.path]);
+        };
+        let blob = id_of(&[content]);
+        let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
+        run(self.db, sql, params![self.project, blob, content])?;
+        let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
+        run(self.db, sql, params![self.project, commit, edit.path, blob, executable])
     }
 
     /// Points a branch, which is created if missing, to a commit.

@@ -168,28 +168,6 @@ BEGIN
         AND branch_id IN (SELECT id FROM protected_branches WHERE project_id = old.project_id);
 END;
 
-CREATE TABLE push_rules (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-
-CREATE TABLE integrations (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX integrations_of_groups ON integrations (group_id);
-CREATE INDEX integrations_of_projects ON integrations (project_id);
-
 CREATE TABLE stars (
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
     user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -250,19 +228,8 @@ CREATE INDEX protected_branch_grants_by_user ON protected_branch_grants (user_id
 CREATE INDEX protected_branch_grants_by_group ON protected_branch_grants (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX protected_branch_grants_by_key ON protected_branch_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
 
--- How merge requests are approved.
-CREATE TABLE approval_settings (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
-    group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-
 -- What is around projects and groups: deploy keys. Plain collections have tables of
--- their own form (`routes/rows.rs`).
+-- their own form (`routes/registry.rs`).
 CREATE TABLE deploy_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     title TEXT NOT NULL,
