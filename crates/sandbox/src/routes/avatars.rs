@@ -41,14 +41,15 @@ pub(crate) fn take(
     Ok(Some(file.map(|file| file.file_name.clone())))
 }
 
-/// The file name of a picture.
-pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
+/// The URL of a picture, if there is one.
+pub(super) fn url_of(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
-    call.maybe(&sql, [id])
+    let name: Option<String> = call.maybe(&sql, [id])?;
+    Ok(name.map(|name| url(&call.base, holder, &name)))
 }
 
-/// The URL of a picture.
+/// The URL of the picture with this file name.
 pub(crate) fn url(base: &str, holder: Holder, name: &str) -> String {
     let (column, id) = holder.key();
     let kind = column.trim_end_matches("_id");

@@ -108,8 +108,12 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     })
 }
 
-/// Whether the caller may create projects in a group: allowed by its setting, and not archived.
+/// Whether the caller may create projects in a namespace: in the own one, or in a group whose setting
+/// allows it and that is not archived.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
+    if !group.is_group() {
+        return Ok(call.level_in_group(group)? >= OWNER);
+    }
     let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
     let word = match own.as_ref().and_then(Value::as_str) {
         Some(own) => own,

@@ -66,8 +66,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
     );
     body["web_url"] = group.web_url(&call.base).into();
-    body["avatar_url"] =
-        avatars::name(call, holder)?.map(|name| avatars::url(&call.base, holder, &name)).into();
+    body["avatar_url"] = avatars::url_of(call, holder)?.into();
     group_settings::show(call, group, in_list, &mut body)?;
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
