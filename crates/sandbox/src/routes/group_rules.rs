@@ -1,7 +1,7 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_path, is_plain_path, is_reserved, is_title,
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
 };
 use super::prelude::*;
 use super::{group_settings, instance, users};
@@ -56,9 +56,7 @@ pub(super) fn check(
     if own.is_none_or(|own| own.visibility != wanted.visibility) {
         check_visibility(call, wanted, own, &mut complaints)?;
     }
-    if new_name {
-        complaints.add_if(!is_title(wanted.name, ".-() "), "name", NAME);
-    }
+    complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
     if new_path {
         check_place(call, wanted, own, &mut complaints)?;
     }
@@ -226,7 +224,7 @@ pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<
         let user = call.user()?;
         return Ok(user.admin || users::may_create_groups(call, user)?);
     };
-    let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
-        == Some(&Value::from("owner"));
-    Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
+    let level = OF_GROUPS.set(call.db, parent.id)?.remove("subgroup_creation_level");
+    let only_owners = level.is_some_and(|level| level == "owner");
+    Ok(call.level_in_group(parent)? >= if only_owners { OWNER } else { MAINTAINER })
 }

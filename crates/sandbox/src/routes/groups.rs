@@ -75,18 +75,14 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
             body["custom_attributes"] = custom_attributes::of(call, holder)?;
         }
         if in_list && call.params.is_set("statistics")? {
-            body["statistics"] = statistics();
+            // All sizes are zero.
+            let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
+            body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
             let is_root = call.is_from(17, 4) && group.parent_id.is_none();
             set_if(&mut body, is_root, "root_storage_statistics", Value::Null);
         }
     }
     Ok(body)
-}
-
-/// All sizes are zero.
-fn statistics() -> Value {
-    let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
-    sizes.map(|name| (name.to_owned(), Value::from(0))).collect()
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {

@@ -22,10 +22,16 @@ pub(super) fn is_reserved(path: &str) -> bool {
     RESERVED.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
-/// Whether a name has only letters, digits, emoji, `_` and `others`, none of which is first.
-pub(super) fn is_title(name: &str, others: &str) -> bool {
+/// Whether a name starts with a letter, digit, emoji or `_`, and has only these and `special` ones.
+pub(super) fn is_name(name: &str, special: &str) -> bool {
     let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    name.starts_with(first) && name.chars().all(|c| first(c) || others.contains(c))
+    name.starts_with(first) && name.chars().all(|c| first(c) || special.contains(c))
+}
+
+/// Whether a path consists of letters and digits, with single special characters in between.
+pub(super) fn is_plain_path(path: &str) -> bool {
+    path.split(['-', '_', '.'])
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// Whether a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
@@ -35,12 +41,6 @@ pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
         && path.bytes().all(plain)
         && !path.starts_with('-')
         && !ends.iter().any(|end| path.ends_with(end))
-}
-
-/// Whether a path consists of letters and digits, with single special characters in between.
-pub(super) fn is_plain_path(path: &str) -> bool {
-    path.split(['-', '_', '.'])
-        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// A failure with its complaints as sentences.

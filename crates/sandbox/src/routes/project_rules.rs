@@ -2,7 +2,7 @@
 //! reported for the project and for the namespace that belongs to it.
 
 use super::names::{
-    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_path, is_plain_path, is_reserved, is_title,
+    BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_name, is_path, is_plain_path, is_reserved,
 };
 use super::prelude::*;
 use super::projects::taken;
@@ -72,7 +72,7 @@ fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool
     if name.chars().count() > LONGEST {
         add_both(complaints, "name", TOO_LONG);
     }
-    complaints.add_if(!is_title(name, ".+- "), "name", NAME);
+    complaints.add_if(!is_name(name, ".+- "), "name", NAME);
     if is_taken {
         add_both(complaints, "name", TAKEN);
     }

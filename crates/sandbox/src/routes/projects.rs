@@ -408,7 +408,7 @@ pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace)
     }
     check_visibility(namespace, &project.visibility)?;
     let full_path = format!("{}/{}", namespace.full_path, project.path);
-    call.set("projects", project.id, "namespace_id", namespace.id)?;
-    call.set("projects", project.id, "full_path", full_path)?;
-    view::touch(call, project.id)
+    let sql =
+        "UPDATE projects SET namespace_id = ?2, full_path = ?3, updated_at = ?4 WHERE id = ?1";
+    call.run(sql, params![project.id, namespace.id, full_path, call.now()]).map(drop)
 }

@@ -38,9 +38,14 @@ pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) 
         wrong.add("namespace.name", BLANK);
         wrong.add("name", BLANK);
     }
+    // Before 18.9 special characters may follow each other.
+    let is_valid = match call.release() < OBSERVED {
+        true => project_rules::is_plain(username),
+        false => project_rules::check_path_alone(username).is_ok(),
+    };
     if is_reserved_at_the_top(username) {
         wrong.add("username", format!("{username} is a reserved name"));
-    } else if !is_username(call, username) {
+    } else if !is_valid {
         [PLAIN_PATH, PATH_FORM].into_iter().for_each(|text| wrong.add("username", text));
     }
     let is_group = taken(
@@ -59,14 +64,6 @@ pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) 
     wrong.add_if(is_foreign, "public_email", "must be an email you have verified");
     check_sent(call, &mut wrong)?;
     wrong.settle()
-}
-
-/// Before 18.9 special characters may follow each other.
-fn is_username(call: &Call<'_>, name: &str) -> bool {
-    match call.release() < OBSERVED {
-        true => project_rules::is_plain(name),
-        false => project_rules::check_path_alone(name).is_ok(),
-    }
 }
 
 /// The fields that only requests have, and limits.

@@ -130,8 +130,11 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     for (name, value) in view.reader.rest() {
         body.set(name, value)?;
     }
-    let is_off = are_emails_off(call, project)?;
-    body.set_if(call.is_from(16, 3), "emails_disabled", is_off)?;
+    // A project sends no e-mails because of its own setting or that of a group above.
+    let name = "emails_disabled";
+    let is_off = stored.get(name) == Some(&Value::Bool(true))
+        || call.is_set_above(&project.namespace, name, true)?;
+    body.set_if(call.is_from(16, 3), name, is_off)?;
     let observed = call.release() >= OBSERVED;
     body.set_if(observed, "updated_at", &project.updated_at)?;
     body.set_if(observed, "description_html", description_html(&stored))?;
@@ -310,14 +313,6 @@ fn description_html(stored: &Map<String, Value>) -> String {
 /// A text in HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// Whether a project sends no e-mails, because of its own setting or that of a group above.
-fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let sql = "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1";
-    let own: Option<bool> = call.one(sql, [project.id])?;
-    let above = || call.is_set_above(&project.namespace, "emails_disabled", true);
-    Ok(own == Some(true) || above()?)
 }
 
 /// The host that the client used, with its port.
