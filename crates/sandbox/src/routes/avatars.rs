@@ -73,17 +73,14 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
     let Some(file) = params.file("avatar") else {
         return Ok(params.text("avatar")?.map(|_| None));
     };
-    if media_type(&file.file_name).is_none() {
-        let known: Vec<&str> = IMAGES.iter().map(|(extension, _)| *extension).collect();
-        let text = format!(
-            "file format is not supported. Please try one of the following supported formats: {}",
-            known.join(", ")
-        );
-        return Err(Failure::model("avatar", text));
-    }
-    if file.bytes.len() > MOST {
-        return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
-    }
+    refuse_if(media_type(&file.file_name).is_none(), || {
+        let formats = IMAGES.map(|(extension, _)| extension).join(", ");
+        let text =
+            "file format is not supported. Please try one of the following supported formats";
+        Failure::model("avatar", format!("{text}: {formats}"))
+    })?;
+    let text = "is too big (should be at most 200 KiB)";
+    refuse_if(file.bytes.len() > MOST, || Failure::model("avatar", text))?;
     Ok(Some(Some(file)))
 }
 

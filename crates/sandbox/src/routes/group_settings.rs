@@ -226,19 +226,16 @@ pub(super) fn check(
     }
     if apart {
         let experiments = "experiment_features_enabled";
-        if is_below && call.release() >= OBSERVED && call.params.is_set(experiments)? {
-            let text = "Experiment features' settings not allowed.";
-            complaints.add(&field_apart(experiments), text);
-        }
+        let is_on = is_below && call.release() >= OBSERVED && call.params.is_set(experiments)?;
+        let text = "Experiment features' settings not allowed.";
+        complaints.add_if(is_on, &field_apart(experiments), text);
         return Ok(());
     }
     let licensed = call.tier() >= Tier::Premium && call.is_administrator();
-    if is_below && licensed && call.params.integer(MINUTES)?.is_some() {
-        complaints.add(MINUTES, "is not supported for this namespace");
-    }
-    if call.params.integer(GRACE)?.is_some_and(|hours| hours < 0) {
-        complaints.add(GRACE, "must be greater than or equal to 0");
-    }
+    let has_minutes = is_below && licensed && call.params.integer(MINUTES)?.is_some();
+    complaints.add_if(has_minutes, MINUTES, "is not supported for this namespace");
+    let is_negative = call.params.integer(GRACE)?.is_some_and(|hours| hours < 0);
+    complaints.add_if(is_negative, GRACE, "must be greater than or equal to 0");
     Ok(())
 }
 
@@ -296,13 +293,11 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let mut complaints = Complaints::default();
     let field = "allowed_email_domains.domain";
     for domain in &domains {
-        if PROVIDERS.split(' ').any(|provider| provider == *domain) {
-            complaints.add(field, "The domain you entered is not allowed.");
-        }
+        let is_provider = PROVIDERS.split(' ').any(|provider| provider == *domain);
+        complaints.add_if(is_provider, field, "The domain you entered is not allowed.");
         let plain = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-        if !domain.contains('.') || !domain.chars().all(plain) {
-            complaints.add(field, "The domain you entered is misformatted.");
-        }
+        let is_odd = !domain.contains('.') || !domain.chars().all(plain);
+        complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
     complaints.settle()?;
     let kept = (!domains.is_empty()).then(|| domains.join(","));

@@ -66,13 +66,13 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
         found.extend(call.many::<i64>(sql, [project.id, least])?);
     }
     let visible_only = call.params.is_set("shared_visible_only")?;
+    found.retain(|id| !skipped.contains(id));
+    let rest = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
+                ORDER BY found.key";
     let mut all = Vec::new();
-    for id in found.into_iter().filter(|id| !skipped.contains(id)) {
-        if let Some(group) = Namespace::by_id(call.db, id)?
-            && group.is_group()
-            && (!visible_only || call.sees_group(&group)?)
-            && group.full_name.to_lowercase().contains(&search)
-        {
+    for group in Namespace::list(call.db, rest, [Value::from(found).to_string()])? {
+        let is_named = group.full_name.to_lowercase().contains(&search);
+        if is_named && (!visible_only || call.sees_group(&group)?) {
             all.push(actions::location(call, &group));
         }
     }
