@@ -24,21 +24,20 @@ const IMAGES: [(&str, &str); 9] = [
     ("tif", "image/tiff"),
 ];
 
-/// Stores or removes the avatar in a call. Returns its file name, or `Some(None)` if it was
-/// removed, or `None` if the call contains neither.
-pub(crate) fn take(
-    call: &Call<'_>,
-    holder: Holder,
-    params: &Params,
-) -> Result<Option<Option<String>>> {
-    let Some(file) = sent(params)? else { return Ok(None) };
+/// Stores or removes the avatar in a call, if it has one.
+pub(crate) fn take(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
+    let Some(file) = sent(params)? else { return Ok(()) };
     let (column, id) = holder.key();
     call.run(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
     if let Some(file) = file {
         let sql = format!("INSERT INTO avatars ({column}, name, content) VALUES (?1, ?2, ?3)");
         call.run(&sql, params![id, file.file_name, &file.bytes[..]])?;
     }
-    Ok(Some(file.map(|file| file.file_name.clone())))
+    match holder {
+        // Lists of projects read its name with the rows.
+        Holder::Project(id) => call.set("projects", id, "avatar", file.map(|file| &file.file_name)),
+        _ => Ok(()),
+    }
 }
 
 /// The URL of a picture, if there is one.

@@ -155,12 +155,8 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         dropped.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
-    let how = Edit {
-        route,
-        edition: call.edition(),
-        administrator: call.is_administrator(),
-        dropped: &dropped,
-    };
+    let (edition, administrator) = (call.edition(), call.is_administrator());
+    let how = Edit { route, edition, administrator, dropped: &dropped };
     OF_GROUPS.take(call.db, group.id, how, &call.params)?;
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
@@ -178,7 +174,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     if !was_locked && is_share_locked(call, group.id)? {
         lock_shares(call, group)?;
     }
-    avatars::take(call, Holder::Group(group.id), &call.params).map(drop)
+    avatars::take(call, Holder::Group(group.id), &call.params)
 }
 
 /// The settings that a call unsets, so that the groups above decide. Only its own answer shows null
@@ -264,13 +260,12 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
 fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let Some(text) = call.params.text(ADDRESSES)? else { return Ok(()) };
     let ranges = items(&text);
-    if group.parent_id.is_some() && !ranges.is_empty() {
-        let text = "IP subnet restriction only allowed for top-level groups";
-        return Err(Failure::model("ip_restrictions.base", text));
-    }
-    if !ranges.iter().all(|range| is_range(range)) {
-        return Err(Failure::model("ip_restrictions.range", "is an invalid IP address range"));
-    }
+    let only_top = "IP subnet restriction only allowed for top-level groups";
+    let is_below = group.parent_id.is_some() && !ranges.is_empty();
+    refuse_if(is_below, || Failure::model("ip_restrictions.base", only_top))?;
+    let wrong = "is an invalid IP address range";
+    let are_valid = ranges.iter().all(|range| is_range(range));
+    refuse_if(!are_valid, || Failure::model("ip_restrictions.range", wrong))?;
     let kept = (!ranges.is_empty()).then(|| ranges.join(","));
     OF_GROUPS.put(call.db, group.id, ADDRESSES, kept)
 }

@@ -164,7 +164,7 @@ pub(crate) fn insert(
     };
     let id = store(call, new)?;
     approval_rules::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
-    take_avatar(call, id, params)?;
+    avatars::take(call, Holder::Project(id), params)?;
     Ok(id)
 }
 
@@ -314,13 +314,6 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     Ok(())
 }
 
-fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
-    if let Some(name) = avatars::take(call, Holder::Project(project), params)? {
-        call.set("projects", project, "avatar", name)?;
-    }
-    Ok(())
-}
-
 /// The upload of an avatar also answers with the whole project, because clients use it; the
 /// reference only names `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
@@ -371,7 +364,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     project.save_attributes(call.db, &attributes, call.now())?;
     let approvals = [&former, &attributes].map(|of| of.get(BEFORE_MERGE));
     approval_rules::require(call, project.id, approvals[0], approvals[1])?;
-    take_avatar(call, project.id, params)
+    avatars::take(call, Holder::Project(project.id), params)
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
@@ -383,7 +376,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
         Failure::refused("Cannot archive project since it is scheduled for deletion.")
     })?;
     call.set("projects", project.id, "archived", archived)?;
-    view::touch(call, project.id)?;
+    call.set("projects", project.id, "updated_at", call.now())?;
     answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 

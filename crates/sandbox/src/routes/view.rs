@@ -125,7 +125,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     body.object("_links", view.links());
     body.set("shared_with_groups", shares)?;
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
-        body.object("permissions", view.permissions(user)?);
+        body.set("permissions", view.permissions(user)?)?;
     }
     for (name, value) in view.reader.rest() {
         body.set(name, value)?;
@@ -277,16 +277,14 @@ impl<'a> View<'a> {
     }
 
     /// The caller's direct and inherited roles, null for none.
-    fn permissions(&self, caller: &User) -> Result<Object> {
+    fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct = call.direct_level(caller, project.id)?;
         let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-        let mut body = Object::default();
-        body.set("project_access", direct.map(role))?;
-        body.set("group_access", (inherited > 0).then(|| role(inherited)))?;
-        Ok(body)
+        let inherited = (inherited > 0).then(|| role(inherited));
+        Ok(json!({ "project_access": direct.map(role), "group_access": inherited }))
     }
 }
 
@@ -373,8 +371,3 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
     OR p.id IN (SELECT s.project_id FROM shares s WHERE s.project_id IS NOT NULL AND s.access_level >= :least
                 AND s.invited_id IN (SELECT value FROM json_each(:namespaces))
                 AND (s.expires_at IS NULL OR s.expires_at >= :today)))";
-
-/// Records an activity in a project.
-pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<()> {
-    call.set("projects", project, "updated_at", call.now())
-}
