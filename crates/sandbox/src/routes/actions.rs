@@ -128,14 +128,13 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.one_of("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
-    if !call.take_lease(
-        &format!("housekeeping of project {}", project.id),
-        call.service.profile.housekeeping_lease,
-    )? {
-        return Err(Failure::conflict(
-            "Somebody already triggered housekeeping for this resource in the past 1440 minutes",
-        ));
-    }
+    let lease = format!("housekeeping of project {}", project.id);
+    let is_free = call.take_lease(&lease, call.service.profile.housekeeping_lease)?;
+    refuse_if(!is_free, || {
+        let text =
+            "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
+        Failure::conflict(text)
+    })?;
     match call.release() >= OBSERVED {
         // The id of a job.
         true => Answer::created(&call.random_hex().get(..24)),

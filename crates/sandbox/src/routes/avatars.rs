@@ -24,31 +24,31 @@ const IMAGES: [(&str, &str); 9] = [
     ("tif", "image/tiff"),
 ];
 
-/// Stores or removes the avatar in a call. Returns its file name, or `Some(None)` if it was
-/// removed, or `None` if the call contains neither.
-pub(crate) fn take(
-    call: &Call<'_>,
-    holder: Holder,
-    params: &Params,
-) -> Result<Option<Option<String>>> {
-    let Some(file) = sent(params)? else { return Ok(None) };
+/// Stores or removes the avatar in a call, if it has one.
+pub(crate) fn take(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
+    let Some(file) = sent(params)? else { return Ok(()) };
     let (column, id) = holder.key();
     call.run(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
     if let Some(file) = file {
         let sql = format!("INSERT INTO avatars ({column}, name, content) VALUES (?1, ?2, ?3)");
         call.run(&sql, params![id, file.file_name, &file.bytes[..]])?;
     }
-    Ok(Some(file.map(|file| file.file_name.clone())))
+    match holder {
+        // Lists of projects read its name with the rows.
+        Holder::Project(id) => call.set("projects", id, "avatar", file.map(|file| &file.file_name)),
+        _ => Ok(()),
+    }
 }
 
-/// The file name of a picture.
-pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
+/// The URL of a picture, if there is one.
+pub(super) fn url_of(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
-    call.maybe(&sql, [id])
+    let name: Option<String> = call.maybe(&sql, [id])?;
+    Ok(name.map(|name| url(&call.base, holder, &name)))
 }
 
-/// The URL of a picture.
+/// The URL of the picture with this file name.
 pub(crate) fn url(base: &str, holder: Holder, name: &str) -> String {
     let (column, id) = holder.key();
     let kind = column.trim_end_matches("_id");
@@ -72,17 +72,14 @@ fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
     let Some(file) = params.file("avatar") else {
         return Ok(params.text("avatar")?.map(|_| None));
     };
-    if media_type(&file.file_name).is_none() {
-        let known: Vec<&str> = IMAGES.iter().map(|(extension, _)| *extension).collect();
-        let text = format!(
-            "file format is not supported. Please try one of the following supported formats: {}",
-            known.join(", ")
-        );
-        return Err(Failure::model("avatar", text));
-    }
-    if file.bytes.len() > MOST {
-        return Err(Failure::model("avatar", "is too big (should be at most 200 KiB)"));
-    }
+    refuse_if(media_type(&file.file_name).is_none(), || {
+        let formats = IMAGES.map(|(extension, _)| extension).join(", ");
+        let text =
+            "file format is not supported. Please try one of the following supported formats";
+        Failure::model("avatar", format!("{text}: {formats}"))
+    })?;
+    let text = "is too big (should be at most 200 KiB)";
+    refuse_if(file.bytes.len() > MOST, || Failure::model("avatar", text))?;
     Ok(Some(Some(file)))
 }
 

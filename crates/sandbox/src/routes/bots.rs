@@ -36,11 +36,10 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let known = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
     let level = call.params.number_of("access_level", |level| known.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
-    if level > scope.level(call)? {
-        return Err(Failure::bad_request(
-            "User does not have permission to create a token with this access level",
-        ));
-    }
+    refuse_if(level > scope.level(call)?, || {
+        let text = "User does not have permission to create a token with this access level";
+        Failure::bad_request(text)
+    })?;
     let bot = insert(call, scope, &name, level)?;
     let mut body = tokens::issue(call, bot)?;
     describe(call, scope, level, &mut body);

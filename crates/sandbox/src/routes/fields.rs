@@ -135,7 +135,10 @@ impl Field {
             }
             Form::Word(words) => params.one_of(name, words)?.into(),
             Form::Words(words) => {
-                let sent = params.words_of(name, words)?.unwrap_or_default();
+                let sent = params.texts(name)?.unwrap_or_default();
+                if sent.iter().any(|word| !words.contains(&word.as_str())) {
+                    return Err(Failure::no_valid_value(name));
+                }
                 // They are stored as flags, so answers have the order of the list.
                 let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
                 words.iter().filter(is_sent).copied().collect()

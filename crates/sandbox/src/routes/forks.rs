@@ -156,5 +156,5 @@ fn unrelate(call: &Call<'_>) -> Result<Answer> {
 
 fn set_upstream(call: &Call<'_>, project: i64, upstream: Option<i64>) -> Result<()> {
     call.set("projects", project, "forked_from_id", upstream)?;
-    view::touch(call, project)
+    call.set("projects", project, "updated_at", call.now())
 }

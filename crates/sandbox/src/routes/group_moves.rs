@@ -46,7 +46,6 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     move_below(call, &group, parent.as_ref())?;
     let moved = groups::existing(call, group.id)?;
     rename_below(call, &moved)?;
-    let moved = groups::existing(call, group.id)?;
     match &parent {
         Some(parent) => lower_visibility(call, &moved, &parent.visibility)?,
         None => keep_an_owner(call, &moved)?,
@@ -71,10 +70,7 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
     refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
         refused("The parent group already has a subgroup or a project with the same path.")
     })?;
-    let has_name = match parent {
-        Some(parent) => group_rules::has_child_named(call, parent, &group.name, None)?,
-        None => false,
-    };
+    let has_name = group_rules::has_child_named(call, parent, &group.name, None)?;
     refuse_if(has_name, || refused("Validation failed: Name has already been taken"))
 }
 

@@ -26,6 +26,14 @@ const NAME: &str = "can contain only letters, digits, emoji, '_', '.', dash, spa
                     It must start with letter, digit, emoji or '_'.";
 pub(super) const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
+/// The checks of what a call wants for a group, which may exist.
+struct Check<'a> {
+    call: &'a Call<'a>,
+    wanted: NewGroup<'a>,
+    own: Option<&'a Namespace>,
+    complaints: Complaints,
+}
+
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
 /// `own` is the group itself, if it exists; `shortest` the minimum length of its path.
 pub(super) fn check(
@@ -40,89 +48,104 @@ pub(super) fn check(
     );
     let is_below = wanted.parent.is_some();
     let route = if own.is_some() { Accepts::Edit } else { Accepts::Create };
-    let mut complaints = Complaints::default();
-    group_settings::check(call, is_below, route, true, &mut complaints)?;
+    let mut check = Check { call, wanted, own, complaints: Complaints::default() };
+    group_settings::check(call, is_below, route, true, &mut check.complaints)?;
     if new_name {
-        check_name(call, wanted, own, &mut complaints)?;
+        check.name()?;
     }
     if new_path {
-        check_path(call, wanted, shortest, &mut complaints);
+        check.path(shortest);
     }
     let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
-    if own.is_none() && above > MOST_ABOVE {
-        complaints.add("parent_id", "has too deep level of nesting");
-    }
-    group_settings::check(call, is_below, route, false, &mut complaints)?;
+    let is_deep = own.is_none() && above > MOST_ABOVE;
+    check.complaints.add_if(is_deep, "parent_id", "has too deep level of nesting");
+    group_settings::check(call, is_below, route, false, &mut check.complaints)?;
     if own.is_none_or(|own| own.visibility != wanted.visibility) {
-        check_visibility(call, wanted, own, &mut complaints)?;
+        check.visibility()?;
     }
-    complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
+    check.complaints.add_if(new_name && !is_name(wanted.name, ".-() "), "name", NAME);
     if new_path {
-        check_place(call, wanted, own, &mut complaints)?;
+        check.full_path()?;
     }
-    complaints.settle()
+    check.complaints.settle()
 }
 
-fn check_name(
-    call: &Call<'_>,
-    wanted: NewGroup<'_>,
-    own: Option<&Namespace>,
-    complaints: &mut Complaints,
-) -> Result<()> {
-    let name = wanted.name;
-    complaints.add_if(name.trim().is_empty(), "name", BLANK);
-    complaints.add_if(name.chars().count() > LONGEST, "name", TOO_LONG);
-    // Top-level groups may share a name.
-    if let Some(parent) = wanted.parent
-        && has_child_named(call, parent, name, own)?
-    {
-        complaints.add("name", TAKEN);
+impl Check<'_> {
+    fn name(&mut self) -> Result<()> {
+        let Self { call, wanted, own, complaints } = self;
+        complaints.add_if(wanted.name.trim().is_empty(), "name", BLANK);
+        complaints.add_if(wanted.name.chars().count() > LONGEST, "name", TOO_LONG);
+        let is_taken = has_child_named(call, wanted.parent, wanted.name, *own)?;
+        complaints.add_if(is_taken, "name", TAKEN);
+        Ok(())
     }
-    Ok(())
+
+    fn path(&mut self, shortest: usize) {
+        let Self { call, wanted, complaints, .. } = self;
+        let (path, length) = (wanted.path, wanted.path.chars().count());
+        complaints.add_if(path.is_empty(), "path", BLANK);
+        complaints.add_if(length > LONGEST, "path", TOO_LONG);
+        complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
+        let reserved = match wanted.parent {
+            Some(_) => is_reserved(path),
+            None => is_reserved_at_the_top(path),
+        };
+        let is_valid = is_path(path, &[".", ".git", ".atom"]);
+        complaints.add_if(!is_valid, "path", PATH_FORM);
+        complaints.add_if(is_valid && reserved, "path", format!("{path} is a reserved name"));
+        let text = format!("is too short (minimum is {shortest} characters)");
+        complaints.add_if(length < shortest, "path", text);
+    }
+
+    /// The rules for the whole path.
+    fn full_path(&mut self) -> Result<()> {
+        let Self { call, wanted, own, complaints } = self;
+        let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
+        let is_long = above + wanted.path.chars().count() > LONGEST;
+        complaints.add_if(is_long, "path", TOO_LONG);
+        let own = own.map(|own| own.id);
+        let is_taken = !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, own)?;
+        complaints.add_if(is_taken, "path", TAKEN);
+        Ok(())
+    }
+
+    fn visibility(&mut self) -> Result<()> {
+        const FIELD: &str = "visibility_level";
+        let Self { call, wanted, own, complaints } = self;
+        let word = wanted.visibility;
+        if instance::is_restricted(call, word)? {
+            complaints.add(FIELD, restricted(word));
+            return Ok(());
+        }
+        let above = Value::from(&VISIBILITIES[rank(word) + 1..]).to_string();
+        for (table, key, what) in [
+            ("projects", "namespace_id", "this group contains projects with higher visibility"),
+            ("namespaces", "parent_id", "there are sub-groups with higher visibility"),
+        ] {
+            let sql = format!(
+                "SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?1
+                     AND visibility IN (SELECT value FROM json_each(?2)))"
+            );
+            let is_below = call.one(&sql, params![own.map(|own| own.id), above])?;
+            complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
+        }
+        let most = wanted.parent.map_or("public", |parent| parent.visibility.as_str());
+        let text = format!("{word} is not allowed since the parent group has a {most} visibility.");
+        complaints.add_if(rank(word) > rank(most), FIELD, text);
+        Ok(())
+    }
 }
 
-/// Whether another group directly below `parent` has this name.
+/// Whether another group directly below `parent` has this name. Top-level groups may share one.
 pub(super) fn has_child_named(
     call: &Call<'_>,
-    parent: &Namespace,
+    parent: Option<&Namespace>,
     name: &str,
     except: Option<&Namespace>,
 ) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
-    let except = except.map(|group| group.id);
-    call.one(sql, params![parent.id, name, except])
-}
-
-fn check_path(call: &Call<'_>, wanted: NewGroup<'_>, shortest: usize, complaints: &mut Complaints) {
-    let path = wanted.path;
-    complaints.add_if(path.is_empty(), "path", BLANK);
-    complaints.add_if(path.chars().count() > LONGEST, "path", TOO_LONG);
-    complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
-    let reserved = match wanted.parent {
-        Some(_) => is_reserved(path),
-        None => is_reserved_at_the_top(path),
-    };
-    let is_valid = is_path(path, &[".", ".git", ".atom"]);
-    complaints.add_if(!is_valid, "path", PATH_FORM);
-    complaints.add_if(is_valid && reserved, "path", format!("{path} is a reserved name"));
-    let is_short = path.chars().count() < shortest;
-    complaints.add_if(is_short, "path", format!("is too short (minimum is {shortest} characters)"));
-}
-
-/// The rules for the whole path of a group.
-fn check_place(
-    call: &Call<'_>,
-    wanted: NewGroup<'_>,
-    own: Option<&Namespace>,
-    complaints: &mut Complaints,
-) -> Result<()> {
-    let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
-    complaints.add_if(above + wanted.path.chars().count() > LONGEST, "path", TOO_LONG);
-    if !wanted.path.is_empty() && is_taken(call, wanted.parent, wanted.path, own.map(|own| own.id))?
-    {
-        complaints.add("path", TAKEN);
-    }
-    Ok(())
+    let [parent, except] = [parent, except].map(|group| group.map(|group| group.id));
+    call.one(sql, params![parent, name, except])
 }
 
 /// Whether a group, project or user has the path below `parent`, ignoring case.
@@ -151,41 +174,6 @@ pub(super) fn rank(visibility: &str) -> usize {
 /// The complaint about a visibility that only administrators may use.
 pub(super) fn restricted(visibility: &str) -> String {
     format!("{visibility} has been restricted by your GitLab administrator")
-}
-
-fn check_visibility(
-    call: &Call<'_>,
-    wanted: NewGroup<'_>,
-    own: Option<&Namespace>,
-    complaints: &mut Complaints,
-) -> Result<()> {
-    const FIELD: &str = "visibility_level";
-    let word = wanted.visibility;
-    if instance::is_restricted(call, word)? {
-        complaints.add(FIELD, restricted(word));
-        return Ok(());
-    }
-    if let Some(own) = own {
-        let above = Value::from(&VISIBILITIES[rank(word) + 1..]).to_string();
-        for (table, key, what) in [
-            ("projects", "namespace_id", "this group contains projects with higher visibility"),
-            ("namespaces", "parent_id", "there are sub-groups with higher visibility"),
-        ] {
-            let sql = format!(
-                "SELECT EXISTS (SELECT 1 FROM {table} WHERE {key} = ?1
-                     AND visibility IN (SELECT value FROM json_each(?2)))"
-            );
-            let is_below = call.one(&sql, params![own.id, above])?;
-            complaints.add_if(is_below, FIELD, format!("{word} is not allowed since {what}."));
-        }
-    }
-    if let Some(parent) = wanted.parent.filter(|parent| rank(word) > rank(&parent.visibility)) {
-        let of_parent = &parent.visibility;
-        let text =
-            format!("{word} is not allowed since the parent group has a {of_parent} visibility.");
-        complaints.add(FIELD, text);
-    }
-    Ok(())
 }
 
 /// Converts an object of complaints, as in PUT, to one text, as in POST, in the notation of the

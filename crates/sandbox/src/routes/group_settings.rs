@@ -108,8 +108,12 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     })
 }
 
-/// Whether the caller may create projects in a group: allowed by its setting, and not archived.
+/// Whether the caller may create projects in a namespace: in the own one, or in a group whose setting
+/// allows it and that is not archived.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
+    if !group.is_group() {
+        return Ok(call.level_in_group(group)? >= OWNER);
+    }
     let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
     let word = match own.as_ref().and_then(Value::as_str) {
         Some(own) => own,
@@ -151,12 +155,8 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         dropped.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
-    let how = Edit {
-        route,
-        edition: call.edition(),
-        administrator: call.is_administrator(),
-        dropped: &dropped,
-    };
+    let (edition, administrator) = (call.edition(), call.is_administrator());
+    let how = Edit { route, edition, administrator, dropped: &dropped };
     OF_GROUPS.take(call.db, group.id, how, &call.params)?;
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
@@ -174,7 +174,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     if !was_locked && is_share_locked(call, group.id)? {
         lock_shares(call, group)?;
     }
-    avatars::take(call, Holder::Group(group.id), &call.params).map(drop)
+    avatars::take(call, Holder::Group(group.id), &call.params)
 }
 
 /// The settings that a call unsets, so that the groups above decide. Only its own answer shows null
@@ -222,19 +222,16 @@ pub(super) fn check(
     }
     if apart {
         let experiments = "experiment_features_enabled";
-        if is_below && call.release() >= OBSERVED && call.params.is_set(experiments)? {
-            let text = "Experiment features' settings not allowed.";
-            complaints.add(&field_apart(experiments), text);
-        }
+        let is_on = is_below && call.release() >= OBSERVED && call.params.is_set(experiments)?;
+        let text = "Experiment features' settings not allowed.";
+        complaints.add_if(is_on, &field_apart(experiments), text);
         return Ok(());
     }
     let licensed = call.tier() >= Tier::Premium && call.is_administrator();
-    if is_below && licensed && call.params.integer(MINUTES)?.is_some() {
-        complaints.add(MINUTES, "is not supported for this namespace");
-    }
-    if call.params.integer(GRACE)?.is_some_and(|hours| hours < 0) {
-        complaints.add(GRACE, "must be greater than or equal to 0");
-    }
+    let has_minutes = is_below && licensed && call.params.integer(MINUTES)?.is_some();
+    complaints.add_if(has_minutes, MINUTES, "is not supported for this namespace");
+    let is_negative = call.params.integer(GRACE)?.is_some_and(|hours| hours < 0);
+    complaints.add_if(is_negative, GRACE, "must be greater than or equal to 0");
     Ok(())
 }
 
@@ -263,13 +260,12 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
 fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let Some(text) = call.params.text(ADDRESSES)? else { return Ok(()) };
     let ranges = items(&text);
-    if group.parent_id.is_some() && !ranges.is_empty() {
-        let text = "IP subnet restriction only allowed for top-level groups";
-        return Err(Failure::model("ip_restrictions.base", text));
-    }
-    if !ranges.iter().all(|range| is_range(range)) {
-        return Err(Failure::model("ip_restrictions.range", "is an invalid IP address range"));
-    }
+    let only_top = "IP subnet restriction only allowed for top-level groups";
+    let is_below = group.parent_id.is_some() && !ranges.is_empty();
+    refuse_if(is_below, || Failure::model("ip_restrictions.base", only_top))?;
+    let wrong = "is an invalid IP address range";
+    let are_valid = ranges.iter().all(|range| is_range(range));
+    refuse_if(!are_valid, || Failure::model("ip_restrictions.range", wrong))?;
     let kept = (!ranges.is_empty()).then(|| ranges.join(","));
     OF_GROUPS.put(call.db, group.id, ADDRESSES, kept)
 }
@@ -292,13 +288,11 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let mut complaints = Complaints::default();
     let field = "allowed_email_domains.domain";
     for domain in &domains {
-        if PROVIDERS.split(' ').any(|provider| provider == *domain) {
-            complaints.add(field, "The domain you entered is not allowed.");
-        }
+        let is_provider = PROVIDERS.split(' ').any(|provider| provider == *domain);
+        complaints.add_if(is_provider, field, "The domain you entered is not allowed.");
         let plain = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-        if !domain.contains('.') || !domain.chars().all(plain) {
-            complaints.add(field, "The domain you entered is misformatted.");
-        }
+        let is_odd = !domain.contains('.') || !domain.chars().all(plain);
+        complaints.add_if(is_odd, field, "The domain you entered is misformatted.");
     }
     complaints.settle()?;
     let kept = (!domains.is_empty()).then(|| domains.join(","));

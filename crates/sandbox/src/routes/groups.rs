@@ -66,8 +66,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
     );
     body["web_url"] = group.web_url(&call.base).into();
-    body["avatar_url"] =
-        avatars::name(call, holder)?.map(|name| avatars::url(&call.base, holder, &name)).into();
+    body["avatar_url"] = avatars::url_of(call, holder)?.into();
     group_settings::show(call, group, in_list, &mut body)?;
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
@@ -76,18 +75,14 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
             body["custom_attributes"] = custom_attributes::of(call, holder)?;
         }
         if in_list && call.params.is_set("statistics")? {
-            body["statistics"] = statistics();
+            // All sizes are zero.
+            let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
+            body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
             let is_root = call.is_from(17, 4) && group.parent_id.is_none();
             set_if(&mut body, is_root, "root_storage_statistics", Value::Null);
         }
     }
     Ok(body)
-}
-
-/// All sizes are zero.
-fn statistics() -> Value {
-    let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
-    sizes.map(|name| (name.to_owned(), Value::from(0))).collect()
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
@@ -103,11 +98,9 @@ fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
     respond(call, false, reach(call)?, |group| {
-        if top {
-            return group.parent_id.is_none();
-        }
         let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
-        inside && (all || group.parent_id == Some(parent.id))
+        let is_wanted = inside && (all || group.parent_id == Some(parent.id));
+        if top { group.parent_id.is_none() } else { is_wanted }
     })
 }
 
@@ -282,18 +275,18 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = call.group_as(OWNER)?;
-    let refused = |text: &str| Err(Failure::invalid_record(text));
-    match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
-        (true, true) => return refused("Group is already archived!"),
-        (false, false) => return refused("Group is already unarchived!"),
+    let why = match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
+        (true, true) => Some("Group is already archived!"),
+        (false, false) => Some("Group is already unarchived!"),
         (true, false) if call.is_group_archived(&group)? => {
-            let text = "Cannot archive group since one of the ancestor groups is already archived!";
-            return refused(text);
+            Some("Cannot archive group since one of the ancestor groups is already archived!")
         }
         (true, false) if deletion::is_any_marked(call, ids(&group.traversal))? => {
-            return refused("Cannot archive group since it is scheduled for deletion.");
+            Some("Cannot archive group since it is scheduled for deletion.")
         }
-        _ => OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?,
-    }
+        _ => None,
+    };
+    refuse_if(why.is_some(), || Failure::invalid_record(why))?;
+    OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?;
     Answer::ok(&whole(call, &group, call.params.is_set("with_projects")?)?)
 }

@@ -140,13 +140,11 @@ fn check(call: &Call<'_>) -> Result<()> {
     complaints.add_if(is_none, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
     let least = i64::from(call.is_from(16, 0));
-    match call.params.integer(PERIOD)? {
-        Some(days) if days < least => {
-            complaints.add(PERIOD, format!("must be greater than or equal to {least}"));
-        }
-        Some(91..) => complaints.add(PERIOD, "must be less than or equal to 90"),
-        _ => {}
-    }
+    let days = call.params.integer(PERIOD)?;
+    let text = format!("must be greater than or equal to {least}");
+    complaints.add_if(days.is_some_and(|days| days < least), PERIOD, text);
+    let is_long = days.is_some_and(|days| days > 90);
+    complaints.add_if(is_long, PERIOD, "must be less than or equal to 90");
     complaints.settle()
 }
 

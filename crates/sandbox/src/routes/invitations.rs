@@ -47,9 +47,9 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require_all(&[Need::Listed("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();
-    if emails.iter().any(|email| !User::is_address(email)) {
-        return Err(Failure::parameter("email", "contains an invalid email address"));
-    }
+    refuse_if(!emails.iter().all(|email| User::is_address(email)), || {
+        Failure::parameter("email", "contains an invalid email address")
+    })?;
     // A list of ids is a text or an array; a single number does not count.
     let ids = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids = if ids { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };

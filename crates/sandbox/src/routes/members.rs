@@ -16,7 +16,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/members/all", |call| list(call, true)),
     get("/{holder}/members/{user_id}", |call| show(call, false)),
     get("/{holder}/members/all/{user_id}", |call| show(call, true)),
-    post("/{holder}/members", |call| add(call, &unlocked(call)?)),
+    post("/{holder}/members", |call| add(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
     put("/{holder}/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
     delete("/{holder}/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
 ];
@@ -279,21 +279,14 @@ fn named(call: &Call<'_>) -> Result<(String, bool)> {
     Ok((text.unwrap_or_default(), by_name))
 }
 
-/// The project or group of a call that adds members; a group above can forbid that for projects.
-fn unlocked(call: &Call<'_>) -> Result<Scope> {
-    let scope = Scope::of(call, [MAINTAINER, OWNER])?;
-    if let Scope::Project(project) = &scope
-        && call.is_set_above(&project.namespace, "membership_lock", true)?
-    {
-        let text = "405 Method Not Allowed";
-        return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, text));
-    }
-    Ok(scope)
-}
-
-/// A single user gets a refusal. Among several, unknown users are left out, and existing members
-/// get the level.
+/// A group above can forbid new members of projects. A single user gets a refusal. Among several,
+/// unknown users are left out, and existing members get the level.
 fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+    if let Scope::Project(project) = scope {
+        let is_locked = call.is_set_above(&project.namespace, "membership_lock", true)?;
+        let text = "405 Method Not Allowed";
+        refuse_if(is_locked, || Failure::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
+    }
     let (text, by_name) = named(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;

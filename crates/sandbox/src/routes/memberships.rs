@@ -197,23 +197,14 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
 /// The memberships of groups that are invited anywhere in the hierarchy.
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
-    let group = root_group(call)?;
+    let (first, end) = root_group(call)?.range();
     let user = existing_user(call)?;
-    let mut shown = Vec::new();
-    for invited in invited_groups(call, &group)? {
-        let Some(invited) = Namespace::by_id(call.db, invited)? else { continue };
-        let members = all(call, &invited)?.into_iter();
-        let own =
-            members.filter(|member| member.group_id == Some(invited.id) && member.user.id == user);
-        shown.extend(own.map(|member| json(call, &member)));
-    }
-    page::each(call, shown.into_iter())
-}
-
-/// The groups that are invited at and below a group.
-fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
-    let sql = format!("SELECT DISTINCT m.invited_id FROM shares m WHERE {IN_HIERARCHY} ORDER BY 1");
-    call.many(&sql, group.range())
+    let condition = format!(
+        "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY})"
+    );
+    let mut all = Member::among(call, &condition, params![first, end, user])?;
+    all.sort_by_key(|member| member.group_id);
+    page::list_of(call, &all, |member| json(call, member))
 }
 
 /// The id of the user in the path.

@@ -28,6 +28,12 @@ pub(super) fn is_name(name: &str, special: &str) -> bool {
     name.starts_with(first) && name.chars().all(|c| first(c) || special.contains(c))
 }
 
+/// Whether a path consists of letters and digits, with single special characters in between.
+pub(super) fn is_plain_path(path: &str) -> bool {
+    path.split(['-', '_', '.'])
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
 /// Whether a path has only letters, digits, `_`, `-` and `.`, no `-` first, and none of these `ends`.
 pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -35,12 +41,6 @@ pub(super) fn is_path(path: &str, ends: &[&str]) -> bool {
         && path.bytes().all(plain)
         && !path.starts_with('-')
         && !ends.iter().any(|end| path.ends_with(end))
-}
-
-/// Whether a path consists of letters and digits, with single special characters in between.
-pub(super) fn is_plain_path(path: &str) -> bool {
-    path.split(['-', '_', '.'])
-        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// A failure with its complaints as sentences.

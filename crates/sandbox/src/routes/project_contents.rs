@@ -75,11 +75,11 @@ fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     Ok(project.filter(|project| project.visibility == "public"))
 }
 
-/// Refuses a URL that nothing can be imported from.
+/// Refuses a URL that nothing can be imported from; an empty one stands for none.
 pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let schemes = ["http://", "https://", "git://"];
-    let is_other = |url: &str| !schemes.iter().any(|scheme| url.starts_with(scheme));
-    refuse_if(url.is_some_and(is_other), || {
+    let is_valid = |url: &str| schemes.iter().any(|scheme| url.starts_with(scheme));
+    refuse_if(url.is_some_and(|url| !url.is_empty() && !is_valid(url)), || {
         Failure::invalid_record("Unable to access repository with the URL and credentials provided")
     })
 }

@@ -56,54 +56,39 @@ pub(crate) fn check_free(
     complaints.settle()
 }
 
-/// Adds a fault for the project and for its namespace.
-fn add_both(complaints: &mut Complaints, field: &str, text: &str) {
-    complaints.add(&format!("project_namespace.{field}"), text);
-    complaints.add(field, text);
+/// Adds a fault for the project and for its namespace, if `wrong`.
+fn add_both(complaints: &mut Complaints, wrong: bool, field: &str, text: &str) {
+    complaints.add_if(wrong, &format!("project_namespace.{field}"), text);
+    complaints.add_if(wrong, field, text);
 }
 
 fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool) {
     let name = wanted.name;
-    if name.is_empty() {
-        add_both(complaints, "name", BLANK);
-        complaints.add_if(wanted.blank_name, "name", NAME);
-        return;
-    }
-    if name.chars().count() > LONGEST {
-        add_both(complaints, "name", TOO_LONG);
-    }
-    complaints.add_if(!is_name(name, ".+- "), "name", NAME);
-    if is_taken {
-        add_both(complaints, "name", TAKEN);
-    }
+    add_both(complaints, name.is_empty(), "name", BLANK);
+    add_both(complaints, name.chars().count() > LONGEST, "name", TOO_LONG);
+    let is_wrong = if name.is_empty() { wanted.blank_name } else { !is_name(name, ".+- ") };
+    complaints.add_if(is_wrong, "name", NAME);
+    add_both(complaints, is_taken && !name.is_empty(), "name", TAKEN);
 }
 
 fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
     let path = wanted.path;
     let is_long = path.len() > LONGEST;
-    if path.is_empty() {
-        add_both(complaints, "path", BLANK);
-    }
+    add_both(complaints, path.is_empty(), "path", BLANK);
     // The namespace and the project check this in another order.
     let of_namespace = "project_namespace.path";
     complaints.add_if(is_long, of_namespace, TOO_LONG);
     complaints.add_if(!is_plain_path(path) && !wanted.unnamed, of_namespace, PLAIN_PATH);
-    if !is_plain(path) {
-        add_both(complaints, "path", PATH);
-    }
+    add_both(complaints, !is_plain(path), "path", PATH);
     complaints.add_if(!is_plain_path(path) && !wanted.unnamed, "path", PLAIN_PATH);
-    if wanted.unnamed {
-        complaints.add("path", SHORT);
-        complaints.add("path", BLANK);
+    for text in [SHORT, BLANK] {
+        complaints.add_if(wanted.unnamed, "path", text);
     }
-    if is_reserved(path) {
-        add_both(complaints, "path", &format!("{path} is a reserved name"));
-    }
+    add_both(complaints, is_reserved(path), "path", &format!("{path} is a reserved name"));
     complaints.add_if(is_long, "path", TOO_LONG);
     // So does the full path.
-    if wanted.namespace.full_path.len() + 1 + path.len() > LONGEST {
-        complaints.add("path", TOO_LONG);
-    }
+    let is_too_long = wanted.namespace.full_path.len() + 1 + path.len() > LONGEST;
+    complaints.add_if(is_too_long, "path", TOO_LONG);
 }
 
 /// Whether a text is a valid path of a project.

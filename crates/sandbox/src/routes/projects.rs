@@ -1,5 +1,7 @@
 //! Single projects: read, create, edit, archive, delete (reference 2, 4.2 to 4.4).
 
+use std::collections::BTreeSet;
+
 use super::approvals::BEFORE_MERGE;
 use super::default_branches::{self, BRANCH};
 use super::group_rules::{self, rank};
@@ -64,13 +66,13 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
         found.extend(call.many::<i64>(sql, [project.id, least])?);
     }
     let visible_only = call.params.is_set("shared_visible_only")?;
+    found.retain(|id| !skipped.contains(id));
+    let rest = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
+                ORDER BY found.key";
     let mut all = Vec::new();
-    for id in found.into_iter().filter(|id| !skipped.contains(id)) {
-        if let Some(group) = Namespace::by_id(call.db, id)?
-            && group.is_group()
-            && (!visible_only || call.sees_group(&group)?)
-            && group.full_name.to_lowercase().contains(&search)
-        {
+    for group in Namespace::list(call.db, rest, [Value::from(found).to_string()])? {
+        let is_named = group.full_name.to_lowercase().contains(&search);
+        if is_named && (!visible_only || call.sees_group(&group)?) {
             all.push(actions::location(call, &group));
         }
     }
@@ -85,7 +87,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Some(id) => Namespace::by_id(call.db, id)?,
     };
     let namespace = match namespace {
-        Some(namespace) if may_create_in(call, &namespace)? => namespace,
+        Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.release() >= OBSERVED => {
             return Err(Failure::model("base", "undefined method `organization_id' for nil"));
         }
@@ -93,13 +95,6 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
     answer(call, StatusCode::CREATED, id, Extras::saved())
-}
-
-fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool> {
-    match namespace.is_group() {
-        true => group_settings::may_create_projects(call, namespace),
-        false => Ok(call.level_in_group(namespace)? >= OWNER),
-    }
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
@@ -169,7 +164,7 @@ pub(crate) fn insert(
     };
     let id = store(call, new)?;
     approval_rules::require(call, id, Some(&0.into()), attributes.get(BEFORE_MERGE))?;
-    take_avatar(call, id, params)?;
+    avatars::take(call, Holder::Project(id), params)?;
     Ok(id)
 }
 
@@ -213,20 +208,11 @@ fn settle(
 
 /// Topics belong to the whole service: an existing topic keeps its spelling.
 fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<()> {
-    let Some(Value::Array(topics)) = attributes.get_mut("topics") else {
-        return Ok(());
-    };
-    let mut names = Vec::with_capacity(topics.len());
-    for topic in topics.iter().filter_map(Value::as_str) {
-        let name: String = call.one(
-            "INSERT INTO topics (name) VALUES (?1)
-                 ON CONFLICT (name) DO UPDATE SET name = name RETURNING name",
-            [topic],
-        )?;
-        names.push(name);
-    }
-    names.sort_unstable();
-    names.dedup();
+    let Some(Value::Array(topics)) = attributes.get_mut("topics") else { return Ok(()) };
+    let sql = "INSERT INTO topics (name) VALUES (?1)
+               ON CONFLICT (name) DO UPDATE SET name = name RETURNING name";
+    let shared = topics.iter().filter_map(Value::as_str).map(|topic| call.one(sql, [topic]));
+    let names = shared.collect::<Result<BTreeSet<String>>>()?;
     *topics = names.into_iter().map(Value::from).collect();
     Ok(())
 }
@@ -328,13 +314,6 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     Ok(())
 }
 
-fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
-    if let Some(name) = avatars::take(call, Holder::Project(project), params)? {
-        call.set("projects", project, "avatar", name)?;
-    }
-    Ok(())
-}
-
 /// The upload of an avatar also answers with the whole project, because clients use it; the
 /// reference only names `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
@@ -368,9 +347,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         check_restriction(call, &visibility)?;
         check_visibility(&project.namespace, &visibility)?;
     }
-    project_contents::check_url(
-        params.text("import_url")?.as_deref().filter(|url| !url.is_empty()),
-    )?;
+    project_contents::check_url(params.text("import_url")?.as_deref())?;
     let full_path = format!("{}/{path}", project.namespace.full_path);
     let sql =
         "UPDATE projects SET name = ?2, path = ?3, full_path = ?4, visibility = ?5 WHERE id = ?1";
@@ -387,21 +364,19 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     project.save_attributes(call.db, &attributes, call.now())?;
     let approvals = [&former, &attributes].map(|of| of.get(BEFORE_MERGE));
     approval_rules::require(call, project.id, approvals[0], approvals[1])?;
-    take_avatar(call, project.id, params)
+    avatars::take(call, Holder::Project(project.id), params)
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
-    let refused = |text: &str| Err(Failure::refused(text));
-    if archived && project.archived && call.service.profile.archive_twice_refused {
-        return refused("Project is already archived.");
-    }
-    if archived && project.marked_for_deletion_on.is_some() {
-        return refused("Cannot archive project since it is scheduled for deletion.");
-    }
+    let is_twice = archived && project.archived && call.service.profile.archive_twice_refused;
+    refuse_if(is_twice, || Failure::refused("Project is already archived."))?;
+    refuse_if(archived && project.marked_for_deletion_on.is_some(), || {
+        Failure::refused("Cannot archive project since it is scheduled for deletion.")
+    })?;
     call.set("projects", project.id, "archived", archived)?;
-    view::touch(call, project.id)?;
+    call.set("projects", project.id, "updated_at", call.now())?;
     answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
@@ -426,7 +401,7 @@ pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace)
     }
     check_visibility(namespace, &project.visibility)?;
     let full_path = format!("{}/{}", namespace.full_path, project.path);
-    call.set("projects", project.id, "namespace_id", namespace.id)?;
-    call.set("projects", project.id, "full_path", full_path)?;
-    view::touch(call, project.id)
+    let sql =
+        "UPDATE projects SET namespace_id = ?2, full_path = ?3, updated_at = ?4 WHERE id = ?1";
+    call.run(sql, params![project.id, namespace.id, full_path, call.now()]).map(drop)
 }

@@ -24,49 +24,38 @@ const THEMES: i64 = 11;
 pub(super) fn check(call: &Call<'_>, wanted: &Requested, stored: Option<&User>) -> Result<()> {
     let Requested { email, username, .. } = wanted;
     let own = stored.map(|user| user.id);
-    let taken =
-        |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
-    refuse_if(taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)?, || {
-        Failure::conflict("Email has already been taken")
-    })?;
-    refuse_if(
-        taken("SELECT 1 FROM users WHERE username = ?1 AND id IS NOT ?2", username)?,
-        || Failure::conflict("Username has already been taken"),
-    )?;
-    let mut wrong = Complaints::default();
-    if wanted.name.trim().is_empty() {
-        wrong.add("namespace.name", BLANK);
-        wrong.add("name", BLANK);
+    for (column, name, value) in [("email", "Email", email), ("username", "Username", username)] {
+        let sql =
+            format!("SELECT EXISTS (SELECT 1 FROM users WHERE {column} = ?1 AND id IS NOT ?2)");
+        let is_taken = call.one(&sql, params![value, own])?;
+        refuse_if(is_taken, || Failure::conflict(&format!("{name} has already been taken")))?;
     }
+    let mut wrong = Complaints::default();
+    for field in ["namespace.name", "name"] {
+        wrong.add_if(wanted.name.trim().is_empty(), field, BLANK);
+    }
+    // Before 18.9 special characters may follow each other.
+    let is_valid = match call.release() < OBSERVED {
+        true => project_rules::is_plain(username),
+        false => project_rules::check_path_alone(username).is_ok(),
+    };
     if is_reserved_at_the_top(username) {
         wrong.add("username", format!("{username} is a reserved name"));
-    } else if !is_username(call, username) {
+    } else if !is_valid {
         [PLAIN_PATH, PATH_FORM].into_iter().for_each(|text| wrong.add("username", text));
     }
-    let is_group = taken(
-        "SELECT 1 FROM namespaces WHERE full_path = ?1 AND (?2 IS NULL OR owner_id IS NOT ?2)",
-        username,
-    )?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1
+                   AND (?2 IS NULL OR owner_id IS NOT ?2))";
+    let is_group = call.one(sql, params![username, own])?;
     wrong.add_if(is_group, "base", "A user, alias, or group already exists with that username.");
     wrong.add_if(!User::is_address(email), "email", "is invalid");
-    wrong.add_if(
-        wanted.admin && wanted.auditor == Some(true),
-        "admin",
-        "user cannot also be an Auditor.",
-    );
+    let is_both = wanted.admin && wanted.auditor == Some(true);
+    wrong.add_if(is_both, "admin", "user cannot also be an Auditor.");
     let public = call.params.text("public_email")?.filter(|address| !address.is_empty());
     let is_foreign = public.is_some_and(|address| stored.is_none_or(|own| own.email != address));
     wrong.add_if(is_foreign, "public_email", "must be an email you have verified");
     check_sent(call, &mut wrong)?;
     wrong.settle()
-}
-
-/// Before 18.9 special characters may follow each other.
-fn is_username(call: &Call<'_>, name: &str) -> bool {
-    match call.release() < OBSERVED {
-        true => project_rules::is_plain(name),
-        false => project_rules::check_path_alone(name).is_ok(),
-    }
 }
 
 /// The fields that only requests have, and limits.
@@ -79,15 +68,13 @@ fn check_sent(call: &Call<'_>, wrong: &mut Complaints) -> Result<()> {
         wrong.add_if(password.is_empty(), "password", BLANK);
         wrong.add_if(is_short, "password", format!("is too short (minimum is {least} characters)"));
     }
-    if let Some(theme) = params.integer("theme_id")?
-        && !(1..=THEMES).contains(&theme)
-    {
+    let theme = params.integer("theme_id")?;
+    if let Some(theme) = theme.filter(|theme| !(1..=THEMES).contains(theme)) {
         wrong.add("theme_id", format!("{theme} is not a valid theme"));
     }
     let limit = "projects_limit";
-    if params.has(limit) && params.integer(limit)?.is_none() {
-        wrong.add(limit, BLANK);
-        wrong.add(limit, "is not a number");
-    }
+    let is_null = params.has(limit) && params.integer(limit)?.is_none();
+    wrong.add_if(is_null, limit, BLANK);
+    wrong.add_if(is_null, limit, "is not a number");
     Ok(())
 }

@@ -389,16 +389,15 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
     refuse_if(act == "block" && user.id == caller.id, || {
         Failure::forbidden_because("The API initiating user cannot be blocked by the API")
     })?;
-    let refused = |text: &str| Err(Failure::message(StatusCode::FORBIDDEN, text));
-    if act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some() {
-        return refused(
-            "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated",
-        );
-    }
+    let refused = |text: &str| Failure::message(StatusCode::FORBIDDEN, text);
+    let is_active =
+        act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
+    let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
+    refuse_if(is_active, || refused(text))?;
     let outcomes = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, of)| of);
     match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
-        Some((_, Refused(text))) => refused(text),
-        Some((state, Impossible)) => refused(&format!("You cannot {act} {state} users.")),
+        Some((_, Refused(text))) => Err(refused(text)),
+        Some((state, Impossible)) => Err(refused(&format!("You cannot {act} {state} users."))),
         Some((_, Stays(answer))) => Answer::created(answer),
         Some((_, Becomes(state))) => {
             call.set("users", user.id, "state", state)?;

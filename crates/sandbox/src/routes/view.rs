@@ -125,13 +125,16 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     body.object("_links", view.links());
     body.set("shared_with_groups", shares)?;
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
-        body.object("permissions", view.permissions(user)?);
+        body.set("permissions", view.permissions(user)?)?;
     }
     for (name, value) in view.reader.rest() {
         body.set(name, value)?;
     }
-    let is_off = are_emails_off(call, project)?;
-    body.set_if(call.is_from(16, 3), "emails_disabled", is_off)?;
+    // A project sends no e-mails because of its own setting or that of a group above.
+    let name = "emails_disabled";
+    let is_off = stored.get(name) == Some(&Value::Bool(true))
+        || call.is_set_above(&project.namespace, name, true)?;
+    body.set_if(call.is_from(16, 3), name, is_off)?;
     let observed = call.release() >= OBSERVED;
     body.set_if(observed, "updated_at", &project.updated_at)?;
     body.set_if(observed, "description_html", description_html(&stored))?;
@@ -274,16 +277,14 @@ impl<'a> View<'a> {
     }
 
     /// The caller's direct and inherited roles, null for none.
-    fn permissions(&self, caller: &User) -> Result<Object> {
+    fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct = call.direct_level(caller.id, project.id)?;
         let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-        let mut body = Object::default();
-        body.set("project_access", direct.map(role))?;
-        body.set("group_access", (inherited > 0).then(|| role(inherited)))?;
-        Ok(body)
+        let inherited = (inherited > 0).then(|| role(inherited));
+        Ok(json!({ "project_access": direct.map(role), "group_access": inherited }))
     }
 }
 
@@ -310,14 +311,6 @@ fn description_html(stored: &Map<String, Value>) -> String {
 /// A text in HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// Whether a project sends no e-mails, because of its own setting or that of a group above.
-fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let sql = "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1";
-    let own: Option<bool> = call.one(sql, [project.id])?;
-    let above = || call.is_set_above(&project.namespace, "emails_disabled", true);
-    Ok(own == Some(true) || above()?)
 }
 
 /// The host that the client used, with its port.
@@ -378,8 +371,3 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
     OR p.id IN (SELECT s.project_id FROM shares s WHERE s.project_id IS NOT NULL AND s.access_level >= :least
                 AND s.invited_id IN (SELECT value FROM json_each(:namespaces))
                 AND (s.expires_at IS NULL OR s.expires_at >= :today)))";
-
-/// Records an activity in a project.
-pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<()> {
-    call.set("projects", project, "updated_at", call.now())
-}
