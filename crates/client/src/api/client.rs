@@ -173,7 +173,7 @@ impl ReadClient {
     /// Reads one object that must exist.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError), also if the answer is `null` or empty.
+    /// [`ApiError`](super::ApiError), also if the answer is `null` or empty.
     pub async fn get(&self, request: Request<Read>) -> Result<Answer> {
         let answer = self.call(&request).await?;
         if answer.body.is_null() {
@@ -186,7 +186,8 @@ impl ReadClient {
     /// Reads one object that must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError), also if a key is missing or null, or the object has another id.
+    /// [`ApiError`](super::ApiError), also if a key is missing or null, or the object has another
+    /// id.
     pub async fn get_known(&self, request: Request<Read>, keys: &[&'static str]) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
@@ -206,8 +207,8 @@ impl ReadClient {
     /// reference 2, 4.6). An object must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError), also if a key is missing or null; a 404 is one too, and so is another success
-    /// without a body.
+    /// [`ApiError`](super::ApiError), also if a key is missing or null; a 404 is one too, and so is
+    /// another success without a body.
     pub async fn get_optional(
         &self,
         request: Request<Read>,
@@ -238,8 +239,8 @@ impl ReadClient {
     /// contradict each other, the whole list is read again from the start, at most twice.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError) if any page failed, or if the list is not known to be complete
-    /// ([`page_error`](ApiError::page_error)). Part of a list is never returned.
+    /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
+    /// ([`page_error`](super::ApiError::page_error)). Part of a list is never returned.
     pub async fn list_known(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
         self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
@@ -285,8 +286,9 @@ impl ReadClient {
     /// Reads the pager's next page and returns its entries; `None` at the end.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError). If the request failed, the same page may be requested again. If the
-    /// page was refused ([`page_error`](ApiError::page_error)), the pager cannot be used any more.
+    /// [`ApiError`](super::ApiError). If the request failed, the same page may be requested again.
+    /// If the page was refused ([`page_error`](super::ApiError::page_error)), the pager cannot be
+    /// used any more.
     pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>> {
         let Some(request) = pager.next() else { return Ok(None) };
         let (headers, objects) = match self.call(&request).await {

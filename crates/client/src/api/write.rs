@@ -41,8 +41,8 @@ impl WriteClient {
     /// delete is also success if the project exists: the object was absent already.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError). If it is [in doubt](ApiError::in_doubt_since), the write may have
-    /// been carried out; the caller must wait and look.
+    /// [`ApiError`](super::ApiError). If it is [in doubt](super::ApiError::in_doubt_since), the
+    /// write may have been carried out; the caller must wait and look.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer> {
         self.deliver(request, None, None).await
     }
@@ -50,11 +50,11 @@ impl WriteClient {
     /// As [`send`](Self::send), for a request built from live values that were read as `freshness`
     /// states. A request goes stale if it [repeats](Request::repeated) live values, or if a second
     /// one would create a second object. It is then sent at most once, and not after a wait. Where
-    /// others would be retried, its error holds the time [when](ApiError::retry_at) to read and
-    /// build it again.
+    /// others would be retried, its error holds the time [when](super::ApiError::retry_at) to read
+    /// and build it again.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError), also if the request is [stale](ApiError::is_stale).
+    /// [`ApiError`](super::ApiError), also if the request is [stale](super::ApiError::is_stale).
     pub async fn send_fresh(
         &self,
         request: Request<Write>,

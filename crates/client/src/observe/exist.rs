@@ -137,7 +137,8 @@ impl Observer {
     /// The groups and projects that `globs` match, and everything in them.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError) if a list could not be read to its end: part of a list is of no use.
+    /// [`ApiError`](crate::api::ApiError) if a list could not be read to its end: part of a list is
+    /// of no use.
     pub async fn existing(&self, globs: &[Glob]) -> Result<Existing> {
         let is_matched = vec![false; globs.len()];
         let (found, read) = (Existing::default(), BTreeSet::new());

@@ -13,7 +13,7 @@ use super::{Observer, ends_everything, keys};
 use crate::{
     address::group_of,
     api::{ApiError, Result},
-    desired::Container,
+    desired::{Container, DeclaredSection},
     field::Scope,
     kind::{Absence, Facts, Place, Target, Wanted},
     kinds,
@@ -205,27 +205,23 @@ impl Observer {
         let (sections, lacking) = (BTreeMap::new(), Vec::new());
         let mut seen = Parsed { at, target, facts, sections, lacking, read_at };
         for section in &container.sections {
-            let name = section.of.section;
-            let names: BTreeSet<&str> = section.names().collect();
+            let part = part_of(section, raw);
             match section.of.home.place {
                 Place::Object => {
                     let table = section.of.table();
-                    let unsaid = |name: &&&str| {
+                    let unsaid = |name: &&str| {
                         let live = table.live_name(name);
                         live.is_some_and(|live| !raw.contains_key(live))
                     };
-                    seen.lacking.extend(names.iter().filter(unsaid).map(|name| (*name).to_owned()));
-                    let entry = section.of.read(raw, Wanted::Only(&names));
-                    seen.sections.insert(name, Collection::One(Some(entry.into())));
+                    let names: BTreeSet<_> = section.names().filter(unsaid).collect();
+                    seen.lacking.extend(names.into_iter().map(str::to_owned));
                 }
-                Place::In(field) | Place::Part { field, .. } => {
-                    match section.of.read_within(raw, Wanted::Only(&names)) {
-                        Some(rows) => drop(seen.sections.insert(name, Collection::Within(rows))),
-                        None => seen.lacking.push(field.to_owned()),
-                    }
+                Place::In(field) | Place::Part { field, .. } if part.is_none() => {
+                    seen.lacking.push(field.to_owned());
                 }
-                Place::Container | Place::List(_) | Place::Optional(_) => {}
+                _ => {}
             }
+            seen.sections.extend(part.map(|part| (section.of.section, part)));
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
         // as complete.
@@ -385,6 +381,19 @@ impl Observer {
             Some(namespace) => Presence::Missing(Target { namespace: Some(namespace), ..target }),
             None => Presence::NoNamespace(parent.to_owned()),
         })
+    }
+}
+
+/// The entries of `section` in the object `raw` of its container, if they are there.
+pub(crate) fn part_of(section: &DeclaredSection, raw: &Object) -> Option<Collection> {
+    let names: BTreeSet<&str> = section.names().collect();
+    let wanted = Wanted::Only(&names);
+    match section.of.home.place {
+        Place::Object => Some(Collection::One(Some(section.of.read(raw, wanted).into()))),
+        Place::In(_) | Place::Part { .. } => {
+            section.of.read_within(raw, wanted).map(Collection::Within)
+        }
+        Place::Container | Place::List(_) | Place::Optional(_) => None,
     }
 }
 

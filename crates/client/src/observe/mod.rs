@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 
 pub use exist::Existing;
 pub(crate) use exist::{all_in, outermost};
+pub(crate) use find::part_of;
 use find::{Found, Parsed};
 use memory::Memory;
 

@@ -49,8 +49,8 @@ impl Observer {
     /// The existing containers that `ask` requests.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. Any other failure leaves out the
-    /// containers of that list.
+    /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. Any other failure
+    /// leaves out the containers of that list.
     pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
         let query = Query { observer: self, ask, wanted: keys::of_roster(ask) };

@@ -351,11 +351,8 @@ impl Contents {
     /// A question in words: the operation and the path of its container.
     fn what(&self, question: &Question) -> String {
         let of = question.of.as_deref().unwrap_or_default();
-        let paths = Scope::ALL.into_iter().filter(|scope| {
-            let all = Parsed::operation(&question.operation);
-            all.is_some_and(|path| path.starts_with(&format!("/{}s/", scope.noun())))
-        });
-        let path = paths.filter_map(|scope| self.path(scope, of)).next();
+        let scope = Parsed::scope_of(&question.operation);
+        let path = scope.and_then(|scope| self.path(scope, of));
         format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(of))
     }
 }

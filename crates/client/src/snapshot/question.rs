@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::form_urlencoded;
 
 use crate::{
     field::Scope,
@@ -47,9 +48,7 @@ impl Parsed {
         let fits = reads().filter(|op| fits(op.row(), &parts));
         // `/members/all` is an operation of its own, not a member of that name.
         let op = fits.max_by_key(|op| fixed(op.row()))?;
-        let scope = Scope::ALL
-            .into_iter()
-            .find(|scope| op.row().path.starts_with(&format!("/{}s/:id", scope.noun())));
+        let scope = scope_of(op.row());
         let (mut of, mut arguments) = (None, BTreeMap::new());
         for (name, value) in op.row().path.split('/').zip(parts) {
             match name.strip_prefix(':') {
@@ -58,14 +57,8 @@ impl Parsed {
                 None => {}
             }
         }
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        let pairs = pairs.map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
-        });
-        let query: BTreeMap<_, _> = pairs.collect::<Option<_>>()?;
-        let is_asked = |(name, _): &(String, String)| !PAGING.contains(&name.as_str());
-        let query = query.into_iter().filter(is_asked).collect();
+        let query = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let query = query.filter(|(name, _)| !PAGING.contains(&name.as_str())).collect();
         let operation = op.row().id.to_owned();
         Some(Self { op, scope, question: Question { operation, of, arguments, query } })
     }
@@ -85,9 +78,9 @@ impl Parsed {
         self.question.arguments.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// The path template of the operation with this id.
-    pub(super) fn operation(id: &str) -> Option<&'static str> {
-        reads().find(|op| op.row().id == id).map(|op| op.row().path)
+    /// Whether the operation with this id concerns a group or a project.
+    pub(super) fn scope_of(id: &str) -> Option<Scope> {
+        reads().find(|op| op.row().id == id).and_then(|op| scope_of(op.row()))
     }
 
     /// The request for this question.
@@ -101,6 +94,11 @@ impl Parsed {
         let query = self.question.query.iter();
         query.fold(request, |request, (name, value)| request.query(name.clone(), value))
     }
+}
+
+fn scope_of(row: &Operation) -> Option<Scope> {
+    let is_of = |scope: &Scope| row.path.starts_with(&format!("/{}s/:id", scope.noun()));
+    Scope::ALL.into_iter().find(is_of)
 }
 
 /// All operations that read.

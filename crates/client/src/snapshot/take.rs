@@ -196,8 +196,8 @@ impl Recorder {
             Ok(answer) => {
                 let key = name.to_lowercase();
                 let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
-                let found = users.find(|(_, username)| username.to_lowercase() == key);
-                self.contents().users.insert(key, found);
+                let found = users.find(|(username, _)| *username == key);
+                self.contents().users.insert(key, found.and_then(|(_, user)| user));
             }
             Err(error) => {
                 let failed = Recorded::Failed(failed(error)?);
@@ -230,8 +230,8 @@ impl Recorder {
         let mut contents = self.contents();
         if let Recorded::Entries(entries) = &kept {
             // Every member is a user.
-            for (id, username) in entries.iter().filter_map(|entry| user(&entry.json())) {
-                contents.users.entry(username.to_lowercase()).or_insert(Some((id, username)));
+            for (username, user) in entries.iter().filter_map(|entry| user(&entry.json())) {
+                contents.users.entry(username).or_insert(user);
             }
         }
         let key = contents.key(asked);
@@ -267,13 +267,13 @@ impl Recorder {
         };
         let members = operation::GROUP_MEMBER_LIST_ALL;
         let members = groups.iter().map(|group| members.request().arg("id", group));
-        self.look_for_all(members.collect()).await?;
+        self.also(members.collect(), || {}).await?;
         let namespaces: Vec<_> = {
             let contents = self.contents();
             let groups = groups.iter().filter_map(|id| contents.objects.get(&(Scope::Group, *id)));
             groups.map(|group| operation::NAMESPACE_GET.request().arg("id", &group.path)).collect()
         };
-        self.look_for_all(namespaces).await
+        self.also(namespaces, || {}).await
     }
 
     /// Reads what [`Self::sections`] returned, and calls `each` after each answer. A section that is
@@ -295,10 +295,6 @@ impl Recorder {
     pub fn incomplete(&self) -> Vec<(String, String)> {
         let told = |(what, why): (String, &Failed)| (what, why.to_string());
         self.contents().incomplete().map(told).collect()
-    }
-
-    async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<()> {
-        self.also(requests, || {}).await
     }
 
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
@@ -333,7 +329,7 @@ impl Recorder {
             };
             if scope == Scope::Group && !says_all {
                 let each = rows.iter().skip(1).map(|(id, _)| alone(scope, &id.to_string()));
-                self.look_for_all(each.collect()).await?;
+                self.also(each.collect(), || {}).await?;
             }
         }
         Ok(())
@@ -365,10 +361,7 @@ impl Recorder {
             return Ok(());
         };
         let mut contents = self.contents();
-        let users = all.iter().filter_map(|row| user(&Json::Object(row.clone())));
-        for (id, username) in users {
-            contents.users.insert(username.to_lowercase(), Some((id, username)));
-        }
+        contents.users.extend(all.iter().filter_map(|row| user(&Json::Object(row.clone()))));
         contents.all_users = true;
         Ok(())
     }
@@ -459,9 +452,10 @@ fn keys(thing: &ObjectRow) -> BTreeSet<String> {
     }
 }
 
-/// The id and the name of a user, if `raw` is one.
-fn user(raw: &Json) -> Option<(u64, String)> {
-    Some((raw["id"].as_u64()?, raw["username"].as_str()?.to_owned()))
+/// A user as a snapshot holds it, if `raw` is one: the name in lower case, the id and the name.
+fn user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
+    let (id, username) = (raw["id"].as_u64()?, raw["username"].as_str()?.to_owned());
+    Some((username.to_lowercase(), Some((id, username))))
 }
 
 /// The kept part of a failure.

@@ -18,6 +18,7 @@ use crate::{
     kind::{LiveEntry, Place, Target, Wanted},
     kinds,
     live::{Collection, Live, Presence},
+    observe::part_of,
     operation::{Request, Write},
     planted::Bug,
     value::{Json, Object},
@@ -236,20 +237,13 @@ impl Known {
         for section in &container.sections {
             let name = section.of.section;
             let found = match section.of.home.place {
-                Place::Object if shows(section, body) => {
-                    Some(Collection::One(Some(read(section, body).into())))
-                }
+                Place::Object => part_of(section, body).filter(|_| shows(section, body)),
                 // Another step may be writing to it, and this answer may be older.
                 Place::In(_) | Place::Part { .. } if !is_new => continue,
-                Place::In(_) | Place::Part { .. } => {
-                    let names: BTreeSet<_> = section.names().collect();
-                    let within = section.of.read_within(body, Wanted::Only(&names));
-                    within.map(Collection::Within)
-                }
+                Place::In(_) | Place::Part { .. } => part_of(section, body),
                 // A new container has no entries.
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
                 Place::List(_) | Place::Optional(_) | Place::Container => continue,
-                Place::Object => None,
             };
             match found {
                 Some(found) => {
