@@ -15,7 +15,7 @@ use crate::{
     text::is_unsafe,
     value::{Json, Object},
     yaml::write::{self as writer, Item},
-    yaml::{self, Data, Key, Node, Parsed},
+    yaml::{Data, Key, Node, Parsed},
 };
 
 pub(super) use pass::apply_all;
@@ -83,7 +83,7 @@ impl Edit {
     /// Applies the edit to `text`.
     #[cfg(test)]
     fn apply(&self, text: &str) -> Result<String, NoEdit> {
-        let parsed = yaml::parse(text);
+        let parsed = crate::yaml::parse(text);
         let mut pass = pass::Pass::default();
         pass.add(self, self.changes(text, &parsed)?, &parsed);
         Ok(pass.apply(text))

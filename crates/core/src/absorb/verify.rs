@@ -108,9 +108,11 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
                 let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
                 put(of, name, field, within, value);
             }
-            let said = after.extract_if(.., |slot, _| is_own(slot));
-            let mut said: BTreeMap<String, Value> =
-                said.map(|((.., name), value)| (name, value)).collect();
+            let slots: Vec<_> = after.keys().filter(|slot| is_own(slot)).cloned().collect();
+            let mut said: BTreeMap<String, Value> = slots
+                .iter()
+                .filter_map(|slot| Some((slot.2.clone(), after.remove(slot)?)))
+                .collect();
             expected.retain(|slot, _| !is_own(slot));
             let is_there = said.remove(ITSELF) == Some(state_of(State::Present));
             said.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::yaml;
 
 fn at(way: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
