@@ -80,6 +80,8 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
     if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {
         expected.insert(whole, own.clone());
     }
+    let is_own =
+        |(section, key, _): &(&str, String, String)| (*section, key) == (goal.section, &goal.key);
     match &goal.what {
         Content::Fields(fields) => {
             let state = slot(&goal.key, ITSELF);
@@ -95,8 +97,8 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
         }
         Content::Gone => {
             let state = after.get(&slot(&goal.key, ITSELF)).cloned();
-            expected.retain(|(section, key, _), _| (*section, key) != (goal.section, &goal.key));
-            after.retain(|(section, key, _), _| (*section, key) != (goal.section, &goal.key));
+            expected.retain(|slot, _| !is_own(slot));
+            after.retain(|slot, _| !is_own(slot));
             state.is_none_or(|state| state == state_of(State::Absent))
         }
         Content::Entry(fields, _) => {
@@ -106,15 +108,12 @@ fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut
                 let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
                 put(of, name, field, within, value);
             }
-            let is_own = |(section, key, _): &&(_, String, String)| {
-                (*section, key) == (goal.section, &goal.key)
-            };
-            let slots: Vec<_> = after.keys().filter(is_own).cloned().collect();
+            let slots: Vec<_> = after.keys().filter(|slot| is_own(slot)).cloned().collect();
             let mut said: BTreeMap<String, Value> = slots
                 .iter()
                 .filter_map(|slot| Some((slot.2.clone(), after.remove(slot)?)))
                 .collect();
-            expected.retain(|slot, _| !is_own(&slot));
+            expected.retain(|slot, _| !is_own(slot));
             let is_there = said.remove(ITSELF) == Some(state_of(State::Present));
             said.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
             is_there && said == wanted

@@ -1,28 +1,23 @@
-//! Compares one declared entry with its live entry, field by field, and concludes what to do. This
-//! is one file because each step needs the results of the steps before it.
+//! Compares one declared entry with its live entry, and concludes what to do.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+mod fields;
+
+use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
-    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Shown, Step, Support,
-    fit, problem, removal, shown_declared, shown_live, subject_id,
+    Action, Change, Context, Findings, Incomplete, Note, Problem, Reason, Step, Support, fit,
+    problem, removal, subject_id,
 };
 use crate::{
     address::Address,
     cause::Cause,
     desired::{Entry, State, subject},
-    field::{Accepted, Compare, Field, Readback, Tier},
+    field::{Compare, Field},
     kind::{
-        Call, Effect, Identity, Job, LiveEntry, Section, Shape, Spec, Unable,
-        calls::Act,
-        forms, is_readable,
-        needs::{self, SwitchState},
-        stakes,
+        Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable, calls::Act, forms,
+        is_readable, needs, stakes,
     },
-    kinds::{self, constraints, preset},
+    kinds::{self, preset},
     level::Level,
     live::Question,
     origin::Origin,
@@ -202,33 +197,10 @@ impl<'a> Comparing<'a> {
         Problem::new(&self.address, code, message, help, &self.origin(field))
     }
 
-    /// Whether the service has a declared field, so that it can be compared. Asks a question if
-    /// that depends on an unknown release; adds a problem if the service lacks it.
-    fn fits(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
-        match fit(self.section, name, value, self.context.release) {
-            Support::Fits => return true,
-            Support::Local => {}
-            Support::Depends => findings.ask(Question::Release),
-            Support::Unfit(limit) => {
-                findings.problems.extend(limit.problem(&self.address, &self.origin(name)));
-            }
-        }
-        false
-    }
-
     /// Whether the service lacks a declared field.
     fn is_unfit(&self, findings: &Findings) -> bool {
         let is_own = |p: &Problem| p.code == "release" && p.address == self.address;
         findings.problems.iter().any(is_own)
-    }
-
-    /// Whether a field only steers undrift or belongs to the identity, and so is neither compared
-    /// nor shown as a change.
-    fn steers(&self, name: &str) -> bool {
-        let field = self.field(name);
-        let is_identity = self.section.identity.contains(&name);
-        (field.accepted == Accepted::Never && (!is_readable(field) || is_identity))
-            || (is_identity && field.names.is_some())
     }
 
     /// Why a field cannot be set yet.
@@ -279,9 +251,7 @@ impl<'a> Comparing<'a> {
     }
 
     fn job<'j>(&'j self, act: Act<'j>) -> Job<'j> {
-        let (target, names) = (self.context.target, self.context.names);
-        let release = self.context.release;
-        Job { section: self.section, target, names, release, is_alone: self.is_alone, act }
+        Job { is_alone: self.is_alone, ..self.context.job(self.section, act) }
     }
 
     /// The calls for a job; records why there are none.
@@ -327,26 +297,6 @@ impl<'a> Comparing<'a> {
         met.as_ref().unwrap_or(self).change_to(live, later.as_ref().unwrap_or(live), findings);
     }
 
-    /// The live entry as changes of groups above in this run will make it, if they replace declared
-    /// values.
-    fn after_groups(&self, live: &LiveEntry, findings: &mut Findings) -> Option<LiveEntry> {
-        let Context { groups, target, .. } = self.context;
-        if self.section.shape == Shape::List || !groups.decide(&target.path) {
-            return None;
-        }
-        let given = |(name, value): (&String, &Value)| {
-            let own = value.plain().filter(|own| live.fields.raw().get(name) == Some(own))?;
-            let given = constraints::over(self.section.section, Some(name)).find_map(|row| {
-                row.gives(self.context.changed(row, findings)?).filter(|given| *given != own)
-            });
-            Some((name.clone(), given?.clone()))
-        };
-        let given: Vec<_> = self.values.iter().filter_map(given).collect();
-        let mut later = (!given.is_empty()).then(|| live.clone())?;
-        later.fields.raw_mut().extend(given);
-        Some(later)
-    }
-
     /// Adds the step that changes the live entry, which is now like `before`: what a group gives it
     /// meanwhile needs no acknowledgement to be taken back.
     fn change_to(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
@@ -383,88 +333,6 @@ impl<'a> Comparing<'a> {
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let risks = stakes::changing(self.section, &changed, before, &self.judged(after));
         self.push(step.of(live).with(effects, risks), findings);
-    }
-
-    /// Whether the service would refuse these changes because an undeclared field would then show
-    /// more than allowed. Adds the problems.
-    fn shows_too_much(
-        &self,
-        live: &LiveEntry,
-        changes: &[Change],
-        findings: &mut Findings,
-    ) -> bool {
-        let known = |name: &str| {
-            let declared = self.values.get(name).and_then(Value::plain);
-            declared.or_else(|| live.fields.raw().get(name)).cloned()
-        };
-        let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
-        let exceeding = needs::exceeding(self.section, known);
-        let problems: Vec<_> = exceeding
-            .filter(|(_, _, most, _)| is_changed(most))
-            .map(|(name, own, most, limit)| {
-                let own = forms::plain_text(&own);
-                let limit = forms::plain_text(&limit);
-                let message =
-                    format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
-                let help =
-                    format!("declare `{name}: {limit}` too; the service takes both together");
-                self.problem("too-visible", message, help, most)
-            })
-            .collect();
-        let any = !problems.is_empty();
-        findings.problems.extend(problems);
-        any
-    }
-
-    /// The fields that differ from `live`. Adds notes for fields that are not compared.
-    fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
-        let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
-        for (name, value) in &self.values {
-            if let Some(why) = self.waits(name, Some(live)) {
-                waiting.entry(why).or_default().push(name.clone());
-                continue;
-            }
-            let compared = self.compare(name, value, live);
-            let is_open = !matches!(compared, Compared::Same | Compared::Local);
-            if is_open && !self.fits(name, value, findings) {
-                continue;
-            }
-            if let Compared::Differs = compared
-                && let Some(bound) = self.context.bound(self.section, name, value, findings)
-            {
-                match bound.problem(&self.address, &self.origin(name)) {
-                    Ok(problem) => findings.problems.push(problem),
-                    Err(why) => waiting.entry(why).or_default().push(name.clone()),
-                }
-                continue;
-            }
-            match compared {
-                Compared::Same
-                    if resend
-                        && (self.section.renews(name, value)
-                            || self.section.keeps_credential(name, value)) =>
-                {
-                    changes.push(self.change(name, Some(live)));
-                }
-                Compared::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
-                    unverified.push(name.clone());
-                }
-                Compared::Same | Compared::Local | Compared::SecretMissing => {}
-                Compared::Differs => changes.push(self.change(name, Some(live))),
-                Compared::NotReadable if resend => changes.push(self.change(name, Some(live))),
-                Compared::NotReadable => unverified.push(name.clone()),
-                Compared::NotReturned => not_returned.push(name.clone()),
-            }
-        }
-        let waiting = waiting.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
-        let unseen =
-            [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
-        let notes = waiting.chain(unseen.filter(|(_, fields)| !fields.is_empty()));
-        findings.notes.extend(notes.map(|(reason, fields)| self.note(reason, fields)));
-        changes
     }
 
     /// Plans an entry that is not live.
@@ -602,125 +470,5 @@ impl<'a> Comparing<'a> {
         );
         let help = format!("write `access_level: {above}` or more, or take the entry away");
         self.problem("inherited-access", message, help, "access_level")
-    }
-
-    fn compare(&self, name: &str, value: &Value, live: &LiveEntry) -> Compared {
-        let field = self.field(name);
-        if self.steers(name) {
-            return Compared::Local;
-        }
-        // Nobody knows how the service shows a secret in a field that undrift does not know.
-        let is_secret_extra = self.spec(name).is_none() && matches!(value, Value::Secret(_));
-        if !is_readable(field) || forms::is_hidden(field, live) || is_secret_extra {
-            return Compared::NotReadable;
-        }
-        let declared = match &*self.exposed(name, value) {
-            Value::Plain(declared) => {
-                forms::comparable(self.spec(name), declared, self.context.names)
-            }
-            Value::Secret(_) => return Compared::SecretMissing,
-            // The service shows that a file exists, but not its content.
-            Value::File(_) if live.fields.raw().get(name).is_some_and(|found| !found.is_null()) => {
-                return Compared::NotReadable;
-            }
-            Value::File(_) => Json::Bool(true),
-        };
-        let is_same = |live: &Json| forms::same(field.compare, &declared, live);
-        let switch_state = needs::switch_state(field, &self.values, Some(live));
-        match live.fields.raw().get(name) {
-            Some(found) if is_same(found) => Compared::Same,
-            Some(_) if self.context.is_unlicensed && field.available.tier > Tier::Free => {
-                Compared::NotReturned
-            }
-            Some(_) => Compared::Differs,
-            None if switch_state == SwitchState::TurnedOn => Compared::Differs,
-            None if switch_state == SwitchState::Off => Compared::Same,
-            None if field.read == Readback::IfPresent => Compared::NotReadable,
-            // An answer may leave out a null. A missing field means null only if the service shows
-            // fields of that tier.
-            None if field.nullable
-                && field.available.tier <= live.tier
-                && !live.fields.is_withheld(name) =>
-            {
-                if is_same(&Json::Null) {
-                    Compared::Same
-                } else {
-                    Compared::Differs
-                }
-            }
-            None => Compared::NotReturned,
-        }
-    }
-
-    fn change(&self, name: &str, live: Option<&LiveEntry>) -> Change {
-        let field = self.field(name);
-        let before = match live {
-            None => Shown::Absent,
-            Some(_) if !is_readable(field) => Shown::Unknown,
-            // A value that is declared as a secret is secret on the service too.
-            Some(live)
-                if matches!(self.values[name], Value::Secret(_))
-                    && field.compare != Compare::Rows
-                    && live.fields.raw().contains_key(name) =>
-            {
-                Shown::Hidden
-            }
-            Some(live) => {
-                shown_live(self.spec(name), live.fields.raw().get(name), self.context.names)
-            }
-        };
-        let after = match (shown_declared(field, &self.values[name], &self.values), &before) {
-            // Live rows are shown without their defaults, too.
-            (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
-                self.spec(name).map_or_else(|| rows.clone(), |of| of.without_presets(&rows)),
-            ),
-            (after, _) => after,
-        };
-        Change::new(name, before, after, self.entry.fields.origin(name))
-    }
-}
-
-/// How a field compares.
-enum Compared {
-    Same,
-    Differs,
-    /// It only steers undrift and is never sent.
-    Local,
-    /// The service never returns it.
-    NotReadable,
-    /// The service can return it, but did not.
-    NotReturned,
-    /// Its declared value is a secret that is not set.
-    SecretMissing,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{desired::testing, diff::tests::World, field::Scope, value::Json};
-
-    /// What is neither compared nor shown as a change.
-    #[test]
-    fn steering_fields_are_neither_compared_nor_shown() {
-        let mut found = Vec::new();
-        for section in kinds::sections(Scope::Project) {
-            let entry = testing::entry(section, &Json::Null);
-            let world = World::default();
-            let comparing = Comparing::new(section, &entry, world.context());
-            let specs = section.table().specs().iter();
-            let steers = specs.filter(|spec| comparing.steers(spec.name));
-            found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
-        }
-        found.retain(|name| !name.starts_with("create."));
-        let steering = [
-            "members.user",
-            "shares.group",
-            "hooks.previously",
-            "job_token_allowlist.project",
-            "job_token_groups_allowlist.group",
-            "pipeline_schedule_variables.schedule",
-            "runners.runner",
-        ];
-        assert_eq!(found, steering);
     }
 }

@@ -74,6 +74,14 @@ pub struct Context<'a> {
     pub resend: &'a [Selector],
 }
 
+impl Context<'_> {
+    /// What calls need to know to do `act` to an entry of `section`.
+    pub(crate) fn job<'j>(&'j self, section: Section, act: Act<'j>) -> Job<'j> {
+        let Self { target, names, release, .. } = *self;
+        Job { section, target, names, release, is_alone: true, act }
+    }
+}
+
 /// Compares a declared section with the live one.
 ///
 /// # Errors
@@ -306,8 +314,7 @@ fn removal(
     live: &LiveEntry,
     context: Context<'_>,
 ) -> Result<Step, Option<Box<Problem>>> {
-    let (target, names, act) = (context.target, context.names, Act::Remove(live));
-    let job = Job { section, target, names, release: context.release, is_alone: true, act };
+    let job = context.job(section, Act::Remove(live));
     let sends = section
         .rules
         .calls(&job)

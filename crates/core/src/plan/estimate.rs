@@ -1,4 +1,4 @@
-//! Estimates how long apply takes if the service limits requests.
+//! The size of a plan, and an estimate of how long apply takes if the service limits requests.
 //!
 //! Without a limit no estimate is possible or needed, because answers take milliseconds. With one,
 //! the limit decides: the user's, or that of a single operation.
@@ -10,9 +10,41 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use crate::{
+    diff::{Action, Step},
     kinds::operations,
     operation::{AnyOp, minutes},
 };
+
+/// The size of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Objects that are created.
+    pub create: usize,
+    /// Objects that change.
+    pub update: usize,
+    /// Objects that are removed.
+    pub delete: usize,
+    /// Calls, if none fails.
+    pub calls: usize,
+    /// Groups and projects with steps.
+    pub projects: usize,
+}
+
+impl Counts {
+    /// The size of `steps`.
+    pub fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
+        let count = |action| steps.clone().filter(|step| step.action == action).count();
+        let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
+        let sent = |step: &Step| step.calls.iter().filter(|call| !call.is_spare()).count();
+        Self {
+            create: count(Action::Create),
+            update: count(Action::Update),
+            delete: count(Action::Delete),
+            calls: steps.map(sent).sum(),
+            projects: paths.len(),
+        }
+    }
+}
 
 /// The estimated time of apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use super::{ContainerPlan, container::Planning};
 use crate::{
     address::Address,
     desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
-    diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
+    diff::{Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
     kinds::{self, share},
@@ -28,23 +28,20 @@ impl Planning<'_> {
             return;
         }
         for section in self.in_order() {
-            let Some(mut supposed) = self.without_grants(section, &gone) else { continue };
-            self.settings.leave_held(section.of, &mut supposed);
-            if let Some(until) =
-                supposed.watched.iter().find_map(|step| self.settings.held_until(&step.address))
-            {
-                self.hold_replacements(until, plan);
-                return;
+            let Some(supposed) = self.without_grants(section, &gone) else { continue };
+            let mut watched = supposed.watched.iter();
+            if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
+                return self.hold_replacements(until, plan);
             }
             // Do not take away what could not be repaired afterwards.
-            let unknown = supposed.incomplete.into_iter();
-            let unknown: Vec<_> =
-                unknown.filter(|scope| !plan.incomplete.contains(scope)).collect();
-            plan.findings.incomplete.extend(unknown);
-            supposed
-                .steps
-                .into_iter()
-                .for_each(|step| add_possible(step, &mut plan.findings.steps));
+            for scope in supposed.incomplete {
+                if !plan.incomplete.contains(&scope) {
+                    plan.findings.incomplete.push(scope);
+                }
+            }
+            for step in supposed.steps {
+                add_possible(step, &mut plan.findings.steps);
+            }
         }
     }
 
@@ -71,7 +68,7 @@ impl Planning<'_> {
             })
         };
         let supposed = found.entries().ok()?.iter().map(without).collect();
-        diff::section(section, &Collection::Written(supposed), self.context).ok()
+        self.compare(section, &Collection::Written(supposed)).ok()
     }
 
     /// Refuses steps that name a group that the service does not take: in a project, one whose share, declared
@@ -261,10 +258,8 @@ impl Planning<'_> {
 
     /// Holds all replacements of shares and removals of members that would also remove something that is held.
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
-        let steps = std::mem::take(&mut plan.findings.steps);
-        let (spared, steps): (Vec<_>, Vec<_>) =
-            steps.into_iter().partition(|step| self.loses_grants(step).is_some());
-        plan.findings.steps = steps;
+        let is_spared = |step: &mut Step| self.loses_grants(step).is_some();
+        let spared: Vec<_> = plan.findings.steps.extract_if(.., is_spared).collect();
         let held = spared.iter().map(|step| Held { address: step.address.clone(), until });
         plan.findings.held.extend(held);
         plan.findings.watched.extend(spared);
@@ -273,7 +268,7 @@ impl Planning<'_> {
     /// Adds notes for steps that remove or replace a share: the service also removes the group's
     /// grants in rules, and no manifest declares those.
     pub(super) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
-        let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.lost_grants(step)).collect();
+        let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants(step));
         plan.findings.notes.extend(notes);
     }
 
@@ -297,8 +292,8 @@ impl Planning<'_> {
     fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
         let address = self.address.section(section.section);
         let declared = self.declared.section(section.section);
-        let found = self.live.sections.get(section.section).map(Collection::entries);
-        let (Some(declared), Some(Ok(entries))) = (declared, found) else { return vec![address] };
+        let found = self.live.entries(section.section);
+        let (Some(declared), Some(entries)) = (declared, found) else { return vec![address] };
         let loses = |entry: &&LiveEntry| {
             let name = section.name(entry.fields.raw());
             let own = declared.entries.iter().find(|own| own.key == name);

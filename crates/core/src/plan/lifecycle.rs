@@ -8,7 +8,7 @@ use crate::{
     address::{Address, group_of},
     cause::Cause,
     desired::{PROJECTS, Unlisted},
-    diff::{self, Action, Change, Context, Note, Problem, Reason, Shown, Step},
+    diff::{self, Action, Change, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
         Call, Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
@@ -144,8 +144,7 @@ impl Planning<'_> {
         at: impl Fn(&str) -> Origin,
     ) -> Result<Vec<Call>, Box<Problem>> {
         let (section, _) = kinds::container(self.declared.scope);
-        let Context { names, release, .. } = self.context;
-        let job = Job { is_alone: true, section, target, names, release, act };
+        let job = Job { target, ..self.context.job(section, act) };
         section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);
             Box::new(problem.unwrap_or_else(|| self.not_there(false)))

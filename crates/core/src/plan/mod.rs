@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, Comparison, Drift, Outline, Rest, left};
 pub use container::container;
-pub use estimate::Estimate;
+pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, grantees, loses_access};
 pub use guard::Limits;
 pub use hold::Holds;
@@ -421,37 +421,6 @@ pub enum Strictness {
     Unlisted,
     /// Also fields that cannot be verified.
     Unverified,
-}
-
-/// The size of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Counts {
-    /// Objects that are created.
-    pub create: usize,
-    /// Objects that change.
-    pub update: usize,
-    /// Objects that are removed.
-    pub delete: usize,
-    /// Calls, if none fails.
-    pub calls: usize,
-    /// Groups and projects with steps.
-    pub projects: usize,
-}
-
-impl Counts {
-    /// The size of `steps`.
-    pub fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
-        let count = |action| steps.clone().filter(|step| step.action == action).count();
-        let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
-        let sent = |step: &Step| step.calls.iter().filter(|call| !call.is_spare()).count();
-        Self {
-            create: count(Action::Create),
-            update: count(Action::Update),
-            delete: count(Action::Delete),
-            calls: steps.map(sent).sum(),
-            projects: paths.len(),
-        }
-    }
 }
 
 /// The plan of one container.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::yaml;
 
 fn at(way: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
@@ -311,10 +312,10 @@ fn many_edits_are_made_in_few_passes() {
                 let edits: Vec<_> = (0..n).rev().map(|n| (n, edit(n))).collect();
                 let one_by_one =
                     edits.iter().fold(text(n), |text, (_, edit)| edit.apply(&text).unwrap());
-                PASSES.set(0);
+                pass::PASSES.set(0);
                 let all = apply_all(text(n), edits, &mut |_, stuck, _| panic!("{stuck:?}"));
                 assert_eq!(all, one_by_one, "{kind}");
-                PASSES.get()
+                pass::PASSES.get()
             };
             assert!(passes(40) <= passes(4) && passes(40) <= 3, "{kind}: {}", passes(40));
         }

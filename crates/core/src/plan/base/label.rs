@@ -115,13 +115,13 @@ impl Pair<'_> {
             // The base's plan for it is unknown, but the base declares an entry of the same name.
             let before = entry(self.declared, &step.address);
             let before = before.filter(|(_, entry)| entry.state == State::Present);
-            return match (before, entry(self.head, &step.address)) {
-                (Some((_, before)), Some((_, own))) if self.is_doubtful(step) => {
-                    let is_same = before.values() == own.values();
-                    set(step, if is_same { Label::Drift } else { Label::Both });
+            let label = match before.zip(entry(self.head, &step.address)) {
+                Some(((_, before), (_, own))) if self.is_doubtful(step) => {
+                    if before.values() == own.values() { Label::Drift } else { Label::Both }
                 }
-                _ => set(step, Label::Change),
+                _ => Label::Change,
             };
+            return set(step, label);
         };
         let address = step.address.clone();
         for change in &mut step.changes {
@@ -283,13 +283,12 @@ fn provide(step: &mut Step, head: &Container, capability: Capability) {
         let effects = of.of.rules.effects(found.id(), found.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
     };
-    let mut provide = step.changes.iter_mut().filter(provides).peekable();
-    if provide.peek().is_none() {
-        drop(provide);
-        return also(step);
+    let mut is_found = false;
+    for change in step.changes.iter_mut().filter(provides) {
+        join(&mut change.label);
+        is_found = true;
     }
-    provide.for_each(|change| join(&mut change.label));
-    join(&mut step.label);
+    if is_found { join(&mut step.label) } else { also(step) }
 }
 
 /// Whether the branch's part of `step` names the entry of `other`.

@@ -1,0 +1,138 @@
+//! Applies many edits to a text and reads it as rarely as possible.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem,
+};
+
+use super::{Changes, Edit, NoEdit, Pointer, own};
+use crate::yaml::{self, Parsed};
+
+/// Applies all `edits` to `text`, each to the result of those before it. Edits with separate
+/// changes share one pass, which reads the text once. `refuse` is called for an edit that fails,
+/// with the text at that point.
+pub(in crate::absorb) fn apply_all(
+    mut text: String,
+    edits: Vec<(usize, Edit)>,
+    refuse: &mut dyn FnMut(usize, &NoEdit, &str),
+) -> String {
+    let mut left = edits;
+    while !left.is_empty() {
+        let parsed = yaml::parse(&text);
+        count_pass();
+        let mut pass = Pass::default();
+        let mut later: Vec<(usize, Edit)> = Vec::new();
+        for (number, edit) in mem::take(&mut left) {
+            // Positions in lists count on all earlier edits.
+            if !later.is_empty() && !matches!(edit, Edit::Put { .. }) {
+                later.push((number, edit));
+                continue;
+            }
+            match edit.changes(&text, &parsed) {
+                Err(stuck) => refuse(number, &stuck, &text),
+                Ok(changes) if pass.takes(&edit, &changes, &parsed) => {
+                    pass.add(&edit, changes, &parsed);
+                }
+                Ok(_) => later.push((number, edit)),
+            }
+        }
+        text = pass.apply(&text);
+        left = later;
+    }
+    text
+}
+
+/// Changes of a text that do not touch each other.
+#[derive(Default)]
+pub(super) struct Pass {
+    /// By start, end and order of arrival.
+    changes: BTreeMap<(usize, usize, usize), String>,
+    variant: Option<mem::Discriminant<Edit>>,
+    /// How many items each list loses.
+    removed: HashMap<(usize, String), usize>,
+    /// The list that an insertion at a position appends to.
+    longer: HashMap<usize, (Pointer, String)>,
+}
+
+impl Pass {
+    /// Whether the `changes` of `edit` fit with those accepted so far; if so, accepts them.
+    fn takes(&self, edit: &Edit, changes: &Changes, parsed: &Parsed) -> bool {
+        if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
+            return false;
+        }
+        match edit {
+            Edit::Push { at, key, .. }
+                if let [(range, _)] = &changes[..]
+                    && self.longer.get(&range.start) == Some(&(at.clone(), key.clone())) =>
+            {
+                true
+            }
+            Edit::Remove { at, key, .. } => {
+                let items = items(parsed, at, key);
+                let removed = self.removed.get(&(at.document, key.clone())).copied();
+                removed.is_none_or(|removed| removed + 2 <= items) && self.is_apart(changes, true)
+            }
+            _ => self.is_apart(changes, false),
+        }
+    }
+
+    /// Whether `changes` overlap no accepted one, and touch none unless they `may`.
+    fn is_apart(&self, changes: &Changes, may: bool) -> bool {
+        let is_before = |end: usize, start: usize| if may { end <= start } else { end < start };
+        changes.iter().all(|(range, _)| {
+            let before = self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
+            let after = self.changes.range((range.start, 0, 0)..).next();
+            before.is_none_or(|((_, end, _), _)| is_before(*end, range.start))
+                && after.is_none_or(|((start, ..), _)| is_before(range.end, *start))
+        })
+    }
+
+    pub(super) fn add(&mut self, edit: &Edit, changes: Changes, parsed: &Parsed) {
+        self.variant = Some(mem::discriminant(edit));
+        match (edit, &changes[..]) {
+            (Edit::Remove { at, key, .. }, _) => {
+                *self.removed.entry((at.document, key.clone())).or_default() += 1;
+            }
+            // Appends to a list that exists.
+            (Edit::Push { at, key, .. }, [(range, _)])
+                if range.is_empty() && items(parsed, at, key) > 0 =>
+            {
+                self.longer.insert(range.start, (at.clone(), key.clone()));
+            }
+            _ => {}
+        }
+        for (range, new) in changes {
+            self.changes.insert((range.start, range.end, self.changes.len()), new);
+        }
+    }
+
+    /// Applies the changes to `text`, with its line endings.
+    pub(super) fn apply(self, text: &str) -> String {
+        let is_dos = text.contains("\r\n");
+        let (mut changed, mut from) = (String::with_capacity(text.len()), 0);
+        for ((start, end, _), new) in self.changes {
+            changed.push_str(&text[from..start]);
+            changed.push_str(&if is_dos { new.replace('\n', "\r\n") } else { new });
+            from = end;
+        }
+        changed + &text[from..]
+    }
+}
+
+/// The number of items in the list with `key` at `at`.
+fn items(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
+    let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
+    document.and_then(|node| own(node, key)).map_or(0, |(_, list)| list.items().len())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a text was read for editing.
+    pub(in crate::absorb) static PASSES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a reading of a text, for tests.
+fn count_pass() {
+    #[cfg(test)]
+    PASSES.set(PASSES.get() + 1);
+}
