@@ -355,11 +355,8 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
     let under = |key| managed.get(key).map(|(_, node)| node);
     let except = under("except").map_or(&[][..], Node::items);
     for node in under("path").into_iter().chain(except) {
-        if let Some(Err(why)) = node.text().map(Glob::over_paths) {
-            let message = format!("this is no glob over paths: {why}");
-            let wrong = findings.error("glob", message, node.span.clone());
-            wrong.help("write a path in which `*` and `**` stand for something, such as `acme/**`");
-        } else if node.text().is_some_and(is_expression) {
+        let glob = findings.glob(node, "paths", "acme/**");
+        if glob.is_some_and(|glob| is_expression(glob.written())) {
             let message = "this is a regular expression, where a glob over paths must be";
             findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
         }
