@@ -26,7 +26,7 @@ use crate::{
     field::Tier,
     kinds,
     release::{REFERENCE, Release},
-    text::nearest,
+    text::did_you_mean,
     yaml::{Node, Parsed},
 };
 
@@ -361,13 +361,11 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
             findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
         }
     }
+    let names = || kinds::everywhere().map(|section| section.section);
     for node in under("sections").map_or(&[][..], Node::items) {
-        let is = |name: &str| kinds::everywhere().any(|section| section.section == name);
-        if node.text().is_some_and(|name| !is(name)) {
+        if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
             let wrong = findings.error("choice", "there is no such section", node.span.clone());
-            let names = kinds::everywhere().map(|section| section.section);
-            let near = node.text().and_then(|name| nearest(name, names));
-            wrong.help_if(near.map(|near| format!("did you mean `{near}`?")));
+            wrong.help_if(did_you_mean(name, names()));
         }
     }
 }
