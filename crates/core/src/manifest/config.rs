@@ -26,7 +26,7 @@ use crate::{
     field::Tier,
     kinds,
     release::{REFERENCE, Release},
-    text::nearest,
+    text::did_you_mean,
     yaml::{Node, Parsed},
 };
 
@@ -355,22 +355,17 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
     let under = |key| managed.get(key).map(|(_, node)| node);
     let except = under("except").map_or(&[][..], Node::items);
     for node in under("path").into_iter().chain(except) {
-        if let Some(Err(why)) = node.text().map(Glob::over_paths) {
-            let message = format!("this is no glob over paths: {why}");
-            let wrong = findings.error("glob", message, node.span.clone());
-            wrong.help("write a path in which `*` and `**` stand for something, such as `acme/**`");
-        } else if node.text().is_some_and(is_expression) {
+        let glob = findings.glob(node, "paths", "acme/**");
+        if glob.is_some_and(|glob| is_expression(glob.written())) {
             let message = "this is a regular expression, where a glob over paths must be";
             findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
         }
     }
+    let names = || kinds::everywhere().map(|section| section.section);
     for node in under("sections").map_or(&[][..], Node::items) {
-        let is = |name: &str| kinds::everywhere().any(|section| section.section == name);
-        if node.text().is_some_and(|name| !is(name)) {
+        if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
             let wrong = findings.error("choice", "there is no such section", node.span.clone());
-            let names = kinds::everywhere().map(|section| section.section);
-            let near = node.text().and_then(|name| nearest(name, names));
-            wrong.help_if(near.map(|near| format!("did you mean `{near}`?")));
+            wrong.help_if(did_you_mean(name, names()));
         }
     }
 }

@@ -163,25 +163,19 @@ fn folder_named_in<'m>(glob: &str, manifests: &'m [String]) -> Option<&'m str> {
 /// Checks one of `lints`. `manifests` are the paths of all manifests, if they are known.
 pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Findings) {
     let under = |key| lint.get(key).and_then(|(_, node)| Some((node.text()?, node.span.clone())));
-    match under("in").map(|(files, span)| (Glob::over_paths(files), files, span)) {
-        Some((Err(why), _, span)) => {
-            let wrong = findings.error("glob", format!("this is no glob over files: {why}"), span);
-            wrong.help(
-                "write a path in which `*` and `**` stand for something, such as `legacy/**`",
-            );
+    if let Some((_, node)) = lint.get("in")
+        && let Some(glob) = findings.glob(node, "files", "legacy/**")
+    {
+        let manifests = manifests.unwrap_or_default();
+        if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
+            let message = "`in` matches no manifest";
+            let idle = findings.warning("idle-rule", message, node.span.clone());
+            let near = folder_named_in(glob.written(), manifests);
+            let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
+            idle.help(format!(
+                "write a glob over files, which begins at the folder of this file{near}; it is no path on the service"
+            ));
         }
-        Some((Ok(glob), files, span)) => {
-            let manifests = manifests.unwrap_or_default();
-            if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-                let idle = findings.warning("idle-rule", "`in` matches no manifest", span);
-                let near = folder_named_in(files, manifests);
-                let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
-                idle.help(format!(
-                    "write a glob over files, which begins at the folder of this file{near}; it is no path on the service"
-                ));
-            }
-        }
-        None => {}
     }
     let Some((code, span)) = under("code") else { return };
     let is = |levels: &[&str]| under("level").is_some_and(|(level, _)| levels.contains(&level));

@@ -60,7 +60,7 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
 
 impl<'d> Located<'d> {
     /// A document with `schema`.
-    const fn new(node: &'d Node, schema: &'d Json, root: &'d Json) -> Self {
+    pub(super) const fn new(node: &'d Node, schema: &'d Json, root: &'d Json) -> Self {
         Self {
             node,
             parent: None,

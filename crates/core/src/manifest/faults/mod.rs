@@ -14,6 +14,7 @@ use super::{
     schema::Checker,
 };
 use crate::{
+    address::Glob,
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
     origin::Origin,
     text::escape,
@@ -237,6 +238,17 @@ impl Findings {
             let rest = self.found.drain(MOST - 1..last);
             rest.for_each(|fault| self.more.add(1, fault.severity));
         }
+    }
+
+    /// The glob over `what` that `node` is, or a fault with an `example`.
+    pub(super) fn glob(&mut self, node: &Node, what: &str, example: &str) -> Option<Glob> {
+        let read = Glob::over_paths(node.text()?).map_err(|why| {
+            let message = format!("this is no glob over {what}: {why}");
+            self.error("glob", message, node.span.clone()).help(format!(
+                "write a path in which `*` and `**` stand for something, such as `{example}`"
+            ));
+        });
+        read.ok()
     }
 
     /// Adds the faults of the YAML.

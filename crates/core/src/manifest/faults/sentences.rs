@@ -11,7 +11,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
     Finding, Findings,
-    locate::{Located, first_sentence, locate},
+    locate::{Located, first_sentence},
 };
 use crate::{
     desired::PROJECTS,
@@ -38,22 +38,21 @@ const BY_RULE: &str =
 /// What `document` has under aliases, under the names of the fields, and mappings in the place of lists as
 /// lists: the keys tell entries apart.
 pub(super) fn repaired(document: &Node, root: &Json) -> Node {
+    let top = Located::new(document, root, root);
     let mut seen = BTreeSet::new();
-    let entries = locate("", document, root).into_iter().flat_map(|top| {
-        document.entries().iter().filter_map(move |(key, value)| {
-            let is_known = top.schema["properties"].get(&key.name).is_some();
-            let name = match top.alias(&key.name) {
-                Some(Meaning::Field(name)) if !is_known => name.to_owned(),
-                _ => key.name.clone(),
-            };
-            let listed = as_list(&name, value, &top.schema["properties"][&name]);
-            let is_repaired = if is_known { listed.is_some() } else { name != key.name };
-            let key = Key { name, span: key.span.clone() };
-            is_repaired.then(|| (key, listed.unwrap_or_else(|| value.clone())))
-        })
+    let entries = document.entries().iter().filter_map(|(key, value)| {
+        let is_known = root["properties"].get(&key.name).is_some();
+        let name = match top.alias(&key.name) {
+            Some(Meaning::Field(name)) if !is_known => name,
+            _ => &key.name,
+        };
+        let listed = as_list(name, value, &root["properties"][name]);
+        let is_repaired = if is_known { listed.is_some() } else { name != key.name };
+        // Two names can stand for one key.
+        let key = Key { name: name.to_owned(), span: key.span.clone() };
+        let is_new = is_repaired && seen.insert(key.name.clone());
+        is_new.then(|| (key, listed.unwrap_or_else(|| value.clone())))
     });
-    // Two names can stand for one key.
-    let entries = entries.filter(|(key, _)| seen.insert(key.name.clone()));
     Node { data: Data::Map(entries.collect()), span: document.span.clone() }
 }
 

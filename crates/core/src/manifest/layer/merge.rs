@@ -401,22 +401,22 @@ fn fill(
         Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
         Ok(()) if is_named || spec.is_none() => return true,
-        Ok(()) => match as_written(&field.value)
-            .and_then(|json| lists(&json).find_map(|json| refused(of, name, json)))
-        {
-            None if keeps_dollar => {
-                let message = "a `$` or `%` stays in front of what `{...}` fills in";
-                let help = "take it away; write `${{NAME}}` for a variable that jobs expand";
-                faults.warning("template", message, Spot::key(&field.origin)).help(help);
+        Ok(()) => {
+            let written = as_written(&field.value);
+            let wrong =
+                written.and_then(|json| lists(&json).find_map(|json| refused(of, name, json)));
+            let Some(why) = wrong else {
+                if keeps_dollar {
+                    let message = "a `$` or `%` stays in front of what `{...}` fills in";
+                    let help = "take it away; write `${{NAME}}` for a variable that jobs expand";
+                    faults.warning("template", message, Spot::key(&field.origin)).help(help);
+                }
                 return true;
-            }
-            None => return true,
-            Some(why) => {
-                let help = field.value.plain().is_some_and(has_reference);
-                let message = format!("`{name}` is wrong once it is filled in: {why}");
-                ("value", message, help.then(|| NO_REFERENCE.to_owned()))
-            }
-        },
+            };
+            let help = field.value.plain().is_some_and(has_reference);
+            let message = format!("`{name}` is wrong once it is filled in: {why}");
+            ("value", message, help.then(|| NO_REFERENCE.to_owned()))
+        }
     };
     let wrong = faults.error(code, message, Spot::key(&field.origin));
     wrong.help_if(help).label(format!("for `{}`", words.path()));

@@ -468,8 +468,7 @@ mod tests {
     #[test]
     fn a_template_is_filled_in() {
         let params = params(&[("port", "8080"), ("empty", ""), ("brace", "{port}")]);
-        let mut layers = Layers::default();
-        layers.params = params;
+        let layers = Layers { params, ..Layers::default() };
         let path = path("Acme/web_team/Shop.api");
         let words = Words::new(&path, &layers);
         for (template, filled) in [
@@ -492,8 +491,7 @@ mod tests {
 
     #[test]
     fn a_secret_stays_a_reference() {
-        let mut layers = Layers::default();
-        layers.params = params(&[("user", "bot")]);
+        let mut layers = Layers { params: params(&[("user", "bot")]), ..Layers::default() };
         let token = Reference::Env("TOKEN".into());
         let mut secret = layers.params["user"].clone();
         secret.value = Value::Secret(token.clone());

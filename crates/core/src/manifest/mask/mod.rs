@@ -95,22 +95,19 @@ impl Walk<'_> {
             return self.hidden.push(whole(text, &node.span));
         }
         match &node.data {
-            Data::Map(_) if self.is_layered && templates::within(node, schema).is_some() => {
-                for (after, value) in templates::within(node, schema).into_iter().flatten() {
-                    self.node(value, after, schema);
-                }
+            Data::Map(_)
+                if self.is_layered
+                    && let Some(forms) = templates::within(node, schema) =>
+            {
+                forms.for_each(|(after, value)| self.node(value, after, schema));
             }
             Data::Map(entries) => {
-                for (key, value) in entries {
-                    self.entry(key, value, schema);
-                }
+                entries.iter().for_each(|(key, value)| self.entry(key, value, schema));
             }
             Data::List(items) => {
                 // In the place of something else, the items are what it should be.
                 let schema = schema.get("items").unwrap_or(schema);
-                for item in items {
-                    self.node(item, item.span.start, schema);
-                }
+                items.iter().for_each(|item| self.node(item, item.span.start, schema));
             }
             Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
             Data::Null | Data::Bool(_) => {
@@ -205,15 +202,12 @@ impl Walk<'_> {
 
     /// Adds possible credentials in a URL, or in a text that should be a URL.
     fn address(&mut self, after: usize, value: &Node) {
-        if let (Data::List(items), true) =
-            (&value.data, value_of(self.text, after, &value.span).start == value.span.start)
-        {
-            for item in items {
-                self.address(item.span.start, item);
-            }
-            return;
-        }
         let range = value_of(self.text, after, &value.span);
+        if range.start == value.span.start
+            && let Data::List(items) = &value.data
+        {
+            return items.iter().for_each(|item| self.address(item.span.start, item));
+        }
         let written = self.text.get(range.clone()).unwrap_or_default();
         let quote = written.chars().next().filter(|c| matches!(c, '\'' | '"'));
         let inner = quote

@@ -9,7 +9,7 @@ use super::{
     document::{Body, Rule, Uses},
 };
 use crate::{
-    address::{Glob, Globs},
+    address::Globs,
     field::Scope,
     kinds,
     manifest::schema::INCLUDE,
@@ -128,24 +128,12 @@ impl Reader<'_, '_> {
         for node in one.into_iter().chain(node.items()) {
             let Some(text) = node.text().filter(|text| !text.is_empty()) else { continue };
             if text.contains([' ', ';']) {
-                let several = self.findings.error(
-                    "glob",
-                    "this is no glob over paths: it has blanks",
-                    node.span.clone(),
-                );
+                let message = "this is no glob over paths: it has blanks";
+                let several = self.findings.error("glob", message, node.span.clone());
                 several.help("write a list, as in `[acme/a, acme/b]`, for several");
                 continue;
             }
-            match Glob::over_paths(text) {
-                Ok(glob) => globs.push(glob),
-                Err(why) => {
-                    let message = format!("this is no glob over paths: {why}");
-                    let wrong = self.findings.error("glob", message, node.span.clone());
-                    wrong.help(
-                        "write a path in which `*` and `**` stand for something, such as `acme/**`",
-                    );
-                }
-            }
+            globs.extend(self.findings.glob(node, "paths", "acme/**"));
         }
         globs.into_iter().collect()
     }
