@@ -59,7 +59,7 @@ use crate::{
     diagnostic::Diagnostics,
     kinds,
     manifest::{Surroundings, descriptions},
-    report::{json::Sort, run_record::Job},
+    report::{Sort, run_record::Job},
 };
 // Modules of commands import what they share from here.
 use base::BaseArgs;

@@ -19,12 +19,8 @@ use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Format, Run,
-        canvas::{Canvas, Sink},
-        json::{Planned, Sort},
-        marker::Marker,
-        model::{Content, Report, State},
-        terminal::{self, Title},
+        Canvas, Content, Format, Planned, Run, Sink, Sort, State, Title, marker::Marker,
+        model::Report, terminal,
     },
 };
 
@@ -385,7 +381,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::{cli::environment::Environment, report::json::Checked, value::Json};
+    use crate::{cli::environment::Environment, report::Checked, value::Json};
 
     fn reports(files: &[&Path]) -> Reports {
         let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };
