@@ -343,19 +343,13 @@ pub(super) fn write_by(
         _ => return write(&mut fs::File::create(path)?),
     };
     let is_old = permissions.is_some();
+    let is_refused = |error: &io::Error| {
+        use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
+        matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices)
+    };
     match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
-        Err(error)
-            if is_old
-                && matches!(
-                    error.kind(),
-                    ErrorKind::PermissionDenied
-                        | ErrorKind::ResourceBusy
-                        | ErrorKind::CrossesDevices
-                ) =>
-        {
-            write(&mut fs::File::create(path)?)
-        }
+        Err(error) if is_old && is_refused(&error) => write(&mut fs::File::create(path)?),
         replaced => replaced,
     }
 }
