@@ -19,12 +19,7 @@ use crate::{
         Approved, Blocked, Drift, LeftOut, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
-    report::{
-        canvas::{Canvas, Sink},
-        json::{Outcomes, Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
-    },
+    report::{Canvas, Content, Outcomes, Planned, Sink, Sort, Title, terminal},
     secret::Reference,
     text::count,
     value::Value,

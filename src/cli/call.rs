@@ -17,10 +17,7 @@ use crate::{
     kinds::operations,
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::Rows,
-    report::{
-        json::harmless,
-        redact::{Keys, Redacted},
-    },
+    report::{Keys, Redacted, json::harmless},
     secret::{Secrets, judge},
     text::{MASK, escape, nearest},
     value::{Json, Object, Value},

@@ -3,10 +3,7 @@
 use super::{Context, Done, Exit, Failure, Folder, ReportArgs};
 use crate::{
     manifest::{self, Surroundings},
-    report::{
-        json::{Checked, Sort},
-        model::Content,
-    },
+    report::{Checked, Content, Sort},
 };
 
 /// The options of `check`.

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::{Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs};
 use crate::{
     plan::{Plan, Strictness},
-    report::terminal::Title,
+    report::Title,
 };
 
 /// The options of `drift`.

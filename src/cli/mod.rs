@@ -59,7 +59,7 @@ use crate::{
     diagnostic::Diagnostics,
     kinds,
     manifest::{Surroundings, descriptions},
-    report::{json::Sort, run_record::Job},
+    report::{Sort, run_record::Job},
 };
 // Modules of commands import what they share from here.
 use base::BaseArgs;
@@ -199,14 +199,12 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         other => other.folder().map_or(Ok(()), Folder::once),
     };
     let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
-    #[cfg(feature = "sandbox")]
-    let sandbox = tokio::sync::OnceCell::new();
     let mut cx = Context {
         env,
         output,
         reports,
         #[cfg(feature = "sandbox")]
-        sandbox,
+        sandbox: tokio::sync::OnceCell::new(),
     };
     let outcome = cli.prepare(settled, &arguments, &mut cx).and_then(|()| {
         // Requests are many and small: handing them from thread to thread costs more than it gains.

@@ -12,11 +12,7 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 use super::{Environment, Exit, Failure};
 use crate::{
     diagnostic::Diagnostics,
-    report::{
-        Style,
-        canvas::{Canvas, Line, Paint, Sink},
-        terminal,
-    },
+    report::{Canvas, Line, Paint, Sink, Style, terminal},
     secret::Secrets,
 };
 

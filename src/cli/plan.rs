@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     plan::{Drift, Plan, Strictness},
-    report::terminal::Title,
+    report::Title,
 };
 
 /// The options of `plan`.

@@ -19,12 +19,8 @@ use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Format, Run,
-        canvas::{Canvas, Sink},
-        json::{Planned, Sort},
-        marker::Marker,
-        model::{Content, Report, State},
-        terminal::{self, Title},
+        Canvas, Content, Format, Planned, Run, Sink, Sort, State, Title, marker::Marker,
+        model::Report, terminal,
     },
 };
 
@@ -347,19 +343,13 @@ pub(super) fn write_by(
         _ => return write(&mut fs::File::create(path)?),
     };
     let is_old = permissions.is_some();
+    let is_refused = |error: &io::Error| {
+        use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
+        matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices)
+    };
     match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
-        Err(error)
-            if is_old
-                && matches!(
-                    error.kind(),
-                    ErrorKind::PermissionDenied
-                        | ErrorKind::ResourceBusy
-                        | ErrorKind::CrossesDevices
-                ) =>
-        {
-            write(&mut fs::File::create(path)?)
-        }
+        Err(error) if is_old && is_refused(&error) => write(&mut fs::File::create(path)?),
         replaced => replaced,
     }
 }
@@ -385,7 +375,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::{cli::environment::Environment, report::json::Checked, value::Json};
+    use crate::{cli::environment::Environment, report::Checked, value::Json};
 
     fn reports(files: &[&Path]) -> Reports {
         let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };

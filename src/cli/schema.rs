@@ -9,10 +9,7 @@ use super::{Context, Exit, Failure, Outcome, cannot_write, input};
 use crate::{
     manifest,
     plan::saved,
-    report::{
-        json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
-        run_record::Record,
-    },
+    report::{Checked, FORMAT_VERSION, Outcomes, Planned, json::Report, run_record::Record},
     text::{alternatives, did_you_mean},
     value::Json,
 };
@@ -120,11 +117,7 @@ mod tests {
         apply::Applied,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{
-            Run,
-            json::Sort,
-            model::{self, State},
-        },
+        report::{Run, Sort, State, model},
         secret::Secrets,
     };
 

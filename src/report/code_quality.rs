@@ -12,10 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Sort,
+    Keys, Redacted, Sort,
     json::harmless,
     model::{self, Group, Item, Report, gathered, note, tail},
-    redact::{Keys, Redacted},
 };
 use crate::{
     address::Address,

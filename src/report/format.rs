@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use super::{
-    Sort, code_quality, concise, gitlab_terraform, html, json, markdown, marker::Marker,
-    model::Report,
+    Content, Sort, State, code_quality, concise, gitlab_terraform, html, json, markdown,
+    marker::Marker, model::Report,
 };
 use crate::{secret::Secrets, text::alternatives};
 
@@ -72,6 +72,29 @@ impl Format {
             Self::Html => Ok(html::report(report, secrets)),
             Self::Concise => Ok(concise::report(report, secrets)),
         }
+    }
+}
+
+impl<'a> json::Report<'a, Content<'a>> {
+    /// `report` in this format.
+    pub const fn of(report: &Report<'a>) -> Self {
+        let diagnostics = report.diagnostics;
+        let state = match report.state {
+            State::Finished { exit_code, content } => {
+                return Self::finished(report.sort, exit_code, content);
+            }
+            State::Failed { exit_code, error, help } => json::State::Failed(json::Failed {
+                status: json::IsFailed::Failed,
+                exit_code,
+                error,
+                help,
+                diagnostics,
+            }),
+            State::Unfinished => {
+                json::State::Unfinished(json::Unfinished { status: json::IsUnfinished::Unfinished })
+            }
+        };
+        Self::new(report.sort, state)
     }
 }
 

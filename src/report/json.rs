@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Run,
-    model::{self, Content},
     redact::{Keys, Redacted},
 };
 use crate::{
@@ -94,23 +93,23 @@ pub struct Finished<T> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Failed<'a> {
     /// The state.
-    status: IsFailed,
+    pub(super) status: IsFailed,
     /// The exit code of the run.
-    exit_code: u8,
+    pub(super) exit_code: u8,
     /// What happened.
-    error: &'a str,
+    pub(super) error: &'a str,
     /// What to do about it.
-    help: Option<&'a str>,
+    pub(super) help: Option<&'a str>,
     /// The faults of the manifests, ordered by place, with warnings.
     #[schemars(with = "Vec<DiagnosticForm>")]
-    diagnostics: &'a Diagnostics,
+    pub(super) diagnostics: &'a Diagnostics,
 }
 
 /// A run that is running, or was killed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Unfinished {
     /// The state.
-    status: IsUnfinished,
+    pub(super) status: IsUnfinished,
 }
 
 /// The status of a [`Finished`] run.
@@ -124,7 +123,7 @@ enum IsFinished {
 /// The status of a [`Failed`] run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum IsFailed {
+pub(super) enum IsFailed {
     /// The run failed before there was anything to report.
     Failed,
 }
@@ -132,32 +131,9 @@ enum IsFailed {
 /// The status of an [`Unfinished`] run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum IsUnfinished {
+pub(super) enum IsUnfinished {
     /// The run is running, or was killed.
     Unfinished,
-}
-
-impl<'a> Report<'a, Content<'a>> {
-    /// `report` in this format.
-    pub const fn of(report: &model::Report<'a>) -> Self {
-        let diagnostics = report.diagnostics;
-        let state = match report.state {
-            model::State::Finished { exit_code, content } => {
-                return Self::finished(report.sort, exit_code, content);
-            }
-            model::State::Failed { exit_code, error, help } => State::Failed(Failed {
-                status: IsFailed::Failed,
-                exit_code,
-                error,
-                help,
-                diagnostics,
-            }),
-            model::State::Unfinished => {
-                State::Unfinished(Unfinished { status: IsUnfinished::Unfinished })
-            }
-        };
-        Self::new(report.sort, state)
-    }
 }
 
 impl<'a, T: Serialize> Report<'a, T> {
@@ -167,7 +143,8 @@ impl<'a, T: Serialize> Report<'a, T> {
         Self::new(undrift, State::Finished(Finished { status, exit_code, content }))
     }
 
-    const fn new(undrift: Sort, state: State<'a, T>) -> Self {
+    /// A report in the present format.
+    pub(super) const fn new(undrift: Sort, state: State<'a, T>) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { undrift, format_version, tool_version, state }
     }

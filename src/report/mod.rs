@@ -24,15 +24,16 @@ pub mod terminal;
 #[cfg(test)]
 mod testing;
 
+pub use canvas::{Canvas, Line, Overflow, Paint, Sink};
 pub use format::Format;
+pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, Sort};
+pub use model::{Content, State, Title};
+pub use redact::{Keys, Redacted};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::live::Token;
-// Renderers import what they share from here.
-use canvas::{Canvas, Line, Overflow, Paint};
-use json::Sort;
 
 /// The run that a report is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

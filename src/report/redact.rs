@@ -217,8 +217,9 @@ mod tests {
     use crate::{
         diagnostic::{Diagnostic, Diagnostics},
         report::{
-            json::{Checked, Outcomes, Planned, Report, Sort},
-            model::{self, State},
+            Checked, Outcomes, Planned, Sort, State,
+            json::Report,
+            model,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
         },
         secret::{MARK, Secret},

@@ -8,9 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Run,
-    json::{FORMAT_VERSION, OutcomeCounts, harmless},
-    redact::{Keys, Redacted},
+    FORMAT_VERSION, Keys, Redacted, Run,
+    json::{OutcomeCounts, harmless},
 };
 use crate::secret::Secrets;
 

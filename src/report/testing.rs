@@ -1,9 +1,8 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    Run, Sort,
-    json::{Checked, Outcomes, Planned},
-    model::{Content, Report, State},
+    Checked, Content, Outcomes, Planned, Run, Sort, State,
+    model::Report,
     terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
 };
 use crate::{

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{Phase, Setup, Skipped, attribute_at, scope_at};
+use super::sample::{Phase, Setup, attribute_at, scope_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -201,16 +201,14 @@ impl Report<'_> {
     /// All findings, for a file.
     pub(super) fn whole(&self) -> String {
         let mut text = self.head();
-        for Skipped { of: (scope, section), why } in self.setup.extent().1 {
-            let _ = writeln!(text, "left out: {} {section}: {why}", scope.noun());
-        }
+        let (fields, kinds): (Vec<_>, Vec<_>) =
+            self.setup.extent().1.into_iter().partition(|(trial, _)| trial.field.is_some());
+        let line = |(trial, why)| format!("left out: {trial}: {why}\n");
+        text.extend(kinds.into_iter().map(line));
         for (scope, section) in &self.found.refused {
             let _ = writeln!(text, "left out: {} {section}: {REFUSED}", scope.noun());
         }
-        for (attribute, why) in self.setup.unchanged() {
-            let (scope, section, field) = attribute.of();
-            let _ = writeln!(text, "left out: {} {section} {field}: {why}", scope.noun());
-        }
+        text.extend(fields.into_iter().map(line));
         self.findings(&mut text, usize::MAX);
         text + self.verdict()
     }
@@ -219,16 +217,17 @@ impl Report<'_> {
     pub(super) fn screen(&self, file: Option<&Path>) -> String {
         let mut text = self.head();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        let skipped = self.setup.extent().1.into_iter().map(|Skipped { why, .. }| why);
+        let (fields, kinds): (Vec<_>, Vec<_>) =
+            self.setup.extent().1.into_iter().partition(|(trial, _)| trial.field.is_some());
+        let skipped = kinds.into_iter().map(|(_, why)| why);
         for why in skipped.chain(self.found.refused.iter().map(|_| REFUSED.to_owned())) {
             *reasons.entry(why).or_default() += 1;
         }
         for (why, kinds) in reasons {
             let _ = writeln!(text, "left out: {}: {why}", count(kinds, "kind"));
         }
-        let unchanged = self.setup.unchanged().len();
-        if unchanged > 0 {
-            let fields = count(unchanged, "field");
+        if !fields.is_empty() {
+            let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
         let folded = self.findings(&mut text, MOST);
@@ -254,10 +253,11 @@ impl Report<'_> {
         let done = self.found.done.iter();
         let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
         let done: Vec<_> = done.collect();
-        let mut tried = count(self.setup.extent().0.len(), "kind");
-        let attributes = self.setup.attributes().len();
-        if attributes > 0 {
-            tried = format!("{tried}, {}", count(attributes, "field"));
+        let (all, _) = self.setup.extent();
+        let fields = all.iter().filter(|trial| trial.field.is_some()).count();
+        let mut tried = count(all.len() - fields, "kind");
+        if fields > 0 {
+            tried = format!("{tried}, {}", count(fields, "field"));
         }
         let _ = writeln!(text, "tried: {tried}; {}", done.join(", "));
         text

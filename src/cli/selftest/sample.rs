@@ -57,54 +57,50 @@ pub(super) struct Setup {
     pub(super) attributes: bool,
 }
 
-/// A field that is changed in a group or project of its own.
+/// What is tried: a kind as a whole, or a field, which is changed in a group or project of its own.
 #[derive(Clone, Copy)]
-pub(super) struct Attribute {
+pub(super) struct Trial {
     section: Section,
-    spec: &'static Spec,
+    pub(super) field: Option<&'static Spec>,
 }
 
-impl Attribute {
-    /// The scope, the section and the field.
-    pub(super) fn of(self) -> (Scope, &'static str, &'static str) {
-        (self.section.home.scope, self.section.section, self.spec.name)
+impl Trial {
+    /// The scope and the section.
+    fn of(self) -> (Scope, &'static str) {
+        (self.section.home.scope, self.section.section)
     }
 }
 
-/// A kind that is not tested, and why.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Skipped {
-    /// The scope, and the section.
-    pub(super) of: (Scope, &'static str),
-    /// The reason.
-    pub(super) why: String,
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scope, section) = self.of();
+        write!(f, "{} {section}", scope.noun())?;
+        self.field.map_or(Ok(()), |field| write!(f, " {}", field.name))
+    }
 }
 
 impl Setup {
     /// The documents of a phase.
     pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
         let mut documents = self.kinds(phase);
-        let attributes = self.attributes();
-        if !attributes.is_empty() {
-            documents.push(document(
-                Scope::Group,
-                &format!("{}/{ATTRIBUTES}", self.root),
-                true.into(),
-            ));
+        let fields: Vec<_> =
+            self.extent().0.into_iter().filter(|one| one.field.is_some()).collect();
+        if !fields.is_empty() {
+            let path = format!("{}/{ATTRIBUTES}", self.root);
+            documents.push(document(Scope::Group, &path, true.into()));
         }
-        for attribute in attributes {
-            let Ok(value) = self.entry(attribute.section, Some(attribute.spec), phase) else {
-                continue;
-            };
-            let scope = attribute.section.home.scope;
+        for trial in fields {
+            let Trial { section, field } = trial;
+            let Ok(value) = self.entry(section, field, phase) else { continue };
+            let scope = section.home.scope;
             // A schedule needs a branch.
             let create = match scope {
                 Scope::Group => true.into(),
                 Scope::Project => serde_json::json!({"initialize_with_readme": true}),
             };
-            let mut document = document(scope, &self.path_of(attribute), create);
-            document.insert(attribute.section.section.to_owned(), value);
-            if let Some(parent) = attribute.section.home.parent
+            let mut document = document(scope, &self.path_of(trial), create);
+            document.insert(section.section.to_owned(), value);
+            if let Some(parent) = section.home.parent
                 && let Some(of) = kinds::section(scope, parent.section)
                 && let Ok(above) = self.entry(of, None, Phase::Create)
             {
@@ -116,28 +112,12 @@ impl Setup {
     }
 
     /// The path of the container in which a field is changed.
-    pub(super) fn path_of(&self, attribute: Attribute) -> String {
-        let (scope, section, field) = attribute.of();
-        format!("{}/{ATTRIBUTES}/{}-{section}-{field}", self.root, scope.noun())
-    }
-
-    /// The fields that are changed one by one.
-    pub(super) fn attributes(&self) -> Vec<Attribute> {
-        self.fields().filter(|one| self.unchangeable(*one).is_none()).collect()
-    }
-
-    /// The fields that are not changed, each with the reason.
-    pub(super) fn unchanged(&self) -> Vec<(Attribute, String)> {
-        self.fields().filter_map(|one| Some((one, self.unchangeable(one)?))).collect()
-    }
-
-    fn fields(&self) -> impl Iterator<Item = Attribute> {
-        every_field().filter(|_| self.attributes)
+    fn path_of(&self, trial: Trial) -> String {
+        format!("{}/{ATTRIBUTES}/{}", self.root, trial.to_string().replace(' ', "-"))
     }
 
     /// Why a field cannot be changed on its own.
-    fn unchangeable(&self, attribute: Attribute) -> Option<String> {
-        let Attribute { section, spec } = attribute;
+    fn unchangeable(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("tells entries apart".to_owned());
         }
@@ -204,14 +184,18 @@ impl Setup {
         own.into_iter().chain(alone).collect()
     }
 
-    /// What is tested, and what is not.
-    pub(super) fn extent(&self) -> (Vec<(Scope, &'static str)>, Vec<Skipped>) {
+    /// What is tested, and what is not, with the reason: kinds, and then fields.
+    pub(super) fn extent(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
         let (mut all, mut left_out) = (Vec::new(), Vec::new());
-        for section in tried() {
-            let of = (section.home.scope, section.section);
-            match self.value(section, Phase::Create) {
-                Ok(_) => all.push(of),
-                Err(why) => left_out.push(Skipped { of, why }),
+        let kinds = tried().map(|section| Trial { section, field: None });
+        for trial in kinds.chain(every_field().filter(|_| self.attributes)) {
+            let why = match trial.field {
+                None => self.value(trial.section, Phase::Create).err(),
+                Some(spec) => self.unchangeable(trial.section, spec),
+            };
+            match why {
+                None => all.push(trial),
+                Some(why) => left_out.push((trial, why)),
             }
         }
         (all, left_out)
@@ -442,10 +426,10 @@ fn tried() -> impl Iterator<Item = Section> {
 }
 
 /// Every field of every kind, except switches, which are tested as a whole.
-fn every_field() -> impl Iterator<Item = Attribute> {
+fn every_field() -> impl Iterator<Item = Trial> {
     let kinds = tried().filter(|section| section.shape != Shape::Switch);
     kinds.flat_map(|section| {
-        section.table().specs().iter().map(move |spec| Attribute { section, spec })
+        section.table().specs().iter().map(move |spec| Trial { section, field: Some(spec) })
     })
 }
 
@@ -495,10 +479,10 @@ mod tests {
     fn every_kind_is_tried_where_the_service_has_it() {
         let (all, left_out) = setup(Some("alice"), Tier::Ultimate).extent();
         let kinds: BTreeSet<_> = tried().map(|kind| (kind.home.scope, kind.section)).collect();
-        let left_out: BTreeSet<_> = left_out.into_iter().map(|left| left.of).collect();
+        let left_out: BTreeSet<_> = left_out.into_iter().map(|(left, _)| left.of()).collect();
         let there = ["resource_groups", "runners"].map(|section| (Scope::Project, section));
         assert_eq!(left_out, there.into());
-        let all: BTreeSet<_> = all.into_iter().collect();
+        let all: BTreeSet<_> = all.into_iter().map(Trial::of).collect();
         assert_eq!(all, &kinds - &left_out);
     }
 
@@ -507,7 +491,7 @@ mod tests {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
             let (all, left_out) = setup(user, tier).extent();
             assert_eq!(all.len() + left_out.len(), tried().count());
-            let reasons: BTreeSet<_> = left_out.into_iter().map(|left| left.why).collect();
+            let reasons: BTreeSet<_> = left_out.into_iter().map(|(_, why)| why).collect();
             let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
             let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
             let of_user = user.is_none().then_some("needs `--user`");
@@ -524,22 +508,27 @@ mod tests {
         let release = Known::Is("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = Setup { attributes: true, release, ..setup };
-        let (changed, unchanged) = (setup.attributes(), setup.unchanged());
+        let (mut changed, mut unchanged) = setup.extent();
+        changed.retain(|one| one.field.is_some());
+        unchanged.retain(|(one, _)| one.field.is_some());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         // The groups of the test are no top-level groups.
-        let of_top = every_field().filter(|tried| tried.spec.field.available.is_of_top()).count();
+        let of_top =
+            every_field().filter(|one| one.field.unwrap().field.available.is_of_top()).count();
         // Most integrations need a secret.
-        let is_integration = |one: &Attribute| one.section.section == "integrations";
+        let is_integration = |one: &Trial| one.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(one, _)| is_integration(one)).count();
         let found = unchanged.iter().filter(|(one, _)| one.section.only_edits()).count();
         let imports = unchanged.iter().filter(|(_, why)| why == "needs an import").count();
         let others = unchanged.len() - of_top - integrations - found - imports;
         assert!(2 * changed.len() > 3 * others, "{others}");
-        for attribute in changed {
-            let value = |phase| setup.entry(attribute.section, Some(attribute.spec), phase);
+        for trial in changed {
+            let value = |phase| setup.entry(trial.section, trial.field, phase);
             let [first, other, back] = Phase::ALL.map(|phase| value(phase).expect("a value"));
-            assert!(first != other && first == back, "{:?}", attribute.of());
-            assert_eq!(attribute_at(&setup.path_of(attribute)), Some(attribute.of()));
+            assert!(first != other && first == back, "{trial}");
+            let (scope, section) = trial.of();
+            let of = (scope, section, trial.field.unwrap().name);
+            assert_eq!(attribute_at(&setup.path_of(trial)), Some(of));
         }
     }
 

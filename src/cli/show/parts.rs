@@ -15,11 +15,7 @@ use crate::{
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
-    report::{
-        Run,
-        json::{FORMAT_VERSION, Sort},
-        terminal::Title,
-    },
+    report::{FORMAT_VERSION, Run, Sort, Title},
 };
 
 /// The largest report that is read, in bytes: many more than those of the largest organisations.

@@ -9,9 +9,7 @@ use crate::{
     diagnostic::Diagnostic,
     diff::{Note, Problem, Reason},
     report::{
-        Sort,
-        json::{Outcomes, Planned},
-        model::{Content, State},
+        Content, Outcomes, Planned, Sort, State,
         terminal::tests::{hostile, many, run},
         testing::World,
     },

@@ -14,7 +14,7 @@ use crate::{
     diff::{Problem, Refusal, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
-    report::json::Outcomes,
+    report::Outcomes,
     text::count,
 };
 

@@ -5,8 +5,8 @@ use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Comparison, Plan},
     report::{
-        Canvas, Line, Overflow, Paint,
-        model::{Title, by_path, sign, step::object, tail},
+        Canvas, Line, Overflow, Paint, Title,
+        model::{by_path, sign, step::object, tail},
     },
 };
 
