@@ -340,9 +340,6 @@ fn every_code_in_the_source_is_explained() {
         let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
         let is_test = file.iter().any(|part| part.to_string_lossy().starts_with("test"));
         let first = [
-            "Fault::error(",
-            "Fault::warning(",
-            "Fault::new(",
             "Finding::error(",
             "Finding::warning(",
             "Diagnostic::error(",

@@ -187,12 +187,9 @@ impl Pager {
             return Err(PageError::Filtered);
         }
         // Without keys, the whole content of an entry may be its identity.
-        let request = if rows.keys.is_empty() {
-            request.keeping(KeyFilter::All)
-        } else {
-            request.keeping_also(rows.keys).keeping_also(rows.also)
-        };
-        Ok(Self { keeps: true, rows, ..Self::passing(request) })
+        let is_whole = rows.keys.is_empty();
+        let request = if is_whole { request.keeping(KeyFilter::All) } else { request };
+        Ok(Self { filtered: false, ..Self::shown(request, rows) })
     }
 
     /// As [`new`](Self::new), for a list that the service filters after dividing it into pages: any

@@ -30,12 +30,12 @@ fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(escaped) {
         return Cow::Borrowed(text);
     }
-    let escape = |c: char| match c {
+    let shown = |c: char| match c {
+        _ if !escaped(c) => c.to_string(),
         '\n' | '\r' | '\t' => c.escape_default().to_string(),
-        _ if escaped(c) => c.escape_unicode().to_string(),
-        _ => c.to_string(),
+        _ => c.escape_unicode().to_string(),
     };
-    Cow::Owned(text.chars().map(|c| if escaped(c) { escape(c) } else { c.to_string() }).collect())
+    Cow::Owned(text.chars().map(shown).collect())
 }
 
 /// Whether `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has

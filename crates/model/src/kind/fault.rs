@@ -57,6 +57,13 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnostic::codes;
+
+    #[test]
+    fn each_code_is_explained() {
+        let unexplained = TEXTS.values().find(|(_, code, ..)| codes::of(code).is_none());
+        assert_eq!(unexplained, None);
+    }
 
     /// The texts of faults are found by their names.
     #[test]

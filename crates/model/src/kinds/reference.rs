@@ -2,7 +2,7 @@
 //! Markdown pages, editors, and `undrift explain`.
 
 use crate::{
-    field::{Readback, Weakens, Word},
+    field::{Available, Readback, Weakens, Word},
     kind::plain_text,
     release::Release,
 };
@@ -76,42 +76,35 @@ fn value(schema: &Json) -> String {
 
 /// Short remarks about restrictions of the field.
 fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let mut remark = |applies: bool, text: &str| {
-        if applies {
-            remarks.push(text.to_owned());
-        }
-    };
-    let default =
-        schema.get("default").map(|default| format!("`{}` if left out", plain_text(default)));
-    remark(default.is_some(), default.as_deref().unwrap_or_default());
-    let instead = field.replaced_by();
+    let when = |applies: bool, text: &str| applies.then(|| text.to_owned());
+    let default = schema.get("default");
     let from = replaced.map(|release| format!(" from release {release} on")).unwrap_or_default();
+    let instead = field.replaced_by();
     let instead = instead.map(|other| format!("deprecated{from}: {}", field.instead(other)));
-    remark(schema["deprecated"] == true, instead.as_deref().unwrap_or("deprecated"));
-    remark(field.available.tier > Tier::Free, &format!("{} tier", field.available.tier));
-    let since = field.available.since.filter(|_| !field.available.local_before);
-    let since = since.map(|release| format!("from release {release}"));
-    remark(since.is_some(), since.as_deref().unwrap_or_default());
-    let until = field.available.until.map(|release| format!("gone from release {release} on"));
-    remark(until.is_some(), until.as_deref().unwrap_or_default());
-    for Word { word, since, until, .. } in &field.words {
+    let Available { tier, since, until, local_before, .. } = field.available;
+    let since = since.filter(|_| !local_before);
+    let first = [
+        default.map(|default| format!("`{}` if left out", plain_text(default))),
+        instead.or(Some("deprecated".to_owned())).filter(|_| schema["deprecated"] == true),
+        (tier > Tier::Free).then(|| format!("{tier} tier")),
+        since.map(|release| format!("from release {release}")),
+        until.map(|release| format!("gone from release {release} on")),
+    ];
+    let words = field.words.iter().flat_map(|Word { word, since, until, .. }| {
         let since = since.map(|release| format!("`{word}` from release {release}"));
         let until = until.map(|release| format!("`{word}` gone from release {release} on"));
-        since.into_iter().chain(until).for_each(|text| remark(true, &text));
-    }
-    remark(field.available.is_for_administrators(), "administrators only");
-    remark(field.accepted == Accepted::OnEdit, "set right after creation");
-    remark(field.secrecy() == Secrecy::Sensitive, "plans hide its live value");
-    match &field.read {
-        Readback::Never if field.accepted.on(Route::Edit) => {
-            remark(true, "cannot be verified: the service does not return it");
-        }
-        Readback::IfPresent => remark(true, "verified only where the service returns it"),
-        _ => {}
-    }
-    remarks.extend(guarded(field));
-    remarks
+        since.into_iter().chain(until)
+    });
+    let is_never_read = field.read == Readback::Never && field.accepted.on(Route::Edit);
+    let last = [
+        when(field.available.is_for_administrators(), "administrators only"),
+        when(field.accepted == Accepted::OnEdit, "set right after creation"),
+        when(field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
+        when(is_never_read, "cannot be verified: the service does not return it"),
+        when(field.read == Readback::IfPresent, "verified only where the service returns it"),
+        guarded(field),
+    ];
+    first.into_iter().flatten().chain(words).chain(last.into_iter().flatten()).collect()
 }
 
 /// The guard that asks about a field, and the changes that it asks about.

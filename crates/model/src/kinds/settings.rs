@@ -5,13 +5,10 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use crate::{
-    field::Scope,
-    kind::{
-        Capability, Effect, Fault, LiveEntry, Rules, Section, Spec,
-        forms::{self, enabled},
-    },
-    value::{Fields, Json, Object, Value},
+use super::prelude::*;
+use crate::kind::{
+    Spec,
+    forms::{self, enabled},
 };
 
 /// What the subject of an ID token consists of.

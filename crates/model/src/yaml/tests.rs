@@ -269,5 +269,7 @@ fn each_text_of_a_fault_is_used() {
         code.iter().any(|code| code.contains(&name))
     };
     assert_eq!(FAULTS.keys().find(|name| !is_named(name)), None);
+    let is_explained = |code: &str| crate::diagnostic::codes::of(code).is_some();
+    assert!(FAULTS.values().all(|(code, ..)| is_explained(code)));
     assert!(FAULTS["too_deep"].1.contains(&MAX_DEPTH.to_string()));
 }

@@ -2,7 +2,10 @@
 //! where a reader of YAML 1.1 or 1.2 would otherwise misread a text. Comments are above a value or,
 //! aligned, after it.
 
-use crate::{text::is_unsafe, value::Json};
+use crate::{
+    text::{is_unsafe, wrapped},
+    value::Json,
+};
 
 /// The maximum width of a line.
 const WIDTH: usize = 100;
@@ -121,21 +124,10 @@ fn write_line(out: &mut String, line: &Line, column: usize) {
 
 /// Comment lines within the maximum width. `text` cannot end the comment.
 fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
-    let text = crate::text::escape(text);
     let most = WIDTH.saturating_sub(indent + 2).max(40);
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().filter(|line| {
-            line.is_empty() || line.chars().count() + 1 + word.chars().count() <= most
-        });
-        match line {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) => *line += &format!(" {word}"),
-            None => lines.push(word.to_owned()),
-        }
-    }
     let margin = " ".repeat(indent);
-    lines.iter().map(|line| plain(format!("{margin}# {line}"))).collect()
+    let text = wrapped(&crate::text::escape(text), most);
+    text.split('\n').map(|line| plain(format!("{margin}# {line}"))).collect()
 }
 
 /// A line without a comment.

@@ -1,14 +1,11 @@
-//! Faults of a description that its schema cannot express. Their texts, and the types that keys fit, are
-//! data: `description_faults.yaml`.
+//! Looks for faults of a description that its schema cannot express.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
+use std::collections::BTreeSet;
+
+use super::{
+    fault::{DATA, Fault, Fit, fault},
+    make,
 };
-
-use serde::Deserialize;
-
-use super::make;
 use crate::{
     field::{Accepted, Field, Named, Range, Readback, Required, ValueType, Weakens},
     kind::{self, Create, Edit, Kind, Removal, Shape},
@@ -16,49 +13,11 @@ use crate::{
     level::Level,
     operation::{
         OPERATIONS, Operation,
-        collection::{self, EntryPath, NoPath},
+        collection::{self, EntryPath},
     },
     text,
     value::Json,
-    yaml,
 };
-
-/// A fault of a description.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The place in the description: keys and positions, separated by `/`.
-    pub at: String,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub help: &'static str,
-}
-
-/// The content of the data file.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
-pub(super) struct Data {
-    keys: Vec<Fit>,
-    /// Names in paths, by the fault that they mean.
-    paths: BTreeMap<&'static str, Vec<&'static str>>,
-    /// The message and the help of each fault.
-    pub(super) faults: BTreeMap<&'static str, (&'static str, &'static str)>,
-}
-
-/// The types that a key fits.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Fit {
-    key: &'static str,
-    /// The values that it is about; all, if it names none.
-    #[serde(default)]
-    values: Vec<Json>,
-    types: Vec<ValueType>,
-    help: &'static str,
-}
-
-pub(super) static DATA: LazyLock<Data> =
-    LazyLock::new(|| yaml::built_in!("kinds/description_faults"));
 
 /// All faults of `description`, as it is `written`. `known` are the kinds that exist already; the
 /// section must not have a name of `reserved`.
@@ -78,17 +37,6 @@ pub(super) fn check(
     }
     check.homes(known);
     check.faults
-}
-
-/// The fault of a path that is not that of a collection.
-pub(super) fn no_path(at: String, why: NoPath) -> Fault {
-    fault(at, "no_path", why)
-}
-
-/// The fault called `name`, about something.
-fn fault(at: impl Into<String>, name: &str, about: &str) -> Fault {
-    let (message, help) = DATA.faults[name];
-    Fault { at: at.into(), message: message.replace("{}", about), help }
 }
 
 struct Check<'d> {

@@ -8,10 +8,11 @@
 
 mod check;
 mod convention;
+mod fault;
 mod make;
 mod rules;
 
-pub use check::Fault;
+pub use fault::Fault;
 
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
@@ -43,7 +44,7 @@ impl Described {
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(kind, known).map_err(|why| vec![check::no_path("homes".into(), why)])
+        make::make(kind, known).map_err(|why| vec![fault::no_path("homes".into(), why)])
     }
 }
 

@@ -689,7 +689,7 @@ fn faults_of_a_description_have_their_places() {
 fn each_text_of_a_fault_is_used() {
     let code = include_str!("check.rs");
     let is_named = |name: &&&str| code.contains(&format!("\"{name}\""));
-    let unused = check::DATA.faults.keys().find(|name| !is_named(name));
+    let unused = fault::DATA.faults.keys().find(|name| !is_named(name));
     assert_eq!(unused, None);
 }
 
@@ -893,7 +893,7 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
         let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
-        let is_it = |fault: &check::Fault| fault.at == at && fault.message.contains(why);
+        let is_it = |fault: &Fault| fault.at == at && fault.message.contains(why);
         assert!(faults.iter().any(is_it), "{to}: {faults:?}");
     }
     // What is known below the same entries already.

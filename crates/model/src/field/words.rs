@@ -1,0 +1,438 @@
+//! The words of the format of a field, each with its meaning.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::value::Json;
+
+/// Where a field must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Required {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// In an entry that is created.
+    OnCreate,
+    /// In every entry, mapping or row.
+    #[schemars(skip)]
+    Always,
+    /// Where the field that it limits is on, because the default limit of the service is everything.
+    #[schemars(skip)]
+    WithLimited,
+}
+
+/// What an equal value of another entry means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Among {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The service refuses the second entry.
+    Unique,
+    /// No group above may have an entry with the same value.
+    UniqueAbove,
+    /// Entries with one identity share the value in all groups and projects.
+    Shared,
+}
+
+/// Who or what has something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Only {
+    /// Everybody and everything.
+    #[default]
+    All,
+    /// Groups.
+    Group,
+    /// Projects.
+    Project,
+    /// Top-level groups.
+    TopLevel,
+    /// Administrators.
+    #[schemars(skip)]
+    Administrators,
+    /// Administrators, in top-level groups.
+    #[schemars(skip)]
+    TopLevelAdministrators,
+}
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueType {
+    /// Text.
+    #[default]
+    Text,
+    /// A regular expression in RE2 syntax.
+    Expression,
+    /// One of `words`.
+    Word,
+    /// The name of a time zone.
+    TimeZone,
+    /// A cron expression: times that repeat.
+    Cron,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A day, as `YYYY-MM-DD`.
+    Date,
+    /// A list of texts.
+    Texts,
+    /// A level of access: the highest level that the entry gives. Each change gives or takes away
+    /// access, so `weakens` counts for nothing here.
+    Level,
+    /// A reference to a secret.
+    Secret,
+    /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
+    Address,
+    /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
+    Grants,
+    /// Who must approve something: likewise, each with a number of approvals. A removal also names
+    /// the level, user or group. Only for entries with `grants`.
+    Approvals,
+    /// Who may do something: a list of levels.
+    #[schemars(skip)]
+    LevelGrants,
+    /// A level in a rule, which may also be nobody or administrators.
+    #[schemars(skip)]
+    RuleLevel,
+    /// A list of URLs. Credentials in them are never shown.
+    #[schemars(skip)]
+    Addresses,
+    /// Text, a number, a boolean or a list of these. The service makes text of it, but keeps lists.
+    #[schemars(skip)]
+    Plain,
+    /// The path of a file to upload, as `{file: PATH}`.
+    #[schemars(skip)]
+    File,
+    /// A mapping with `keys`.
+    #[schemars(skip)]
+    Mapping,
+    /// A mapping whose `keys` are separate fields, called `mapping.key`.
+    #[schemars(skip)]
+    Spread,
+    /// A list of mappings with `keys`. An edit contains the rows to add and to remove.
+    #[schemars(skip)]
+    Rows,
+}
+
+/// Which changes of a field weaken a protection.
+// `null` and empty text count as unset; an unknown value counts as the strictest.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Weakens {
+    /// None.
+    #[default]
+    Never,
+    /// A flag changes to `false`.
+    WhenOff,
+    /// A flag changes to `true`.
+    WhenOn,
+    /// A number becomes lower.
+    WhenLower,
+    /// A number becomes higher.
+    WhenHigher,
+    /// A word changes to one that is later in `words`, or is cleared.
+    WhenLater,
+    /// A word or number changes to one that is later in this list, or is cleared.
+    #[schemars(skip)]
+    WhenLaterIn(Vec<Json>),
+    /// The value changes.
+    WhenChanged,
+    /// More people get a grant. All entries for the same thing are judged together.
+    WhenWider,
+    /// Fewer approvals are required, or more people can give one.
+    WhenFewer,
+    /// A flag changes to `false`: the entry gives more away, or lets more in. Here and in the others
+    /// that start with `opens`, removing the entry weakens nothing.
+    OpensWhenOff,
+    /// A flag changes to `true`.
+    OpensWhenOn,
+    /// The value changes.
+    OpensWhenChanged,
+    /// An address changes, and no secret is written with it: a stored one would be sent there.
+    OpensWhenMoved,
+    /// The value changes to one that names a URL or another project.
+    #[schemars(skip)]
+    OpensWhenOutside,
+    /// The value is cleared.
+    #[schemars(skip)]
+    WhenCleared,
+    /// A comma-separated list gets more items, or becomes empty, which means everything.
+    #[schemars(skip)]
+    WhenMoreListed,
+    /// The rules of the kind decide.
+    #[schemars(skip)]
+    ByKind,
+    /// No protection, but access: a change may give or take it away.
+    #[schemars(skip)]
+    Access,
+    /// No protection: a change may show something to more people. The field is a visibility, a level
+    /// of access or a flag.
+    #[schemars(skip)]
+    Shows,
+}
+
+/// Text, a number, `true` or `false`.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline, extend("type" = ["string", "integer", "boolean"]))]
+pub struct Scalar(pub Json);
+
+/// What guards ask about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Risk {
+    /// A protection of the group or project becomes weaker, as by removing the entry.
+    Weakens,
+    /// Something outside gets a way in, or content a way out. A new entry is judged too, also in a
+    /// new container, whose settings are not; removing it closes the way.
+    Opens,
+    /// A part becomes visible to more people.
+    Shows,
+}
+
+impl Weakens {
+    /// What guards ask about in some changes of the field, comparing its values; `None` if they ask
+    /// nothing, or decide by [`crate::kind::Rules::effects`].
+    pub const fn risk(&self) -> Option<Risk> {
+        match self {
+            Self::Never | Self::Access | Self::WhenWider | Self::WhenFewer | Self::ByKind => None,
+            Self::Shows => Some(Risk::Shows),
+            Self::OpensWhenOff
+            | Self::OpensWhenOn
+            | Self::OpensWhenChanged
+            | Self::OpensWhenMoved
+            | Self::OpensWhenOutside => Some(Risk::Opens),
+            _ => Some(Risk::Weakens),
+        }
+    }
+}
+
+/// What a document is about: a group or a project.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// A group.
+    Group,
+    /// A project.
+    Project,
+}
+
+impl Scope {
+    /// Every scope, in the order of reports.
+    pub const ALL: [Self; 2] = [Self::Group, Self::Project];
+
+    /// What is for this scope, of one thing for groups and one for projects.
+    pub const fn of<T: Copy>(self, group: T, project: T) -> T {
+        match self {
+            Self::Group => group,
+            Self::Project => project,
+        }
+    }
+
+    /// The noun, which is also in the paths of operations.
+    pub const fn noun(self) -> &'static str {
+        self.of("group", "project")
+    }
+
+    /// The `kind` of its documents.
+    pub const fn document(self) -> &'static str {
+        self.of("Group", "Project")
+    }
+}
+
+/// The sort of thing that a field names.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Named {
+    /// A user, by username.
+    User,
+    /// A group, by its full path.
+    Group,
+    /// A project, by its full path.
+    Project,
+    /// A runner of projects, by its description or its id.
+    Runner,
+    /// A custom role, by its name.
+    Role,
+}
+
+impl Named {
+    /// The noun.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Runner => "runner",
+            Self::Role => "custom role",
+            _ => self.scope().map_or("user", Scope::noun),
+        }
+    }
+
+    /// The scope whose documents declare it; users, runners and roles have none.
+    pub const fn scope(self) -> Option<Scope> {
+        match self {
+            Self::User | Self::Runner | Self::Role => None,
+            Self::Group => Some(Scope::Group),
+            Self::Project => Some(Scope::Project),
+        }
+    }
+}
+
+/// The requests that accept a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Accepted {
+    /// Create, create for a user, and edit.
+    #[default]
+    Always,
+    /// Create and create for a user: it cannot be changed later.
+    OnCreate,
+    /// Create only, and not for a user.
+    #[schemars(skip)]
+    OnOwnCreate,
+    /// Create for a user and edit.
+    #[schemars(skip)]
+    OnCreateForUserAndEdit,
+    /// Create and edit, but not create for a user.
+    #[schemars(skip)]
+    OnOwnCreateAndEdit,
+    /// Edit only.
+    #[schemars(skip)]
+    OnEdit,
+    /// Edit, but only with `undrift call`: it is no field of manifests.
+    ByCall,
+    /// None: it steers undrift and is never sent.
+    #[schemars(skip)]
+    Never,
+}
+
+/// A request that can contain fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The create request.
+    Create,
+    /// The request that creates a project for another user.
+    CreateForUser,
+    /// The edit request.
+    Edit,
+}
+
+impl Accepted {
+    /// Whether `route` accepts the field.
+    pub const fn on(self, route: Route) -> bool {
+        match self {
+            Self::Always => true,
+            Self::OnCreate => matches!(route, Route::Create | Route::CreateForUser),
+            Self::OnOwnCreate => matches!(route, Route::Create),
+            Self::OnCreateForUserAndEdit => matches!(route, Route::CreateForUser | Route::Edit),
+            Self::OnOwnCreateAndEdit => matches!(route, Route::Create | Route::Edit),
+            Self::OnEdit => matches!(route, Route::Edit),
+            Self::ByCall | Self::Never => false,
+        }
+    }
+}
+
+/// How responses show a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Readback {
+    /// Under its own name.
+    #[default]
+    Same,
+    /// Under another name.
+    As(#[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))] &'static str),
+    /// Under its own name, as an object with the value in `value`. If its `locked` is true, the value
+    /// comes from above and cannot be changed, so the field is not compared.
+    Nested,
+    /// The reference does not list it in responses, but some installations return it. It is
+    /// compared if the response contains it. Otherwise it is sent on create and on request only.
+    #[schemars(skip)]
+    IfPresent,
+    /// Never: a secret, a file, or an instruction.
+    Never,
+}
+
+/// How a declared and a live value are compared. Descriptions may use the variants that are in the
+/// schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compare {
+    /// Exactly.
+    // Mappings are compared by the declared keys. Empty text equals `null`.
+    #[default]
+    Exact,
+    /// Texts, case-insensitively.
+    AnyCase,
+    /// Lists, in any order.
+    Set,
+    /// URLs, in normal form.
+    // RFC 3986, 6.2.2 and 6.2.3.
+    Url,
+    /// URLs, in normal form and without user and password, which responses do not contain.
+    Location,
+    /// SSH keys, by type and key material, without the comment.
+    PublicKey,
+    /// Texts, of which the service strips white space from both ends.
+    Trimmed,
+    /// Lists of topics, in any order. The installation shares topics and keeps the first spelling
+    /// of each. A comma separates topics, and blanks around a topic are ignored.
+    #[schemars(skip)]
+    Topics,
+    /// Names of branches and tags. `refs/heads/` before a branch is ignored.
+    #[schemars(skip)]
+    Ref,
+    /// Lists of rows, each of which names one user, group or level. An edit contains the rows to
+    /// add and to remove.
+    #[schemars(skip)]
+    Rows,
+}
+
+/// How secret a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrecy {
+    /// Not secret.
+    Open,
+    /// A literal or a reference. The live value is never shown.
+    Sensitive,
+    /// It must be a reference.
+    Reference,
+    /// A URL, as a literal or a reference. Credentials in it are never shown.
+    Address,
+}
+
+/// A tier of the service.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Available to everybody.
+    #[default]
+    Free,
+    /// Push rules, approvals, mirroring, templates and restore.
+    Premium,
+    /// Status checks.
+    Ultimate,
+}
+
+impl std::fmt::Display for Tier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}

@@ -1,0 +1,188 @@
+//! Reads live entries: from the objects of the service to comparable form.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use super::{Edit, Handle, LiveEntry, LiveFields, Place, Section, Spec, is_withheld, stakes};
+use crate::{
+    field::Named,
+    page::tells_apart,
+    value::{Json, Object},
+};
+
+impl Section {
+    /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
+    /// entry counts as not read.
+    pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
+        let rows = self.home.rows;
+        let named = self.identity.iter().filter_map(|name| self.field(name).live_name());
+        // Not every release shows all identifying fields.
+        let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
+        let tells_inherited =
+            |key: &&str| self.home.inherited.iter().any(|of| of.is_not && *of.field == **key);
+        let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
+        keys.find(|key| {
+            if tells_inherited(key) {
+                return false;
+            }
+            let Some(value) = raw.get(*key) else { return false };
+            !tells_apart(key, value) || !self.is_typed(key, value)
+        })
+    }
+
+    /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
+    /// responses; the rows of a list may have any form.
+    fn is_typed(self, key: &str, value: &Json) -> bool {
+        let Some(spec) = self.table().shown_as(key) else {
+            return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
+        };
+        if spec.field.is_level() {
+            return value.is_u64();
+        }
+        if spec.has_rows() {
+            return value.is_array();
+        }
+        // Manifests may have an id in place of it.
+        if spec.field.names == Some(Named::Runner) {
+            return value.is_string();
+        }
+        let is_of = |kind: &Json| match kind.as_str() {
+            Some("string") => value.is_string(),
+            Some("integer") => value.is_i64(),
+            Some("boolean") => value.is_boolean(),
+            Some("array") => value.is_array(),
+            Some("null") => value.is_null(),
+            _ => true,
+        };
+        match &spec.schema["type"] {
+            // Text, or a reference to a secret.
+            Json::Null => value.is_string(),
+            Json::Array(kinds) => kinds.iter().any(is_of),
+            kind => is_of(kind),
+        }
+    }
+
+    /// The live entries in a field of the container's own object. `None` if the object does not
+    /// show them, or if an entry lacks a key that every entry has.
+    pub fn read_within(self, object: &Object, wanted: Wanted<'_>) -> Option<Vec<LiveEntry>> {
+        let rows = self.home.rows;
+        let is_whole = |row: &&Object| {
+            rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
+                && self.mistyped(row).is_none()
+        };
+        let reader = self.reader(wanted);
+        let read = |row: &Json| Some(reader.read(row.as_object().filter(is_whole)?));
+        match self.home.place {
+            Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),
+            Place::Part { field, sign } => match object.get(field).filter(|part| !part.is_null()) {
+                Some(part) => Some(vec![read(part)?]),
+                None => (!object.contains_key(sign)).then(Vec::new),
+            },
+            _ => None,
+        }
+    }
+
+    /// `raw` with the fields that are nested in it ([`Detail::nested`]) beside the others.
+    pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
+        let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
+        nested.map_or(Cow::Borrowed(raw), |nested| {
+            let own = nested.iter().chain(raw);
+            Cow::Owned(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+        })
+    }
+
+    /// The live entry in comparable form, from the service's object `raw`; see [`Reader`].
+    pub fn read(self, raw: &Object, wanted: Wanted<'_>) -> LiveEntry {
+        self.reader(wanted).read(raw)
+    }
+
+    /// Reads entries of the section.
+    pub fn reader(self, wanted: Wanted<'_>) -> Reader<'_> {
+        let operations = &self.home.operations;
+        let is_replaced = self.edit == Edit::OrReplace
+            || (operations.edit.is_none() && operations.create.is_some());
+        let is_part = matches!(self.home.place, Place::Part { .. });
+        let table = self.table();
+        let kept = match wanted {
+            Wanted::Only(names) if !is_replaced && !is_part => {
+                let named = self.identity.iter().copied().chain(self.called_by);
+                let named = named.chain(stakes::protecting(self));
+                table.read_with(names, named)
+            }
+            _ => table.specs().iter().collect(),
+        };
+        let is_extra = |name: &&str| table.get(name).is_none();
+        let extra = match wanted {
+            Wanted::All => None,
+            Wanted::Known => Some(Vec::new()),
+            Wanted::Only(names) => Some(names.iter().copied().filter(is_extra).collect()),
+        };
+        Reader { section: self, kept, extra }
+    }
+}
+
+/// Which fields of an entry are read, besides those that undrift always needs.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'n> {
+    /// All that the service shows.
+    All,
+    /// All that the kind knows.
+    Known,
+    /// Only these.
+    Only(&'n BTreeSet<&'n str>),
+}
+
+/// Reads entries of one section. A reader decides once which fields are kept of each: the wanted
+/// ones, the identity and the fields that every edit repeats. An entry that is changed by
+/// replacement keeps all fields, because it is added again with all of them; so does a part of an
+/// object, which is small.
+pub struct Reader<'n> {
+    section: Section,
+    kept: Vec<&'static Spec>,
+    /// The other keys to keep, which the kind does not know; `None` for all.
+    extra: Option<Vec<&'n str>>,
+}
+
+impl Reader<'_> {
+    /// The live entry in comparable form, from the service's object `raw`.
+    pub fn read(&self, raw: &Object) -> LiveEntry {
+        let section = self.section;
+        let raw = &*section.flat(raw);
+        // A field is decoded from others too: its replacement, for example.
+        let mut known = Cow::Borrowed(raw);
+        if raw.values().any(is_withheld) {
+            known.to_mut().retain(|_, value| !is_withheld(value));
+        }
+        let mut fields = Object::new();
+        let mut withheld = Vec::new();
+        for spec in self.kept.iter().filter(|spec| section.has(raw, spec.name)) {
+            let hides = |name: &str| raw.get(name).is_some_and(is_withheld);
+            if spec.field.live_name().is_some_and(hides) {
+                withheld.push(spec.name.to_owned());
+            } else if let Some(value) = section.rules.decode(spec, &known) {
+                fields.insert(spec.name.to_owned(), value);
+            } else if spec.field.replaced_by().is_some_and(hides) {
+                withheld.push(spec.name.to_owned());
+            }
+        }
+        match &self.extra {
+            Some(names) => {
+                for name in names {
+                    fields
+                        .extend(known.get(*name).map(|value| ((*name).to_owned(), value.clone())));
+                }
+            }
+            None => {
+                let extra = known.iter().filter(|(name, _)| section.table().get(name).is_none());
+                fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        let part = |handle: &Handle| raw.get(handle.field).cloned().unwrap_or_default();
+        LiveEntry {
+            handle: section.home.handle.iter().map(part).collect(),
+            fields: LiveFields::new(fields, withheld),
+            protected: section.rules.protected(raw),
+            tier: section.tier_of(raw),
+            whole: section.may_come_twice().then(|| LiveFields::new(raw.clone(), Vec::new())),
+        }
+    }
+}
