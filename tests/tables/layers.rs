@@ -169,6 +169,7 @@ fn kinds_used_by_a_creation_do_not_name_it() {
 fn names_only_what_stands_before_it(folder: &str, order: &[&str]) {
     let folder = root().join(folder);
     let module = folder.file_name().unwrap().to_str().unwrap();
+    let reexports = reexports(&fs::read_to_string(folder.join("mod.rs")).unwrap());
     for file in rust_files(&folder) {
         let relative = file.strip_prefix(&folder).unwrap().display().to_string();
         let of = relative.split(['/', '.']).next().unwrap();
@@ -181,14 +182,30 @@ fn names_only_what_stands_before_it(folder: &str, order: &[&str]) {
         if !relative.contains('/') {
             named.extend(imports(&code, "super::"));
         }
+        named.extend(named.clone().iter().filter_map(|name| reexports.get(name).cloned()));
         for higher in &order[place + 1..] {
             assert!(named.iter().all(|name| name != higher), "{module}/{relative} names {higher}");
         }
     }
 }
 
+/// The module from which a folder re-exports a name, by the name.
+fn reexports(code: &str) -> BTreeMap<String, String> {
+    let lines = code.lines().filter_map(|line| line.strip_prefix("pub use ")?.split_once("::"));
+    let names = |names: &str| names.split(['{', '}', ',', ';', ' ']).map(str::to_owned).collect();
+    let by_module = lines.map(|(module, rest)| (module.to_owned(), names(rest)));
+    let pairs = by_module.flat_map(|(module, names): (_, Vec<String>)| {
+        names.into_iter().map(move |name| (name, module.clone()))
+    });
+    pairs.collect()
+}
+
 #[test]
 fn a_planted_violation_is_found() {
+    let reexports = reexports("pub use canvas::{Canvas, Line};\npub use format::Format;\n");
+    let modules: Vec<_> =
+        reexports.iter().map(|(name, module)| format!("{module}::{name}")).collect();
+    assert_eq!(modules[1..], ["canvas::Canvas", "format::Format", "canvas::Line"]);
     assert_eq!(
         violations_in("plan", "use crate::{api::ReadClient, diff};"),
         ["`plan` imports `api`"]

@@ -6,7 +6,7 @@
 //! [`Data::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
 //! with the next document. No message quotes a scalar, because any scalar may be a secret.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range, sync::LazyLock};
+use std::{borrow::Cow, ops::Range};
 
 use serde::Deserialize;
 
@@ -73,15 +73,14 @@ pub struct Fault {
     pub first: Option<Range<usize>>,
 }
 
-/// The code, the message and the help of each fault by its name; an empty help is none.
-type FaultTexts = BTreeMap<&'static str, (&'static str, &'static str, &'static str)>;
-
-static FAULTS: LazyLock<FaultTexts> = LazyLock::new(|| built_in!("yaml/faults"));
+/// The code, the message and the help of each fault, which the build reads from `faults.yaml`. An
+/// empty help is none.
+mod texts {
+    include!(concat!(env!("OUT_DIR"), "/tables/yaml/faults.rs"));
+}
 
 impl Fault {
-    /// The fault called `name` in `faults.yaml`.
-    fn of(name: &str, span: Range<usize>) -> Self {
-        let (code, message, help) = FAULTS[name];
+    fn of([code, message, help]: [&'static str; 3], span: Range<usize>) -> Self {
         let help = Some(help).filter(|help| !help.is_empty());
         Self { code, message: message.into(), help, span, first: None }
     }

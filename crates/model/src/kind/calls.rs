@@ -4,7 +4,9 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits};
+use super::{
+    Fault, Former, LiveEntry, Names, Section, Spec, Target, Texts, Wanted, forms, limits, texts,
+};
 use crate::{
     address::Address,
     cause::Cause,
@@ -83,10 +85,10 @@ pub enum Unable {
 }
 
 impl Unable {
-    /// It is impossible to do this with `field`, for the reason called `name` in `faults.yaml`, with
-    /// the texts in `parts` for their names in braces.
-    pub fn of(name: &str, field: &str, parts: &[(&str, &str)]) -> Self {
-        let fault = Fault::of_entry(name).fill("field", field);
+    /// It is impossible to do this with `field`, for the reason in `texts`, with those in `parts` for
+    /// their names in braces.
+    pub fn of(texts: Texts, field: &str, parts: &[(&str, &str)]) -> Self {
+        let fault = Fault::of_entry(texts).fill("field", field);
         let fault = parts.iter().fold(fault, |fault, (part, text)| fault.fill(part, text));
         let Fault { code, message, help, .. } = fault;
         Self::Because { code, message, help, field: field.to_owned() }
@@ -95,11 +97,11 @@ impl Unable {
     /// A user, group, project, runner or role that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
         let fault = match named {
-            Named::User => "unknown_user",
-            Named::Group => "unknown_group",
-            Named::Project => "unknown_project",
-            Named::Runner => "unknown_runner",
-            Named::Role => "unknown_role",
+            Named::User => texts::UNKNOWN_USER,
+            Named::Group => texts::UNKNOWN_GROUP,
+            Named::Project => texts::UNKNOWN_PROJECT,
+            Named::Runner => texts::UNKNOWN_RUNNER,
+            Named::Role => texts::UNKNOWN_ROLE,
         };
         Self::of(fault, field, &[("name", &text::escape(name))])
     }
@@ -114,12 +116,12 @@ impl Unable {
             ("id", &ids[0]),
             ("name", &text::escape(name)),
         ];
-        Self::of("several_things", field, &parts)
+        Self::of(texts::SEVERAL_THINGS, field, &parts)
     }
 
     /// An entry of another section that is neither live nor declared, or several with its name.
     pub fn entry(section: &str, name: &str, field: &str, is_there: bool) -> Self {
-        let fault = if is_there { "several_entries" } else { "no_entry" };
+        let fault = if is_there { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
         Self::of(fault, field, &[("section", section), ("name", &text::escape(name))])
     }
 }

@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 use jiff::civil::Date;
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{Fault, Section, Spec, limits::is_on};
+use super::{Fault, Section, Spec, Texts, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Secrecy},
@@ -70,15 +70,15 @@ impl Section {
             {
                 let negative = spec.name.replace("_regex", "_negative_regex");
                 let of = if is_delimited(name, text) && severity == Severity::Warning {
-                    "expression_in_slashes"
+                    texts::EXPRESSION_IN_SLASHES
                 } else if text.starts_with('*') || text.contains("|*") {
-                    "expression_of_glob"
+                    texts::EXPRESSION_OF_GLOB
                 } else if text.contains("(?!") && self.table().get(&negative).is_some() {
-                    "expression_with_negative"
+                    texts::EXPRESSION_WITH_NEGATIVE
                 } else if text.contains("(?!") {
-                    "expression_with_look_around"
+                    texts::EXPRESSION_WITH_LOOK_AROUND
                 } else {
-                    "expression"
+                    texts::EXPRESSION
                 };
                 let fault = Fault::of(of, spec.name).fill("negative", &negative);
                 report(Fault { severity, within, ..fault.fill("why", &message) });
@@ -92,9 +92,9 @@ impl Section {
             let Some(spec) = self.table().get(name) else { continue };
             let Some(what) = value.plain().and_then(super::forms::credential) else { continue };
             let name = match spec.field.secrecy() {
-                Secrecy::Open => "credential_shown",
-                _ if what == Credential::Password => "credential_in_text",
-                _ => "credential",
+                Secrecy::Open => texts::CREDENTIAL_SHOWN,
+                _ if what == Credential::Password => texts::CREDENTIAL_IN_TEXT,
+                _ => texts::CREDENTIAL,
             };
             report(Fault::of(name, spec.name).fill("what", what.noun()));
         }
@@ -111,14 +111,14 @@ fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
         CRON => {
             let why = cron(text)?;
             let name = match text {
-                _ if text.contains(['–', '—', '−']) => "cron_with_dash",
-                _ if has_hash(text) => "cron_with_hash",
-                _ => "cron",
+                _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
+                _ if has_hash(text) => texts::CRON_WITH_HASH,
+                _ => texts::CRON,
             };
             Some(Fault::of(name, spec.name).fill("why", &why))
         }
         "date" if !text.is_empty() && text.parse::<Date>().is_err() => {
-            Some(Fault::of("date", spec.name))
+            Some(Fault::of(texts::DATE, spec.name))
         }
         _ => None,
     }
@@ -128,13 +128,13 @@ fn of_format(spec: &Spec, value: &Value) -> Option<Fault> {
 fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fault)) {
     let (field, compare) = (spec.name, spec.field.compare);
     if value.plain().is_some_and(is_nobody_beside_others) {
-        let fault = Fault::of("nobody_beside_others", field);
+        let fault = Fault::of(texts::NOBODY_BESIDE_OTHERS, field);
         report(Fault { within: Some("no_access"), ..fault });
     }
     let Some(text) = value.text() else { return };
-    let mut is_wrong = |applies: bool, name: &str, about: (&str, &str)| {
+    let mut is_wrong = |applies: bool, of: Texts, about: (&str, &str)| {
         if applies {
-            report(Fault::of(name, field).fill(about.0, about.1));
+            report(Fault::of(of, field).fill(about.0, about.1));
         }
     };
     let none = ("", "");
@@ -142,28 +142,28 @@ fn of_text(section: &str, spec: &Spec, value: &Value, report: &mut dyn FnMut(Fau
     let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
     let is_expression = is_branch && is_expression(text);
     let odd = if text.starts_with("refs/") { "refs/" } else { " " };
-    is_wrong(compare == Compare::PublicKey && !is_whole_key(text), "part_of_key", none);
-    is_wrong(compare == Compare::Location && is_short(text), "short_address", none);
-    is_wrong(is_branch && text.contains(odd), "no_ref", ("odd", odd));
+    is_wrong(compare == Compare::PublicKey && !is_whole_key(text), texts::PART_OF_KEY, none);
+    is_wrong(compare == Compare::Location && is_short(text), texts::SHORT_ADDRESS, none);
+    is_wrong(is_branch && text.contains(odd), texts::NO_REF, ("odd", odd));
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
-    is_wrong(is_pattern, "ref_pattern", none);
+    is_wrong(is_pattern, texts::REF_PATTERN, none);
     if let Some(near) = placeholder(field, text) {
-        is_wrong(true, "placeholder", ("near", near));
+        is_wrong(true, texts::PLACEHOLDER, ("near", near));
     }
     let what = if is_scope { "environment" } else { "branch or tag" };
-    is_wrong(is_scope || is_expression, "no_glob", ("what", what));
+    is_wrong(is_scope || is_expression, texts::NO_GLOB, ("what", what));
     let is_word = field == "environment_scope" && is_word_for_all(text);
-    is_wrong(is_word, "scope_of_all", ("text", text));
+    is_wrong(is_word, texts::SCOPE_OF_ALL, ("text", text));
     let is_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
-    is_wrong(is_null, "text_for_null", ("text", text));
+    is_wrong(is_null, texts::TEXT_FOR_NULL, ("text", text));
     let is_url = matches!(compare, Compare::Url | Compare::Location);
-    is_wrong(is_url && text.trim().contains(' '), "blank_in_url", none);
+    is_wrong(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, none);
     let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
-    is_wrong(is_address && !has_scheme && !is_short(text), "no_scheme", none);
+    is_wrong(is_address && !has_scheme && !is_short(text), texts::NO_SCHEME, none);
     if (is_url || compare == Compare::Trimmed) && text.trim() != text {
         let is_line = text.ends_with('\n');
-        is_wrong(true, if is_line { "line_end" } else { "blank_around" }, none);
+        is_wrong(true, if is_line { texts::LINE_END } else { texts::BLANK_AROUND }, none);
     }
 }
 
@@ -174,13 +174,13 @@ fn of_others(spec: &Spec, value: &Value, declared: &Fields, report: &mut dyn FnM
     let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
     // Dates of the form that both have are ordered as texts.
     if let Some((first, _)) = first.filter(|(_, day)| text.len() == day.len() && text < *day) {
-        report(Fault::of("before", field).with(first));
+        report(Fault::of(texts::BEFORE, field).with(first));
     }
     let other = spec.field.relations.not_with;
     if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
         && [value, twin].into_iter().all(is_on)
     {
-        let name = if twin.flag().is_some() { "flags_together" } else { "together" };
+        let name = if twin.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
         report(Fault::of(name, field).with(other));
     }
 }
@@ -301,9 +301,9 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
     let is_offset = zone.contains(['+', '-']);
     let name = match near {
-        _ if is_offset => "zone_as_offset",
-        Some(_) => "zone_near",
-        None => "zone",
+        _ if is_offset => texts::ZONE_AS_OFFSET,
+        Some(_) => texts::ZONE_NEAR,
+        None => texts::ZONE,
     };
     let fault = Fault::of(name, field).fill("near", near.unwrap_or_default());
     fault.fill("zone", &text::escape(zone))

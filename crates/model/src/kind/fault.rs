@@ -1,13 +1,14 @@
 //! Faults of entries that are found without the service. Their texts are data, in `faults.yaml`.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use crate::diagnostic::Severity;
 
-use crate::{diagnostic::Severity, yaml};
+/// The severity, the code, the message and the help of a fault.
+pub type Texts = [&'static str; 4];
 
-/// The severity, the code, the message and the help of each fault, by its name.
-type Texts = BTreeMap<&'static str, (Severity, &'static str, &'static str, &'static str)>;
-
-static TEXTS: LazyLock<Texts> = LazyLock::new(|| yaml::built_in!("kind/faults"));
+/// The texts of each fault, which the build reads from `faults.yaml`.
+pub(crate) mod texts {
+    include!(concat!(env!("OUT_DIR"), "/tables/kind/faults.rs"));
+}
 
 /// A fault of an entry that is found without the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +30,14 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The fault of `field` that is called `name` in the file.
-    pub fn of(name: &str, field: &'static str) -> Self {
-        Self { field, ..Self::of_entry(name) }.fill("field", field)
+    /// The fault of `field` with these texts.
+    pub fn of(texts: Texts, field: &'static str) -> Self {
+        Self { field, ..Self::of_entry(texts) }.fill("field", field)
     }
 
-    /// The fault of an entry as a whole that is called `name` in the file.
-    pub fn of_entry(name: &str) -> Self {
-        let (severity, code, message, help) = TEXTS[name];
+    /// The fault of an entry as a whole with these texts.
+    pub fn of_entry([severity, code, message, help]: Texts) -> Self {
+        let severity = if severity == "error" { Severity::Error } else { Severity::Warning };
         let (message, help) = (message.to_owned(), help.to_owned());
         Self { severity, code, field: "", within: None, other: None, message, help }
     }
@@ -51,43 +52,5 @@ impl Fault {
         let place = format!("{{{name}}}");
         let [message, help] = [self.message, self.help].map(|of| of.replace(&place, text));
         Self { message, help, ..self }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::diagnostic::codes;
-
-    #[test]
-    fn each_code_is_explained() {
-        let unexplained = TEXTS.values().find(|(_, code, ..)| codes::of(code).is_none());
-        assert_eq!(unexplained, None);
-    }
-
-    /// The texts of faults are found by their names.
-    #[test]
-    fn each_text_is_used() {
-        let code = [
-            include_str!("calls.rs"),
-            include_str!("checks.rs"),
-            include_str!("../kinds/approval_rule.rs"),
-            include_str!("../kinds/approvals.rs"),
-            include_str!("../kinds/described/rules.rs"),
-            include_str!("../kinds/hook.rs"),
-            include_str!("../kinds/integration.rs"),
-            include_str!("../kinds/member.rs"),
-            include_str!("../kinds/project.rs"),
-            include_str!("../kinds/protected_branch.rs"),
-            include_str!("../kinds/schedule.rs"),
-            include_str!("../kinds/settings.rs"),
-            include_str!("../kinds/source.rs"),
-            include_str!("../kinds/variable.rs"),
-        ];
-        let is_named = |name: &&&str| {
-            let name = format!("\"{name}\"");
-            code.iter().any(|code| code.contains(&name))
-        };
-        assert_eq!(TEXTS.keys().find(|name| !is_named(name)), None);
     }
 }

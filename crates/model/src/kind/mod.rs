@@ -49,7 +49,8 @@ pub use calls::{Call, Job, Unable};
 pub use checks::{CRON, TIME_ZONE};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
-pub use fault::Fault;
+pub(crate) use fault::texts;
+pub use fault::{Fault, Texts};
 pub use forms::{plain_text, same};
 pub use live::{
     Arrival, Facts, Former, LiveEntry, LiveFields, Namespace, NamespaceOwner, Target, is_withheld,

@@ -81,7 +81,7 @@ impl Section {
         }
     }
 
-    /// `raw` with the fields that are nested in it ([`Detail::nested`]) beside the others.
+    /// `raw` with the fields that are nested in it (`nested` of a detail) beside the others.
     pub fn flat(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {

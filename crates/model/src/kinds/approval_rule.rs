@@ -86,11 +86,11 @@ impl Rules for ApprovalRules {
             names.is_some_and(|names| !names.is_empty())
         };
         if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
-            report(Fault::of("approvers_of_any", list));
+            report(Fault::of(texts::APPROVERS_OF_ANY, list));
         }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
         if names_branches(declared) && is_for_all {
-            report(Fault::of("branches_of_all", BRANCHES));
+            report(Fault::of(texts::BRANCHES_OF_ALL, BRANCHES));
         }
     }
 }

@@ -65,13 +65,13 @@ impl Rules for Hooks {
         for (field, url) in url.into_iter().chain(previously) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > LONGEST {
-                report(Fault::of("long_url", field).fill("most", &LONGEST.to_string()));
+                report(Fault::of(texts::LONG_URL, field).fill("most", &LONGEST.to_string()));
             }
         }
         for name in KEYED {
             let mut seen = HashSet::new();
             if !declared_keys(declared, name).into_iter().all(|key| seen.insert(key)) {
-                report(Fault::of("key_twice", name));
+                report(Fault::of(texts::KEY_TWICE, name));
             }
         }
     }
@@ -86,7 +86,7 @@ impl Rules for Hooks {
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES) {
-            return Err(Unable::of("variables_lost", "url", &[]));
+            return Err(Unable::of(texts::VARIABLES_LOST, "url", &[]));
         }
         let mut calls = job.plain()?;
         if has_new_url && declared.contains_key(HEADERS) {
@@ -115,7 +115,7 @@ fn without_headers(live: &LiveEntry) -> Result<Option<&'static str>, Unable> {
     if keys(shown).next().is_none() {
         return Ok(None);
     }
-    Err(Unable::of("headers_lost", "url", &[]))
+    Err(Unable::of(texts::HEADERS_LOST, "url", &[]))
 }
 
 /// Reports a URL that the service would refuse to call. `called` is what the message calls it.
@@ -127,7 +127,7 @@ pub(super) fn check_url(
 ) {
     let Err(why) = valid_url(url) else { return };
     let in_quotes = url.starts_with(['“', '„', '‘', '«']);
-    let fault = Fault::of(if in_quotes { "url_in_quotes" } else { "url" }, field);
+    let fault = Fault::of(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
     report(fault.fill("called", called).fill("why", why));
 }
 

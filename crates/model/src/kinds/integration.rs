@@ -236,20 +236,20 @@ impl Rules for Integrations {
         let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
         let specs = OF_PROJECT.specs().iter().filter(|spec| declared.contains_key(spec.name));
         let strange: Vec<_> = specs.filter(|spec| !variant.fields.contains(spec.name)).collect();
-        let of = |name: &str, field| Fault::of(name, field).fill("slug", slug);
+        let of = |texts, field| Fault::of(texts, field).fill("slug", slug);
         if let ([name], [spec]) = (&*missing, &*strange) {
-            return report(of("field_in_place", spec.name).fill("name", name));
+            return report(of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
         for name in missing {
             let is_secret =
                 OF_PROJECT.get(name).is_some_and(|of| of.field.secrecy() != Secrecy::Open);
             let value = if is_secret { "{env: NAME}" } else { "..." };
-            report(of("field_needed", "").fill("name", name).fill("value", value));
+            report(of(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
         }
         for spec in strange {
             let others = slugs(&OF_PROJECT.variants, spec.name).map(|(slug, _)| slug);
             let others = text::listed(&others.collect::<Vec<_>>());
-            report(of("field_of_others", spec.name).fill("others", &others));
+            report(of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
         }
         check_recipients(slug, variant, declared, report);
         // Its value is known in a plan, if the environment has it.
@@ -287,9 +287,9 @@ fn check_recipients(
     let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
-        report(Fault::of("email_for_channel", RECIPIENTS));
+        report(Fault::of(texts::EMAIL_FOR_CHANNEL, RECIPIENTS));
     } else if recipients.split_whitespace().count() > MOST_RECIPIENTS {
-        report(Fault::of("many_recipients", RECIPIENTS));
+        report(Fault::of(texts::MANY_RECIPIENTS, RECIPIENTS));
     }
 }
 
@@ -301,9 +301,11 @@ fn check_channels(variant: &'static Variant, declared: &Fields, report: &mut dyn
         let is_empty = declared.get(name).is_some_and(|value| !is_set(value));
         let Some(other) = other.filter(|_| is_empty) else { continue };
         match declared.get(other) {
-            Some(value) if is_set(value) => report(Fault::of("empty_beside", name).with(other)),
+            Some(value) if is_set(value) => {
+                report(Fault::of(texts::EMPTY_BESIDE, name).with(other))
+            }
             Some(_) => {}
-            None => report(Fault::of("empty_alone", name).fill("shown", other)),
+            None => report(Fault::of(texts::EMPTY_ALONE, name).fill("shown", other)),
         }
     }
 }

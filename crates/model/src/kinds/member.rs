@@ -47,7 +47,7 @@ impl Rules for Members {
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
-            return Err(Unable::of("minimal_access", "access_level", &[]));
+            return Err(Unable::of(texts::MINIMAL_ACCESS, "access_level", &[]));
         }
         fits_role(job)?;
         let (declared, user, changed) = match job.act {
@@ -120,7 +120,7 @@ fn fits_role(job: &Job<'_>) -> Result<(), Unable> {
         return Ok(());
     }
     let parts = [("level", has.word), ("needed", needed.word), ("role", &text::escape(role))];
-    Err(Unable::of("level_of_role", "member_role", &parts))
+    Err(Unable::of(texts::LEVEL_OF_ROLE, "member_role", &parts))
 }
 
 /// The number of a level of access; 0 means none.

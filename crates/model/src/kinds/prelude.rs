@@ -4,7 +4,7 @@ pub(super) use crate::{
     field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier, ValueType, Word},
     kind::{
         Call, Capability, Effect, Fault, FieldOf, Job, LiveEntry, Risk, Rules, Section, Unable,
-        calls::Act,
+        calls::Act, texts,
     },
     operation::{self, Op, Write},
     text,

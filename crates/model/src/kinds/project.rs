@@ -55,7 +55,7 @@ impl Rules for Project {
         };
         for (name, _, most, limit) in needs::exceeding(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                let fault = Fault::of("too_visible", most).fill("name", name);
+                let fault = Fault::of(texts::TOO_VISIBLE, most).fill("name", name);
                 report(fault.fill("limit", &plain_text(&limit)));
             }
         }
@@ -181,7 +181,7 @@ fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
         if declared.contains_key(name)
             && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
         {
-            report(Fault::of("template", name));
+            report(Fault::of(texts::TEMPLATE, name));
         }
     }
 }

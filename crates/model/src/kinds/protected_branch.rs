@@ -22,7 +22,7 @@ impl Rules for ProtectedBranches {
             row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
         };
         if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
-            report(Fault::of("nobody_unprotects", "allowed_to_unprotect"));
+            report(Fault::of(texts::NOBODY_UNPROTECTS, "allowed_to_unprotect"));
         }
     }
 
@@ -62,7 +62,7 @@ impl ProtectedBranches {
         };
         let caller = job.names.caller();
         match rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id))) {
-            true => Err(Unable::of("locked_out", UNPROTECT, &[("what", what)])),
+            true => Err(Unable::of(texts::LOCKED_OUT, UNPROTECT, &[("what", what)])),
             false => Ok(()),
         }
     }

@@ -23,7 +23,7 @@ impl Rules for Schedules {
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
             if !names.insert(name) {
-                report(Fault::of("input_twice", "inputs").fill("name", &text::escape(name)));
+                report(Fault::of(texts::INPUT_TWICE, "inputs").fill("name", &text::escape(name)));
             }
         }
     }

@@ -71,15 +71,15 @@ impl Rules for Settings {
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let config = declared.get("ci_config_path").and_then(Value::text);
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            report(Fault::of("config_path", "ci_config_path"));
+            report(Fault::of(texts::CONFIG_PATH, "ci_config_path"));
         }
         let claims = declared.get(CLAIMS).and_then(Value::list);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
-            report(Fault::of("first_claim", CLAIMS));
+            report(Fault::of(texts::FIRST_CLAIM, CLAIMS));
         }
         let import = declared.get("import_url").and_then(Value::text);
         if written && import.is_some_and(has_user) {
-            report(Fault::of("import_with_user", "import_url"));
+            report(Fault::of(texts::IMPORT_WITH_USER, "import_url"));
         }
     }
 

@@ -138,7 +138,7 @@ pub(super) fn check(
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
         let ((other, first), (field, second)) = (pair[0], pair[1]);
-        let fault = Fault::of("sources", field).with(other);
+        let fault = Fault::of(texts::SOURCES, field).with(other);
         report(fault.fill("first", first).fill("second", second));
     }
 }

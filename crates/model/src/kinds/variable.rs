@@ -23,14 +23,14 @@ impl Rules for Variables {
             Act::Change(declared, live, changed) => (declared, live, changed),
             // An older service would store the value visibly.
             Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
-                return Err(Unable::of("may_be_shown", HIDDEN, &[]));
+                return Err(Unable::of(texts::MAY_BE_SHOWN, HIDDEN, &[]));
             }
             Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
         if live.fields.raw().get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
-                return Err(Unable::of("stays_hidden", field, &[]));
+                return Err(Unable::of(texts::STAYS_HIDDEN, field, &[]));
             }
         } else if changed.contains(&HIDDEN) {
             return job.replace(declared, live);
@@ -70,12 +70,12 @@ impl Rules for Variables {
             let is_expression = value.is_some_and(|value| {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
-            let name = if is_expression { "masked_expression" } else { "masked" };
+            let name = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
             report(Fault::of(name, "value").with(flag).fill("why", why));
         }
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {
-            report(Fault::of("hidden_unmasked", "masked").with(HIDDEN));
+            report(Fault::of(texts::HIDDEN_UNMASKED, "masked").with(HIDDEN));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let last = declared.get("key").and_then(Value::text).and_then(|key| key.rsplit('_').next());
@@ -89,7 +89,7 @@ impl Rules for Variables {
             value.is_some_and(|value| is_quoted(value) || judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
-            report(Fault::of("literal_value", "value").fill("flag", flag));
+            report(Fault::of(texts::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
 }

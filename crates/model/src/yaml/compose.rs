@@ -8,7 +8,7 @@ use std::{
 
 use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
 
-use super::{Data, Fault, Key, MAX_DEPTH, Node, Parsed, is_forbidden, number};
+use super::{Data, Fault, Key, MAX_DEPTH, Node, Parsed, is_forbidden, number, texts};
 use crate::steps;
 
 /// The maximum number of nodes in the documents of one text, with its aliases expanded.
@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
-        parsed.faults.push(Fault::of("control_character", at..at + c.len_utf8()));
+        parsed.faults.push(Fault::of(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
         parsed.is_broken = true;
         return parsed;
     }
@@ -131,7 +131,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         depth: usize,
     ) -> Result<Counted, Fault> {
         if depth > MAX_DEPTH {
-            return Err(Fault::of("too_deep", span));
+            return Err(Fault::of(texts::TOO_DEEP, span));
         }
         let (anchor, counted) = match event {
             Event::Alias(id) => return self.alias(id, span, depth),
@@ -147,7 +147,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.check_tag(tag.as_deref(), "map", &span);
                 (anchor, self.map(span, depth)?)
             }
-            _ => return Err(Fault::of("no_value", span)),
+            _ => return Err(Fault::of(texts::NO_VALUE, span)),
         };
         let own = if counted.node.is_collection() { 0 } else { counted.bytes };
         self.spend(1, own, &counted.node.span)?;
@@ -161,11 +161,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Result<Counted, Fault> {
         let Some(target) = self.anchors.get(&id) else {
-            return Err(Fault::of("alias_of_itself", span));
+            return Err(Fault::of(texts::ALIAS_OF_ITSELF, span));
         };
         let (nodes, bytes, deeper) = (target.nodes, target.bytes, target.depth);
         if depth + deeper > MAX_DEPTH + 1 {
-            return Err(Fault::of("too_deep", span));
+            return Err(Fault::of(texts::TOO_DEEP, span));
         }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
@@ -211,16 +211,16 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             };
             map.bytes += name.len();
             if value.data == Data::Null && self.is_commented_out(key_end) {
-                self.faults.push(Fault::of("commented_out", span.clone()));
+                self.faults.push(Fault::of(texts::COMMENTED_OUT, span.clone()));
                 value.data = Data::Unreadable;
             }
             self.comment_in_text(key_start..key_end, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
-                self.faults.push(Fault::of("key_without_value", span.clone()));
+                self.faults.push(Fault::of(texts::KEY_WITHOUT_VALUE, span.clone()));
                 self.dropped.push(span);
             } else if let Some(first) = seen.get(&name) {
                 let is_collection = value.is_collection();
-                let name = if is_collection { "collection_twice" } else { "key_twice" };
+                let name = if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
                 self.faults.push(Fault { first: Some(first.clone()), ..Fault::of(name, span) });
                 self.dropped.push(key_end..value.span.end);
             } else {
@@ -254,7 +254,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         } else {
             self.node(event, span.clone(), depth + 1)?;
         }
-        self.faults.push(Fault::of("key_of_no_text", span));
+        self.faults.push(Fault::of(texts::KEY_OF_NO_TEXT, span));
         Ok(None)
     }
 
@@ -269,7 +269,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             Data::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
-                self.faults.push(Fault::of("no_merge", value.span));
+                self.faults.push(Fault::of(texts::NO_MERGE, value.span));
             }
         }
     }
@@ -293,7 +293,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
         if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
-            self.faults.push(Fault::of("tag", span.clone()));
+            self.faults.push(Fault::of(texts::TAG, span.clone()));
         }
     }
 
@@ -307,14 +307,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     ) -> Data {
         // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
-            self.faults.push(Fault::of("control_escape", span.clone()));
+            self.faults.push(Fault::of(texts::CONTROL_ESCAPE, span.clone()));
             return Data::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {
             None => None,
             Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
             Some(_) => {
-                self.faults.push(Fault::of("tag", span.clone()));
+                self.faults.push(Fault::of(texts::TAG, span.clone()));
                 return Data::Unreadable;
             }
         };
@@ -329,7 +329,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Ok(Some(number)) => Data::Number(number),
                 Ok(None) => Data::Text(text.into_owned()),
                 Err(message) => {
-                    let fault = Fault::of("number", span.clone());
+                    let fault = Fault::of(texts::NUMBER, span.clone());
                     self.faults.push(Fault { message: message.into(), ..fault });
                     return Data::Unreadable;
                 }
@@ -344,7 +344,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             _ => false,
         };
         if !fits {
-            self.faults.push(Fault::of("other_type", span.clone()));
+            self.faults.push(Fault::of(texts::OTHER_TYPE, span.clone()));
             return Data::Unreadable;
         }
         data
@@ -354,7 +354,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         steps::add(nodes as u64);
         let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
         (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
-        left.map(|_| ()).ok_or_else(|| Fault::of("too_large", at.clone()))
+        left.map(|_| ()).ok_or_else(|| Fault::of(texts::TOO_LARGE, at.clone()))
     }
 }
 

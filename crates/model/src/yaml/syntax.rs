@@ -6,7 +6,7 @@ use std::{borrow::Cow, ops::Range, sync::LazyLock};
 use granit_parser::{BorrowedInput, ErrorKind, ScanError};
 use serde::Deserialize;
 
-use super::{Data, Fault, Node, compose::Composer};
+use super::{Data, Fault, Node, compose::Composer, texts};
 use crate::text;
 
 /// The message for some errors of the parser.
@@ -59,13 +59,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     pub(super) fn syntax(&self, error: &ScanError) -> Fault {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Fault::of("too_deep", at..at),
+            ErrorKind::RecursionLimitExceeded => Fault::of(texts::TOO_DEEP, at..at),
             ErrorKind::UnknownAnchor => {
                 let name = match () {
-                    () if self.is_elsewhere(at) => "other_document",
-                    () if self.is_merged(at) => "merged_anchor",
-                    () if self.is_alias(at) => "no_anchor",
-                    () => "star",
+                    () if self.is_elsewhere(at) => texts::OTHER_DOCUMENT,
+                    () if self.is_merged(at) => texts::MERGED_ANCHOR,
+                    () if self.is_alias(at) => texts::NO_ANCHOR,
+                    () => texts::STAR,
                 };
                 Fault::of(name, at..at)
             }
@@ -128,7 +128,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
             return None;
         }
-        Some(Fault::of("dollar", at - 1..at))
+        Some(Fault::of(texts::DOLLAR, at - 1..at))
     }
 
     /// Whether a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
@@ -172,8 +172,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 let is_comment = line.trim_start().starts_with('#') && column(line) >= own;
                 let at = at + column(line);
                 let fault = match is_comment {
-                    true if text.is_empty() => "text_commented_out",
-                    true if !is_parted && !is_beside => "comment_in_text",
+                    true if text.is_empty() => texts::TEXT_COMMENTED_OUT,
+                    true if !is_parted && !is_beside => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
                 self.faults.push(Fault::of(fault, at..at + 1));

@@ -6,7 +6,7 @@ use crate::{
     kind::{
         Capability, Effect, Fault, FieldOf, Identity, Job, Kind, Risk, Rules, Section, Unable,
         calls::{Act, Call},
-        forms,
+        forms, texts,
     },
     kinds::{member, protected_branch::effects},
     text,
@@ -83,7 +83,9 @@ impl Rules for DescribedRules {
         let has_one = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first) = self.either.first().filter(|_| !has_one) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
-            report(Fault::of("none_of_several", first).fill("one", &one).fill("names", &names));
+            report(
+                Fault::of(texts::NONE_OF_SEVERAL, first).fill("one", &one).fill("names", &names),
+            );
         }
         for (list, _) in self.approves {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
@@ -91,7 +93,7 @@ impl Rules for DescribedRules {
                 |row: &Json| WHO.iter().filter(|name| !row[**name].is_null()).count() == 1;
             if !rows.clone().all(has_one) {
                 let names = text::alternatives(&WHO);
-                report(Fault::of("rows_name_one", list).fill("names", &names));
+                report(Fault::of(texts::ROWS_NAME_ONE, list).fill("names", &names));
             }
         }
     }
