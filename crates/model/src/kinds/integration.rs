@@ -302,7 +302,7 @@ fn check_channels(variant: &'static Variant, declared: &Fields, report: &mut dyn
         let Some(other) = other.filter(|_| is_empty) else { continue };
         match declared.get(other) {
             Some(value) if is_set(value) => {
-                report(Fault::of(texts::EMPTY_BESIDE, name).with(other))
+                report(Fault::of(texts::EMPTY_BESIDE, name).with(other));
             }
             Some(_) => {}
             None => report(Fault::of(texts::EMPTY_ALONE, name).fill("shown", other)),

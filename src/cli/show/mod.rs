@@ -15,7 +15,7 @@ use crate::{
 /// The options of `show`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = include_str!("help/show.txt"),
+    after_help = include_str!("../help/show.txt"),
     mut_arg("dir", of_show),
     mut_arg("out", |out| out.requires("report")),
     mut_arg("marker", |marker| marker.requires("report"))

@@ -32,7 +32,7 @@ const TOKEN_HELP: &str = "use a project access token with the role Reporter and 
 
 /// The options of `comment`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("help/comment.txt"))]
+#[command(after_help = include_str!("../help/comment.txt"))]
 pub(super) struct Args {
     /// The report, in Markdown, as undrift wrote it; several with the same marker become one comment
     #[arg(long, value_name = "FILE", required = true)]

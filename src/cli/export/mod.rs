@@ -37,7 +37,7 @@ use crate::{
 
 /// The options of `export`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("help/export.txt"))]
+#[command(after_help = include_str!("../help/export.txt"))]
 pub(super) struct Args {
     /// Group or project to export, with all that is in it: a path, or a glob over paths
     #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::over_paths)]

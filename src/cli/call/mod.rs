@@ -25,7 +25,7 @@ use crate::{
 
 /// The options of `call`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("help/call.txt"), disable_help_flag = true)]
+#[command(after_help = include_str!("../help/call.txt"), disable_help_flag = true)]
 pub(super) struct Args {
     /// The operation; `--list` shows all of them
     #[arg(required_unless_present_any = ["list", "help"])]
