@@ -93,8 +93,10 @@ impl Locator<'_> {
                 .map(|entry| &entry.origin)
                 .filter(|origin| origin.layer >= Layer::Group && origin.file == found.text.file);
             let item = origin.and_then(|origin| {
+                // It counts the lines of the text: once, not for each item.
+                let offset = found.text.offset(origin);
                 let mut items = root.get(self.of.section)?.1.items().iter();
-                items.position(|item| item.beginning() == found.text.offset(origin))
+                items.position(|item| item.beginning() == offset)
             });
             self.in_list(at, root, item, covered)
         } else {
