@@ -157,9 +157,9 @@ pub struct Step {
     /// that are not shown. Empty if the plan dropped them.
     #[serde(skip)]
     pub sends: Vec<kind::Call>,
-    /// What its requests refer to, if anything, also when they were dropped.
+    /// What the dropped requests refer to, if anything.
     #[serde(skip)]
-    pub refers: Option<Box<References>>,
+    pub dropped: Option<Box<References>>,
     /// Its effects beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
@@ -213,8 +213,8 @@ impl Step {
             label: None,
             calls: sends.iter().map(ShownCall::from).collect(),
             after: Vec::new(),
-            refers: References::of(&sends),
             sends,
+            dropped: None,
             effects: Vec::new(),
             is_copy: false,
             live: None,
@@ -258,6 +258,7 @@ impl Step {
     /// of a step of the group or project itself stay: they show whether somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
+            self.dropped = References::of(self);
             self.sends = Vec::new();
         }
     }
@@ -349,17 +350,21 @@ impl Step {
 
     /// The paths of the things that must be created before its requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
-        self.refers.iter().flat_map(|all| &all.waits_for).map(String::as_str)
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
+        self.requests().flat_map(Request::waits_for).chain(dropped.map(String::as_str))
     }
 
     /// The paths that the arguments of its requests name.
     pub fn named(&self) -> impl Iterator<Item = &str> {
-        self.refers.iter().flat_map(|all| &all.named).map(String::as_str)
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
+        self.requests().flat_map(Request::named).chain(dropped.map(String::as_str))
     }
 
     /// The secrets and files that its requests send.
     pub fn sources(&self) -> impl Iterator<Item = &Value> {
-        self.refers.iter().flat_map(|all| &all.sources)
+        let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
+        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
+        fields.filter(|value| value.plain().is_none()).chain(dropped)
     }
 
     /// The users whose access it changes, with their levels before and after.
@@ -392,13 +397,11 @@ pub struct References {
 }
 
 impl References {
-    fn of(sends: &[kind::Call]) -> Option<Box<Self>> {
-        let requests = || sends.iter().map(|call| &call.request);
-        let fields = requests().filter_map(Request::body_fields).flat_map(Fields::values);
+    fn of(step: &Step) -> Option<Box<Self>> {
         let all = Self {
-            waits_for: requests().flat_map(Request::waits_for).map(str::to_owned).collect(),
-            named: requests().flat_map(Request::named).map(str::to_owned).collect(),
-            sources: fields.filter(|value| value.plain().is_none()).cloned().collect(),
+            waits_for: step.waits_for().map(str::to_owned).collect(),
+            named: step.named().map(str::to_owned).collect(),
+            sources: step.sources().cloned().collect(),
         };
         let is_empty = all.waits_for.is_empty() && all.named.is_empty() && all.sources.is_empty();
         (!is_empty).then(|| Box::new(all))
