@@ -2,7 +2,7 @@
 
 use crate::{
     release::{Known, Release},
-    secret::judge,
+    secret::{Reference, judge},
 };
 
 use super::prelude::*;
@@ -63,7 +63,8 @@ impl Rules for Variables {
         let flag = |name| declared.get(name).and_then(Value::flag).unwrap_or(false);
         let value = declared.get("value").and_then(Value::text);
         let masked = value.filter(|_| flag("masked") || flag(HIDDEN));
-        let masked = masked.filter(|value| !is_quoted(value));
+        let is_quoted = value.is_some_and(|value| Reference::in_quotes(value).is_some());
+        let masked = masked.filter(|_| !is_quoted);
         let why = masked.and_then(|value| maskable(value, flag("raw")).err());
         if let Some(why) = &why {
             let flag = if flag("masked") { "masked" } else { HIDDEN };
@@ -85,18 +86,12 @@ impl Rules for Variables {
         let flags = ["masked", HIDDEN].into_iter().chain(is_likely.then_some("protected"));
         let named = flags.into_iter().find(|name| flag(name));
         // What a reference in quotes is, is said of every field.
-        let is_certain =
-            value.is_some_and(|value| is_quoted(value) || judge::credential(value).is_some());
+        let is_certain = is_quoted || value.is_some_and(|value| judge::credential(value).is_some());
         // One that cannot be masked is mended first, and may be no secret at all.
         if let Some(flag) = named.filter(|_| is_written && !is_certain && why.is_none()) {
             report(Fault::of(texts::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
-}
-
-/// Whether `value` is a reference that was written in quotes.
-fn is_quoted(value: &str) -> bool {
-    value.starts_with("{env:") || value.starts_with("{file:")
 }
 
 /// Whether the service accepts `value` as masked: one line of at least 8 characters and, unless

@@ -86,9 +86,20 @@ impl Reference {
         }
     }
 
-    /// Whether the name of the variable or file has braces to fill in.
+    /// How `text` begins, if all of it is a reference that was written in quotes.
+    pub fn in_quotes(text: &str) -> Option<&'static str> {
+        let inner = text.strip_prefix('{')?.strip_suffix('}')?;
+        let mut starts = ["{env:", "{file:"].into_iter().filter(|_| !inner.contains(['{', '}']));
+        starts.find(|start| text.starts_with(start))
+    }
+
+    /// Whether the name of the variable or file has braces to fill in. `${NAME}` names no variable.
     pub fn is_template(&self) -> bool {
-        matches!(self, Self::Env(name) | Self::File(name) if name.contains(['{', '}']))
+        match self {
+            Self::Env(name) if name.starts_with('$') => false,
+            Self::Env(name) | Self::File(name) => name.contains(['{', '}']),
+            Self::Text(_) | Self::Data(_) => false,
+        }
     }
 
     /// The variables and files that it consists of: one, except for texts and data.

@@ -376,8 +376,10 @@ fn foreign_reference(text: &str) -> Option<&'static str> {
     let has_name = |sign: &&str| text.strip_prefix(*sign).is_some_and(is_name);
     let is_expression = text.trim_start_matches('$').starts_with("{{") && text.ends_with("}}");
     let encloses = |(start, end): &(&str, char)| text.starts_with(start) && text.ends_with(*end);
-    let enclosing = [("{env:", '}'), ("{file:", '}'), ("env(", ')'), ("ENC[", ']')];
+    let enclosed = || [("env(", ')'), ("ENC[", ']')].into_iter().find(encloses);
     let signs = ["$", "env:", "env.", "file:", "vault:"];
-    let enclosed = || enclosing.into_iter().find(encloses).map(|(start, _)| start);
-    signs.into_iter().find(has_name).or_else(enclosed).or(is_expression.then_some("{{"))
+    (signs.into_iter().find(has_name))
+        .or_else(|| Reference::in_quotes(text))
+        .or_else(|| enclosed().map(|(start, _)| start))
+        .or(is_expression.then_some("{{"))
 }

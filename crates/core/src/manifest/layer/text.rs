@@ -233,10 +233,6 @@ impl<'w> Words<'w> {
                 "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
             return Err(Unfilled::new("a secret cannot name another one", help));
         }
-        if name.starts_with("${") {
-            let help = "write the name without `$` and braces, as in `{env: NAME}`";
-            return Err(Unfilled::new("a `$` before the name of a variable", help));
-        }
         let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
             Reference::Env(_) => Reference::Env(variable_name(&text)),

@@ -215,10 +215,9 @@ impl Reader<'_, '_> {
     fn unfilled(&mut self, of: kind::Section, node: &Node) {
         let has_parameter = |text: &str| {
             let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
-            // At the beginning it is a reference in quotes, which has a message of its own.
-            let is_reference = text.starts_with("{env:") || text.starts_with("{file:");
+            // A reference in quotes has a message of its own.
             text.contains('{')
-                && !is_reference
+                && Reference::in_quotes(text).is_none()
                 && names
                     .chain(["{env:".to_owned(), "{file:".to_owned()])
                     .any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
