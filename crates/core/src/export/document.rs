@@ -124,8 +124,10 @@ fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
 pub(crate) fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], value: Json) {
     let [first, rest @ ..] = keys else { return };
     let first = first.as_ref();
+    if rest.is_empty() {
+        return items.push(Item::value(first, value));
+    }
     match items.iter_mut().find(|item| item.key == first) {
-        _ if rest.is_empty() => items.push(Item::value(first, value)),
         Some(Item { node: Node::Map(within), .. }) => nest(within, rest, value),
         _ => {
             let mut within = Vec::new();

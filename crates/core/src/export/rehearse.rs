@@ -97,11 +97,9 @@ fn access(of: Section, entry: &Entry) -> Option<(String, u8)> {
     })
 }
 
-/// What documents name, by kind: each name by its lower case.
-type NamedThings = BTreeMap<Named, BTreeMap<String, String>>;
-
 fn seed(documents: &[Document], release: Known) -> Vec<Item> {
-    let mut named = NamedThings::new();
+    // What documents name, by kind: each name by its lower case.
+    let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
     // The projects that have each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {

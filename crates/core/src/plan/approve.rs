@@ -197,7 +197,8 @@ impl Plan {
         // What depends on a step of a broken one is left out too.
         grow(&mut broken, |broken| {
             let is_broken = |edge: &Edge| broken.contains(&edge.address.path);
-            let dependants = self.steps.iter().filter(|step| step.after.iter().any(is_broken));
+            let whole = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
+            let dependants = whole.filter(|step| step.after.iter().any(is_broken));
             dependants.map(|step| step.address.path.clone()).collect()
         });
         let left_out = broken.iter().map(|path| {

@@ -155,18 +155,19 @@ impl Planning<'_> {
         plan: &mut ContainerPlan,
     ) -> Result<Option<String>, Box<Problem>> {
         let context = self.context;
-        let limit = match diff::fit(section, name, &field.value, context.release) {
-            Support::Unfit(limit) => Some(limit),
+        let of_section = self.address.section(section.section);
+        let (limit, at) = match diff::fit(section, name, &field.value, context.release) {
+            Support::Unfit(limit) if section.shape == Shape::Container => {
+                (Some(limit), self.address)
+            }
+            Support::Unfit(limit) => (Some(limit), &of_section),
             support => {
                 if support == Support::Depends {
                     plan.findings.ask(Question::Release);
                 }
-                context.bound(section, name, &field.value, &mut plan.findings)
+                (context.bound(section, name, &field.value, &mut plan.findings), &of_section)
             }
         };
-        let is_own = section.shape == Shape::Container;
-        let at = self.address.section(section.section);
-        let at = if is_own { self.address } else { &at };
         match limit.map(|limit| limit.problem(at, &field.origin)) {
             Some(Ok(problem)) => Err(Box::new(problem)),
             Some(Err(why)) => Ok(Some(why)),

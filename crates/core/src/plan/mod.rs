@@ -403,12 +403,11 @@ impl Plan {
 /// Adds to `paths` what `next` finds for them, until that is nothing new.
 fn grow(paths: &mut BTreeSet<Arc<str>>, next: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>) {
     loop {
-        let before = paths.len();
         let found = next(paths);
-        paths.extend(found);
-        if paths.len() == before {
+        if found.is_empty() {
             return;
         }
+        paths.extend(found);
     }
 }
 

@@ -90,7 +90,8 @@ impl Plan {
         // And those that they depend on.
         grow(&mut kept, |kept| {
             let own = self.findings.steps.iter().filter(|step| kept.contains(&step.address.path));
-            own.flat_map(|step| &step.after).map(|edge| edge.address.path.clone()).collect()
+            let needed = own.flat_map(|step| &step.after).map(|edge| &edge.address.path);
+            needed.filter(|path| !kept.contains(*path)).cloned().collect()
         });
         let is_left = |path: &Arc<str>| kept.contains(path);
         let left_out: BTreeSet<Arc<str>> =

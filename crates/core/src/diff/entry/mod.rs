@@ -319,7 +319,7 @@ impl<'a> Comparing<'a> {
             let needs_it = |change: &&str| needs::in_request(self.field(change)) == Some(&**name);
             !live.fields.raw().contains_key(name) && changed.iter().any(needs_it)
         };
-        let forgotten = self.values.keys().filter(|name| {
+        let forgotten = sent.keys().filter(|name| {
             !changed.contains(&name.as_str())
                 && (is_sent_again(self.field(name)) || goes_along(name))
         });

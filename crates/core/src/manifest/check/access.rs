@@ -104,21 +104,25 @@ fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), L
             (State::Present, "group") => {
                 let field = entry.fields.get(level?.name)?;
                 let level = field.value.plain().and_then(Level::parse)?;
+                if level.number >= DEVELOPER {
+                    return None;
+                }
                 let (noun, severity) = (scope.noun(), Severity::Error);
                 let why = format!("the {noun} is shared with `{name}` as {} only", level.word);
                 let help = "write `group_access: developer` or more there, or take the group out of this rule";
-                let is_low = level.number < DEVELOPER;
-                is_low.then_some(Low { severity, why, help, origin: field.origin })?
+                Low { severity, why, help, origin: field.origin }
             }
             (State::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
+                if field.value.flag() != Some(false) {
+                    return None;
+                }
                 // A rule that was there before the key lost this stays.
                 let low = warn(
                     "this deploy key only reads".to_owned(),
                     "write `can_push: true` there, or take the key out of this rule",
                 );
-                let is_low = field.value.flag() == Some(false);
-                is_low.then_some(Low { origin: field.origin, ..low })?
+                Low { origin: field.origin, ..low }
             }
             _ => return None,
         };

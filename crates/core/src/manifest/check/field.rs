@@ -276,7 +276,9 @@ impl Check<'_> {
 
     /// A group or project must be named by its path.
     fn named(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        if let Some(path) = field.value.plain().and_then(|value| wrong_path(&spec.schema, value)) {
+        let names = spec.field.names;
+        let wrong = field.value.plain().and_then(|value| wrong_path(names, &spec.schema, value));
+        if let Some(path) = wrong {
             let message = format!("`{}` must be a full path, as in `acme/team`", spec.name);
             let wrong = self.faults.error("path", message, Spot::value(&field.origin));
             let usual = "write the path as in its URL, without the service before it: no display name, and no `@`";
@@ -337,26 +339,26 @@ fn deprecated_in(
     }
 }
 
-/// Whether `value` names a group or project by something else than its full path.
-fn wrong_path<'v>(schema: &Json, value: &'v Json) -> Option<&'v str> {
-    // It takes long to read this out of the schema.
-    let named = || Field::of(schema).names;
-    let is_path = || matches!(named(), Some(Named::Group | Named::Project));
+/// What names a group or project by something else than its full path in a `value` of `schema`, whose
+/// field has `names`. They are passed because it takes long to read them out of a schema.
+fn wrong_path<'v>(names: Option<Named>, schema: &Json, value: &'v Json) -> Option<&'v str> {
+    let of = |schema: &Json| Field::of(schema).names;
+    let is_path = matches!(names, Some(Named::Group | Named::Project));
     match value {
         Json::String(path) => {
             let is_wrong = path.contains([' ', ':', '@']) || path.starts_with('/');
-            let has_no_group =
-                || !path.is_empty() && !path.contains('/') && named() == Some(Named::Project);
-            Some(path.as_str()).filter(|_| (is_wrong && is_path()) || has_no_group())
+            let has_group = path.is_empty() || path.contains('/') || names != Some(Named::Project);
+            Some(path.as_str()).filter(|_| is_path && (is_wrong || !has_group))
         }
         Json::Array(items) => {
-            let schema = if is_path() { schema } else { &schema["items"] };
-            items.iter().find_map(|item| wrong_path(schema, item))
+            let schema = if is_path { schema } else { &schema["items"] };
+            let names = if is_path { names } else { of(schema) };
+            items.iter().find_map(|item| wrong_path(names, schema, item))
         }
-        Json::Object(fields) => {
-            let mut fields = fields.iter();
-            fields.find_map(|(name, value)| wrong_path(&schema["properties"][name], value))
-        }
+        Json::Object(fields) => fields.iter().find_map(|(name, value)| {
+            let schema = &schema["properties"][name];
+            wrong_path(of(schema), schema, value)
+        }),
         _ => None,
     }
 }

@@ -426,8 +426,11 @@ fn read_as(schema: &Json, text: String) -> Json {
         let mut types = all(&choice["type"], &choice["type"]).iter();
         types.any(|kind| kind.as_str().is_none_or(|kind| kind == "string"))
     });
+    if takes_text {
+        return text.into();
+    }
     let read = text.parse().ok().filter(|json: &Json| json.is_number() || json.is_boolean());
-    read.filter(|_| !takes_text).unwrap_or_else(|| text.into())
+    read.unwrap_or_else(|| text.into())
 }
 
 /// `text` in the name of a variable: other characters than letters and digits become `_`.

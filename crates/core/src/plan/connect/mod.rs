@@ -121,8 +121,9 @@ fn handed_down(steps: &[Step]) -> Vec<Later> {
         }
     }
     edges(steps, "a new group or project starts with the settings of the group above", |step| {
-        let above = above(&by_group, &step.address.path).flatten().copied();
-        above.filter(|_| is_new(step)).collect::<Vec<_>>()
+        let follows = !by_group.is_empty() && is_new(step);
+        let above = follows.then(|| above(&by_group, &step.address.path));
+        above.into_iter().flatten().flatten().copied().collect::<Vec<_>>()
     })
 }
 
@@ -229,9 +230,9 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         seen.map(|most| (step, most))
     });
     let problem = |step: &Step| {
+        let own = seen(step)?;
         let (group, most) = above(&groups, &step.address.path).next()?;
-        let own = seen(step).filter(|own| own > most)?;
-        Some(more_visible_than(step, own, group, *most))
+        (own > *most).then(|| more_visible_than(step, own, group, *most))
     };
     steps.iter().filter(|_| !groups.is_empty()).filter_map(problem).collect()
 }
@@ -282,7 +283,7 @@ fn decision<'s>(
 ) -> Option<(&'s Change, Option<&'s Json>, Option<&'s Json>)> {
     let section = step.address.section.unwrap_or(settings::SECTION);
     let is_group = step.scope == Scope::Group && *section == by.section;
-    let change = step.change(&by.field).filter(|_| is_group)?;
+    let change = is_group.then(|| step.change(&by.field))??;
     Some((change, change.before.value(), change.after.value()))
 }
 

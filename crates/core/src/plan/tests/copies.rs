@@ -32,10 +32,14 @@ fn case(of: Section) -> Case {
             }),
         ),
         _ => {
+            let shown = match of.section {
+                "freeze_periods" => json!({"created_at": MADE}),
+                _ => json!({}),
+            };
             let specs = of.table().specs().iter();
             let specs = specs.filter(|spec| of.identity.contains(&spec.name));
             let examples = specs.map(|spec| (spec.name.to_owned(), spec.field.examples[0].clone()));
-            (Json::Object(examples.collect()), json!({}))
+            (Json::Object(examples.collect()), shown)
         }
     };
     let mut live = object(declared.clone());
