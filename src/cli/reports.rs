@@ -332,7 +332,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
 /// is written to.
 ///
 /// # Errors
-/// If it cannot be written; then a plain file is unchanged.
+/// If it cannot be written; then a plain file is unchanged, unless it could only be written in place.
 pub(super) fn write_by(
     path: &Path,
     write: impl Fn(&mut fs::File) -> io::Result<()>,

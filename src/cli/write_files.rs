@@ -55,7 +55,13 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
             staged.into_iter().try_for_each(|(beside, file)| {
                 let written = match file.old {
                     Some(_) => beside.persist(&file.path),
-                    None => beside.persist_noclobber(&file.path),
+                    // Some file systems can only replace.
+                    None => beside.persist_noclobber(&file.path).or_else(|error| {
+                        match error.error.kind() {
+                            io::ErrorKind::AlreadyExists => Err(error),
+                            _ => error.file.persist(&file.path),
+                        }
+                    }),
                 };
                 written.map_err(|error| unwritten(&file.path, &error.error))?;
                 placed.push(file);
@@ -142,8 +148,8 @@ mod tests {
             (file(&at("folder"), Some(""), ""), "not a regular file"),
             (file(&at("known"), Some("other"), ""), "changed meanwhile"),
             (file(&at("known/within"), None, ""), "cannot write"),
-            // The same place twice: the second is not there any more when its turn comes, after the
-            // others were put in place.
+            // The same place twice: it is taken when the second's turn comes, after the others were put
+            // in place.
             (inner(), "cannot write"),
         ] {
             let error = all(&[known(), inner(), last]).unwrap_err();

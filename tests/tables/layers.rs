@@ -191,8 +191,9 @@ fn names_only_what_stands_before_it(folder: &str, order: &[&str]) {
 
 /// The module from which a folder re-exports a name, by the name.
 fn reexports(code: &str) -> BTreeMap<String, String> {
-    let lines = code.lines().filter_map(|line| line.strip_prefix("pub use ")?.split_once("::"));
-    let names = |names: &str| names.split(['{', '}', ',', ';', ' ']).map(str::to_owned).collect();
+    let parts = code.split(';').filter_map(|part| part.split_once("pub use "));
+    let lines = parts.filter_map(|(_, part)| part.split_once("::"));
+    let names = |names: &str| names.split(['{', '}', ',', ' ', '\n']).map(str::to_owned).collect();
     let by_module = lines.map(|(module, rest)| (module.to_owned(), names(rest)));
     let pairs = by_module.flat_map(|(module, names): (_, Vec<String>)| {
         names.into_iter().map(move |name| (name, module.clone()))
@@ -202,7 +203,8 @@ fn reexports(code: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn a_planted_violation_is_found() {
-    let reexports = reexports("pub use canvas::{Canvas, Line};\npub use format::Format;\n");
+    let reexports =
+        reexports("pub use canvas::{\n    Canvas,\n    Line,\n};\npub use format::Format;\n");
     let modules: Vec<_> =
         reexports.iter().map(|(name, module)| format!("{module}::{name}")).collect();
     assert_eq!(modules[1..], ["canvas::Canvas", "format::Format", "canvas::Line"]);

@@ -21,7 +21,7 @@ use crate::{
     text::escape,
 };
 
-/// Why a commit cannot be read: what happened, and what to do about it.
+/// A failure to read a commit: what happened, and what to do about it.
 pub(super) fn trouble(message: impl Display, help: impl Into<String>) -> Failure {
     Failure::usage(message).help(help)
 }

@@ -1,6 +1,6 @@
 //! What `plan`, `apply` and `drift` share: from manifests and a service to a plan. A session is
 //! opened in steps (`opening`): `args` are the options, `source` is the service
-//! or a snapshot, `preflight` checks the token, `compared` adds a base.
+//! or a snapshot, `preflight` checks the token, `with_base` adds a base.
 
 mod args;
 mod opening;

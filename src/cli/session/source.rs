@@ -106,11 +106,8 @@ impl Source<'_> {
         cx: &Context,
     ) -> Result<Opened, Failure> {
         let allowed = args.allowed(&cx.env)?;
-        let find_all = |secrets: Secrets| {
-            let secrets = Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
-            cx.output.redactor.learn(Arc::clone(&secrets));
-            secrets
-        };
+        let find_all =
+            |secrets: Secrets| Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
         let opened = match self {
             Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, cx)?,
             Self::Service | Self::Taking => {
@@ -140,6 +137,7 @@ fn from_snapshot(
     let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
     let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown });
     let secrets = find_all(Secrets::new(root, cx.env.clone()));
+    cx.output.redactor.learn(Arc::clone(&secrets));
     let offline = Arc::new(Offline::new(snapshot, key));
     let through = Arc::clone(&offline);
     let client = ReadClient::new(service, through, Arc::clone(&secrets), Settings::default());

@@ -109,7 +109,7 @@ pub(super) fn shown(value: &Shown) -> Line {
 }
 
 /// One side of a change.
-pub(super) fn side(said: Cell) -> Line {
+fn side(said: Cell) -> Line {
     match said {
         Cell::Aside(words) => Line::of(Paint::Dim, words),
         Cell::Value(text) => Line::default().text(text),
@@ -117,14 +117,14 @@ pub(super) fn side(said: Cell) -> Line {
 }
 
 /// A new text of several lines.
-pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
+fn block(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
         canvas.redact(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     cut(canvas, indent, lines);
 }
 
 /// The comparison of two texts.
-pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
+fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::texts(before, after, |text| canvas.redact(text)) {
         Compared::Aside(words) => {
             canvas.line(&Line::indented(indent).put(Paint::Change, words));

@@ -127,7 +127,7 @@ impl Field {
             Form::Text => params.text(name)?.into(),
             Form::Integer | Form::Named(_) => params.integer(name)?.into(),
             Form::Flag => params.flag(name)?.into(),
-            Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
+            Form::Day => params.day(name)?.into(),
             Form::Time => params.time_or_day(name)?.map(clock::spell).into(),
             Form::LooseDay => {
                 let day = params.date(name).unwrap_or_default().flatten();
@@ -135,10 +135,7 @@ impl Field {
             }
             Form::Word(words) => params.one_of(name, words)?.into(),
             Form::Words(words) => {
-                let sent = params.texts(name)?.unwrap_or_default();
-                if sent.iter().any(|word| !words.contains(&word.as_str())) {
-                    return Err(Failure::no_valid_value(name));
-                }
+                let sent = params.words_of(name, words)?.unwrap_or_default();
                 // They are stored as flags, so answers have the order of the list.
                 let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
                 words.iter().filter(is_sent).copied().collect()

@@ -140,10 +140,12 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
 }
 
 /// Whether a group `n` is in an archived one, and in one that is marked for deletion.
-const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a
-    WHERE n.traversal LIKE a.traversal || '%' AND json_extract(a.settings, '$.archived') = TRUE)";
-const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a
-    WHERE n.traversal LIKE a.traversal || '%' AND a.marked_for_deletion_on IS NOT NULL)";
+const ARCHIVED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
+        (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
+    AND json_extract(a.settings, '$.archived') = TRUE)";
+const MARKED_ABOVE: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
+        (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
+    AND a.marked_for_deletion_on IS NOT NULL)";
 
 /// The filters in a call for groups, each from a release on.
 fn filters(call: &Call<'_>) -> Result<Conditions> {

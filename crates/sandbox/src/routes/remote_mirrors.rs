@@ -92,7 +92,7 @@ fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
 /// A URL with stars instead of credentials.
 pub(super) fn masked(text: &str) -> String {
     static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = Regex::new("^(?s)(.*?://)([^/?#:]*)(:[^/?#]*)?@");
+        let pattern = Regex::new("^([^:]*://)([^/?#:]*)(:[^/?#]*)?@");
         pattern.expect("a test masks credentials")
     });
     let starred = CREDENTIALS.replace(text, |found: &Captures<'_>| {

@@ -68,7 +68,7 @@ impl Invitation {
         Ok(Self {
             group: call.params.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
-            expires_at: call.params.date("expires_at")?.flatten().map(|day| day.to_string()),
+            expires_at: call.params.day("expires_at")?,
             role: None,
         })
     }

@@ -100,7 +100,6 @@ const AUDITOR: &str = "auditor";
 
 /// The fields in a call for a new or a stored user, after their checks.
 fn requested(call: &Call<'_>, stored: Option<&User>) -> Result<Requested> {
-    identities::sent(call)?;
     let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= Tier::Premium);
     let auditor = match stored {
         Some(user) if auditor.is_none() => Some(kept(call, user, AUDITOR)? == true),
@@ -274,6 +273,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         Need::Sent("name"),
         Need::Sent("username"),
     ])?;
+    identities::sent(call)?;
     let wanted = requested(call, None)?;
     let Requested { username, name, email, admin, .. } = &wanted;
     let new = NewUser { admin: *admin, ..NewUser::active(username, name, email) };
@@ -316,6 +316,7 @@ fn settled(
 /// for its confirmation, which never comes here, unless the call does without.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
+    identities::sent(call)?;
     let user = call.named_user()?;
     let wanted = requested(call, Some(&user))?;
     let Requested { username, name, email, admin, .. } = &wanted;

@@ -214,7 +214,9 @@ fn settle(_: &Collection, call: &Call<'_>, scope: &Scope, variable: &mut Record)
         variable.set("masked", true);
     }
     check(variable, &call.service.profile)?;
-    if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == Some(false) {
+    // A dialect that resets what a call leaves out compares with what is left then.
+    let refused = Some(call.service.profile.put_resets_omitted_flags);
+    if !is_new && variable.is_set("hidden") && call.params.flag("masked")? == refused {
         return Err(Failure::model(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",

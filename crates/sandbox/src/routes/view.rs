@@ -131,10 +131,12 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
         body.set(name, value)?;
     }
     // A project sends no e-mails because of its own setting or that of a group above.
-    let name = "emails_disabled";
-    let is_off = stored.get(name) == Some(&Value::Bool(true))
-        || call.is_set_above(&project.namespace, name, true)?;
-    body.set_if(call.is_from(16, 3), name, is_off)?;
+    if call.is_from(16, 3) {
+        let name = "emails_disabled";
+        let is_off = stored.get(name) == Some(&Value::Bool(true))
+            || call.is_set_above(&project.namespace, name, true)?;
+        body.set(name, is_off)?;
+    }
     let observed = call.release() >= OBSERVED;
     body.set_if(observed, "updated_at", &project.updated_at)?;
     body.set_if(observed, "description_html", description_html(&stored))?;

@@ -87,9 +87,11 @@ impl Repository<'_> {
 
     fn references(self, of: References, name: Option<&str>) -> Result<Vec<Reference>> {
         let References(table, columns) = of;
+        // Without a name there is none to look up in the index.
+        let which = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
         let rest = format!(
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
-             WHERE r.project_id = ?1 AND (?2 IS NULL OR r.name = ?2) ORDER BY r.name"
+             WHERE r.project_id = ?1 AND {which} ORDER BY r.name"
         );
         let (more, with) = (format!("r.name, {columns}"), params![self.project, name]);
         Commit::list_with(self.db, &more, &rest, with, |commit, row| {
