@@ -115,8 +115,9 @@ fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquota
             }
             Value::Plain(json) => {
                 // A short literal is in Git anyway; only what can be recognised is removed.
-                let text = json.as_str().filter(|text| text.chars().count() >= 8);
-                unquotable.add(text.filter(|_| request.is_sensitive(name)).unwrap_or_default());
+                let is_hidden =
+                    |text: &&str| request.is_sensitive(name) && text.chars().count() >= 8;
+                unquotable.add(json.as_str().filter(is_hidden).unwrap_or_default());
                 json.clone()
             }
         };

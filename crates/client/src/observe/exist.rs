@@ -7,7 +7,7 @@ use std::{
 
 use super::Observer;
 use crate::{
-    address::{Glob, is_literal},
+    address::{Glob, groups_above, is_literal},
     api::Result,
     field::{Named, Scope},
     kind::Names,
@@ -253,12 +253,11 @@ pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<S
 
 /// The paths that are not inside another one; an empty path means everywhere.
 pub(crate) fn outermost(all: &BTreeSet<String>) -> BTreeSet<String> {
-    let is_inside = |root: &str, other: &str| {
-        other.is_empty() || root.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
+    let is_inside = |root: &str| {
+        (!root.is_empty() && all.contains(""))
+            || groups_above(root).any(|above| all.contains(above))
     };
-    let is_outermost =
-        |root: &&String| !all.iter().any(|other| other != *root && is_inside(root, other));
-    all.iter().filter(is_outermost).cloned().collect()
+    all.iter().filter(|root| !is_inside(root)).cloned().collect()
 }
 
 /// Whether `glob` may match something in the top-level group at `path`, in lower case.

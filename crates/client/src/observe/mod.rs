@@ -337,15 +337,14 @@ impl Observer {
     /// Reads the declared sections of a container that exists.
     async fn here(&self, container: &Container, seen: Parsed) -> Result<Live> {
         let (path, level) = (seen.at.clone(), seen.facts.level);
-        let mut live =
-            Live::of(Presence::Here(seen.target.clone(), seen.facts.clone()), seen.read_at);
         let settings = |name: &str| match seen.sections.get(name) {
             Some(Collection::One(entry)) => entry.as_deref(),
             _ => None,
         };
         let is_read = (!seen.facts.archived || container.unarchives(settings))
             && seen.facts.arrival.is_none();
-        take_in(&mut live, seen);
+        let mut live = Live::of(Presence::Here(seen.target, seen.facts), seen.read_at);
+        live.sections = seen.sections;
         let sections = kinds::sections(container.scope);
         let sections = sections.filter_map(|section| container.section(section.section));
         self.read_sections(container, &mut live, sections, (is_read, usize::MAX)).await?;

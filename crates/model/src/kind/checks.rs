@@ -217,13 +217,15 @@ fn placeholder(field: &str, text: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether the name of a branch or tag is meant as a regular expression or as a glob of a shell: no
-/// name has these characters, and only `*` stands for others.
+/// Whether the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
+/// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard behind a
+/// dot.
 fn is_expression(text: &str) -> bool {
     let is_choice = |text: &str| text.contains('{') && text.contains(',');
+    let is_after_text = |at: usize| text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '*');
     text.starts_with('^')
         || text.ends_with('$')
-        || text.contains(".*")
+        || text.match_indices(".*").any(|(at, _)| !is_after_text(at))
         || text.contains(['\\', '[', '?', '|'])
         || is_choice(text)
 }

@@ -198,7 +198,8 @@ impl Check<'_> {
             let scopes = other.available.scope().zip(field.available.scope());
             scopes.is_none_or(|(one, other)| one == other)
         };
-        let first = self.named(name).find(is_of_both);
+        let mut of_name = self.description.fields.iter().filter(|other| other.name == name);
+        let first = of_name.find(is_of_both);
         if first.is_some_and(|first| !std::ptr::eq(first, field)) {
             self.add_about(format!("{at}/name"), "field_twice", name);
         }
