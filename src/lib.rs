@@ -14,7 +14,7 @@
 //! | layer | modules | contents |
 //! |---|---|---|
 //! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`] | types that every layer uses |
-//! | kinds | [`schema`], [`kind`], [`kinds`] | what a kind is, and the description of each |
+//! | kinds | [`schema`], [`kind`], [`catalogue`] | what a kind is, and the description of each |
 //! | declarations | [`desired`], [`selection`] | declared state, and the part of it that a run selects |
 //! | manifest | [`manifest`] | reads, layers and checks manifests, up to [`desired::Desired`]; of the layers below, only the frontends import it |
 //! | reconcile, pure | [`live`], [`diff`], [`plan`] | live state, differences, plans, approval |
@@ -23,12 +23,12 @@
 //! | reconcile, with IO | [`observe`], [`apply`], [`snapshot`] | read the live state, carry out plans |
 //! | frontends | [`report`], [`comment`], [`cli`] | output, comments in merge requests, the command line; `sandbox` is the crate `undrift_sandbox` |
 //!
-//! Start with [`plan`], then read [`kind`] and one of the [`kinds`], then [`apply`].
+//! Start with [`plan`], then read [`kind`] and one of the [`catalogue`], then [`apply`].
 
 pub use undrift_client::{api, apply, observe, snapshot};
 pub use undrift_core::{absorb, desired, diff, export, live, manifest, plan, selection};
 pub use undrift_model::{
-    address, cause, diagnostic, digest, field, kind, kinds, level, operation, origin, page,
+    address, catalogue, cause, diagnostic, digest, field, kind, level, operation, origin, page,
     planted, release, schema, secret, steps, text, value, yaml,
 };
 

@@ -1,5 +1,5 @@
 //! Prepares the tables of this crate, the constants of operations, and the lists of `src/diagnostic/codes` and
-//! `src/kinds/described`, so that another operation, code or kind needs no line of code.
+//! `src/catalogue`, so that another operation, code or kind needs no line of code.
 
 use std::{env, ffi::OsStr, fs, io, path::Path};
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use undrift_tables::{convert, convert_all, root};
 
 fn main() -> io::Result<()> {
-    // Those outside of `src/kinds/described`.
+    // Those outside of `src/catalogue`.
     convert_all(&[
         "kind/grants",
-        "kinds/constraints",
-        "kinds/description_faults",
-        "kinds/integration",
-        "kinds/presets",
-        "kinds/values",
-        "kinds/words",
+        "catalogue/tables/constraints",
+        "catalogue/description/faults",
+        "catalogue/tables/integration_fields",
+        "catalogue/tables/presets",
+        "catalogue/tables/values",
+        "catalogue/tables/words",
         "operation/parameters",
         "operation/table",
         "yaml/syntax",
@@ -32,7 +32,7 @@ fn main() -> io::Result<()> {
     list("codes.rs", "src/diagnostic/codes", "md", |page| {
         Ok(format!("page({:?}, include_str!({page:?})),", page.file_stem().unwrap()))
     })?;
-    list("described.rs", "src/kinds/described", "yaml", |file| {
+    list("descriptions.rs", "src/catalogue", "yaml", |file| {
         Ok(format!("include_str!({:?}),", convert(file)?))
     })
 }

@@ -56,8 +56,8 @@ use clap::{
 use tokio::runtime::Builder;
 
 use crate::{
+    catalogue,
     diagnostic::Diagnostics,
-    kinds,
     manifest::{Surroundings, descriptions},
     report::{Sort, run_record::Job},
 };
@@ -263,7 +263,7 @@ fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result
         return Err(cx.unusable("the described kinds", diagnostics));
     }
     let too_late = |_| anyhow::anyhow!("the kinds were asked for before all were known");
-    kinds::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
+    catalogue::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
 }
 
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the

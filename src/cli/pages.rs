@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
 use super::{Cli, Context, Exit, Failure, Outcome};
-use crate::kinds::operations;
+use crate::catalogue::operations;
 
 /// The options of `completions`.
 #[derive(Clone, Debug, clap::Args)]

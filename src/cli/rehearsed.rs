@@ -4,11 +4,11 @@
 //! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
 //! but not whether the description is right; every report of such a rehearsal states that.
 
-use crate::{kind::Kind, kinds};
+use crate::{catalogue, kind::Kind};
 
 /// The sections that the sandbox only knows from descriptions.
 pub(super) fn sections() -> Vec<&'static str> {
-    let added = kinds::all().added();
+    let added = catalogue::all().added();
     let is_told = |kind: &&&Kind| kind.homes.iter().any(by_data::is_unknown);
     added.iter().filter(is_told).map(|kind| kind.section).collect()
 }
@@ -26,9 +26,9 @@ pub(super) use by_data::collections;
 #[cfg(feature = "sandbox")]
 mod by_data {
     use crate::{
+        catalogue,
         field::{Accepted, Compare, Named, Scope, Tier},
         kind::{Handle, HandlePlace, Home, Place, Section, Spec},
-        kinds,
         level::MAINTAINER,
         operation::{Method, Op, Write},
         sandbox::{self, Collection, Form, serves},
@@ -51,7 +51,7 @@ mod by_data {
 
     /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
     pub(in crate::cli) fn collections() -> Vec<Collection> {
-        let added = kinds::all().added().iter();
+        let added = catalogue::all().added().iter();
         let sections =
             added.flat_map(|kind| Scope::ALL.into_iter().filter_map(|of| kind.in_scope(of)));
         sections.filter(|of| is_unknown(of.home)).filter_map(collection).collect()

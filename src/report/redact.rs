@@ -13,7 +13,7 @@ use serde::{
     },
 };
 
-use crate::{kinds, secret::Secrets};
+use crate::{catalogue, secret::Secrets};
 
 /// The meaning of the keys of mappings. Field names of structs are never data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
 
     fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
         match self.rule.depth {
-            Depth::Key if kinds::name(text).is_some() => self.inner.serialize_str(text),
+            Depth::Key if catalogue::name(text).is_some() => self.inner.serialize_str(text),
             _ => self.inner.serialize_str(&self.rule.secrets.redact(text)),
         }
     }
@@ -358,7 +358,7 @@ mod tests {
         let names = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             #[derive(Serialize)]
-            struct Fields(#[serde(serialize_with = "kinds::serialize_names")] Vec<String>);
+            struct Fields(#[serde(serialize_with = "catalogue::serialize_names")] Vec<String>);
             serde_json::to_value(Redacted::new(&Fields(names), Keys::Data, &secrets)).unwrap()
         };
         assert_eq!(

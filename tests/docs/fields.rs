@@ -2,12 +2,12 @@
 
 use serde_json::Value as Json;
 use undrift::{
-    field::Scope,
-    kind::Section,
-    kinds::{
+    catalogue::{
         self,
         reference::{Described, describe, needs},
     },
+    field::Scope,
+    kind::Section,
     manifest::schema::{self, DocumentKind},
     text,
 };
@@ -40,7 +40,8 @@ fn the_page_of_fields_is_up_to_date() {
         keep(&mut schema, |name| !is_section(scope, name) && !layers.contains(&name));
         page += &table("key", &schema);
         // A container that is never created has no key of its own.
-        let written = kinds::sections(scope).filter(|section| !section.table().specs().is_empty());
+        let written =
+            catalogue::sections(scope).filter(|section| !section.table().specs().is_empty());
         written.for_each(|section| page += &of_section(section));
     }
     for kind in [
@@ -61,7 +62,7 @@ fn the_page_of_fields_is_up_to_date() {
 }
 
 fn is_section(scope: Scope, name: &str) -> bool {
-    kinds::section(scope, name).is_some() || name == "unlisted"
+    catalogue::section(scope, name).is_some() || name == "unlisted"
 }
 
 /// Keeps some of the properties of `schema`, without what may stand instead of a value.

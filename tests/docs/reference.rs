@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use undrift::{diagnostic::codes::CODES, kinds::everywhere, manifest::schema};
+use undrift::{catalogue::everywhere, diagnostic::codes::CODES, manifest::schema};
 
 use crate::{fields::table, is_current};
 

@@ -3,10 +3,10 @@
 use serde_json::{Value as Json, json};
 use undrift::{
     address::Address,
+    catalogue,
     cause::Withheld,
     field::{Scope, Tier},
     kind::{Absence, Place, Section, Shape},
-    kinds,
     operation::Operation,
     release::Release,
     sandbox::{Fault, Misfortune, Profile},
@@ -29,7 +29,7 @@ const WHATS: [Misfortune; 6] = [
 
 /// The sections that are read by a request of their own, with the rest of its path.
 fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
-    kinds::sections(scope).filter(|of| of.home.parent.is_none()).filter_map(|of| {
+    catalogue::sections(scope).filter(|of| of.home.parent.is_none()).filter_map(|of| {
         let (Place::List(op) | Place::Optional(op)) = of.home.place else { return None };
         Some((of, op.row()))
     })

@@ -359,7 +359,7 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
         _ => convergence::base(of, 0),
     };
     let several: Vec<Section> =
-        undrift::kinds::everywhere().filter(|of| of.may_come_twice()).collect();
+        undrift::catalogue::everywhere().filter(|of| of.may_come_twice()).collect();
     let below = |scope: Scope| {
         let of_scope = several.iter().filter(|of| of.home.scope == scope);
         Json::Object(of_scope.map(|of| (of.section.into(), json!([entry(*of)]))).collect())

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 use undrift::{
+    catalogue::{self, operations},
     diff::{Action, Reason},
     export::{Settings, Values},
     field::{Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
-    kinds::{self, operations},
     live::Caller,
     operation::{AnyOp, Operation},
     plan::Plan,
@@ -243,14 +243,14 @@ const INTEGRATIONS: &str = "integrations";
 
 /// Whether it comes from a description file, or from one like it.
 fn is_described(kind: Section) -> bool {
-    let mut described = kinds::all().described().iter();
+    let mut described = catalogue::all().described().iter();
     kind.section == INTEGRATIONS
         || described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
 }
 
 /// Every kind with a section in manifests, in every scope.
 fn sections() -> impl Iterator<Item = Section> {
-    kinds::everywhere().filter(|section| section.shape != Shape::Container)
+    catalogue::everywhere().filter(|section| section.shape != Shape::Container)
 }
 
 /// Fields of a kind in one scope that are tested in one group or project.
@@ -423,7 +423,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
     if let Some(parent) = section.home.parent {
-        let of = kinds::section(section.home.scope, parent.section).unwrap();
+        let of = catalogue::section(section.home.scope, parent.section).unwrap();
         document[parent.section] = json!([base(of, 0)]);
     }
     // The service looks up the branch of a schedule.
@@ -611,7 +611,7 @@ async fn described_objects_are_created_and_removed() {
             // Those below entries of another section are in `nested`.
             let is_plain =
                 |of: &Section| is_described(*of) && of.has_unlisted() && of.home.parent.is_none();
-            let described = kinds::sections(scope).filter(is_plain);
+            let described = catalogue::sections(scope).filter(is_plain);
             let entry = |section: Section| {
                 let mut entry = base(section, 0);
                 if is_absent {

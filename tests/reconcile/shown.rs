@@ -19,9 +19,9 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
 use undrift::{
     api::{Content, SendError, Transport, WireRequest, WireResponse},
+    catalogue,
     field::Scope,
     kind::Section,
-    kinds,
     operation::Method,
     plan::Plan,
     report::{
@@ -377,10 +377,10 @@ impl Step<'_> {
             _ => Scope::Project,
         };
         match self.json["address"]["section"].as_str() {
-            Some(name) => (Vec::from_iter(kinds::section(scope, name)), false),
+            Some(name) => (Vec::from_iter(catalogue::section(scope, name)), false),
             None => {
-                let with = ["settings", "fork_of"].map(|name| kinds::section(scope, name));
-                let own = kinds::container(scope).0;
+                let with = ["settings", "fork_of"].map(|name| catalogue::section(scope, name));
+                let own = catalogue::container(scope).0;
                 (std::iter::once(own).chain(with.into_iter().flatten()).collect(), true)
             }
         }

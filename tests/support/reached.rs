@@ -1,9 +1,9 @@
 //! How each operation is reached.
 
 use undrift::{
+    catalogue,
     field::Scope,
     kind::{Operations, Place, Section},
-    kinds,
     operation::{self, Op, Operation, Read, Write},
 };
 
@@ -57,7 +57,7 @@ pub(crate) fn reach(operation: &Operation) -> Reach {
     if LOOKED_UP.iter().any(|op| is_it(op.row())) {
         return Reach::Reading;
     }
-    kinds::everywhere()
+    catalogue::everywhere()
         .find(of)
         .map_or(Reach::Calling, |section| Reach::Declaring(section.home.scope, section.section))
 }
@@ -75,5 +75,5 @@ fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
         Place::Container | Place::Object | Place::In(_) | Place::Part { .. } => None,
     };
     let one = section.detail.and(section.home.operations.get);
-    own.into_iter().chain(one).chain(kinds::side_list(section).map(|side| side.list))
+    own.into_iter().chain(one).chain(catalogue::side_list(section).map(|side| side.list))
 }

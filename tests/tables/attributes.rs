@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undrift::{
+    catalogue,
     field::{Accepted, Readback, Route, Scope, Secrecy},
     kind::{Spec, Table},
-    kinds,
     value::Json,
 };
 
@@ -23,12 +23,12 @@ const NO_FIELD: [(&str, &str); 3] = [
 
 /// The fields of `settings:`, including those of later releases.
 fn settings() -> &'static Table {
-    kinds::section(Scope::Project, "settings").unwrap().table()
+    catalogue::section(Scope::Project, "settings").unwrap().table()
 }
 
 /// The fields of `create:`.
 fn create() -> &'static Table {
-    kinds::container(Scope::Project).0.table()
+    catalogue::container(Scope::Project).0.table()
 }
 
 type Row = BTreeMap<&'static str, &'static str>;

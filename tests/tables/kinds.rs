@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 use undrift::{
+    catalogue::{self, description::FILES, everywhere},
     field::{Accepted, Compare, Field, Named, Relations, Route, Scope, Secrecy},
     kind::{
         Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner, Operations, Place,
@@ -11,7 +12,6 @@ use undrift::{
         calls::{Act, Lifecycle},
         forms, plain_text,
     },
-    kinds::{self, described::FILES, everywhere},
     operation::{Op, Read, Write},
     release::{Known, REFERENCE},
     value::{Fields, Json, Object, Value},
@@ -24,12 +24,12 @@ fn sections() -> impl Iterator<Item = (String, Section)> {
 
 /// The section of projects with this name.
 fn of_project(name: &str) -> Section {
-    kinds::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
+    catalogue::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Whether it comes from a description file.
 fn is_described(section: Section) -> bool {
-    let mut described = kinds::all().described().iter();
+    let mut described = catalogue::all().described().iter();
     described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == section.section))
 }
 
@@ -47,7 +47,7 @@ fn objects(schema: &Json) -> Vec<&Json> {
 #[test]
 fn the_sections_are_these_in_this_order() {
     let of = |scope| {
-        let all = kinds::sections(scope).filter(|section| !is_described(*section));
+        let all = catalogue::sections(scope).filter(|section| !is_described(*section));
         all.map(|section| section.section).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -84,16 +84,16 @@ fn the_sections_are_these_in_this_order() {
         ]
     );
     // Described kinds come last, by name.
-    let kinds = kinds::all().kinds();
+    let kinds = catalogue::all().kinds();
     let described = kinds.iter().skip_while(|kind| kind.section != "archived").skip(1);
     let described: Vec<_> = described.map(|kind| kind.section).collect();
     assert!(described.is_sorted() && kinds.len() == FILES.len(), "{described:?}");
     for (at, section) in sections() {
-        let found = kinds::section(section.home.scope, section.section);
+        let found = catalogue::section(section.home.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
-    assert!(kinds::section(Scope::Project, "setting").is_none());
-    for kind in kinds::all().kinds() {
+    assert!(catalogue::section(Scope::Project, "setting").is_none());
+    for kind in catalogue::all().kinds() {
         let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
         assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
         assert!(!scopes.is_empty(), "{}", kind.section);
@@ -108,7 +108,7 @@ fn root(scope: Scope) -> String {
 #[test]
 fn every_kind_is_complete() {
     for scope in Scope::ALL {
-        let (container, itself) = kinds::container(scope);
+        let (container, itself) = catalogue::container(scope);
         assert_eq!(container.shape, Shape::Container);
         assert_eq!((itself.get)("a/b").operation.path, root(scope));
         assert!(container.looked_at.contains(&itself.path) && container.looked_at.contains(&"id"));
@@ -129,7 +129,7 @@ fn every_kind_is_complete() {
         let is_list = matches!(home.place, Place::List(_) | Place::In(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
         assert!(is_list || home.seen_from() <= 40, "{at}: nobody else could see the object");
-        if let Some(beside) = kinds::side_list(section) {
+        if let Some(beside) = catalogue::side_list(section) {
             assert!(table.get(beside.field).is_some(), "{at}.{}", beside.field);
             read(beside.list);
         }
@@ -519,7 +519,8 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
     for (at, section) in sections() {
         for spec in section.table().specs() {
             let Some(other) = spec.field.relations.names_entries else { continue };
-            let other = kinds::section(section.home.scope, other).unwrap_or_else(|| panic!("{at}"));
+            let other =
+                catalogue::section(section.home.scope, other).unwrap_or_else(|| panic!("{at}"));
             let mut fields = other.home.handle.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");
             found += 1;

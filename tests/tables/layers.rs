@@ -32,7 +32,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("diagnostic", 0, &["field", "origin", "secret", "text", "yaml"]),
     ("schema", 1, &[]),
     ("kind", 1, &["schema"]),
-    ("kinds", 1, &["kind", "schema"]),
+    ("catalogue", 1, &["kind", "schema"]),
     ("desired", 2, &[]),
     ("manifest", 3, &[]),
     ("selection", 3, &[]),
@@ -53,14 +53,14 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
 /// Modules of lower layers that a module must not import all the same. The reconciler gets
 /// declarations as [`undrift::desired`], never as files or YAML; reading knows no plan.
 const NO_BUSINESS: &[(&str, &[&str])] = &[
-    ("api", &["kind", "kinds", "desired", "manifest", "plan", "diff", "live"]),
+    ("api", &["kind", "catalogue", "desired", "manifest", "plan", "diff", "live"]),
     ("diff", &["yaml"]),
     ("plan", &["yaml"]),
     ("observe", &["manifest", "yaml", "diff", "plan"]),
     ("apply", &["manifest", "yaml"]),
     (
         "comment",
-        &["manifest", "yaml", "kinds", "kind", "diff", "plan", "observe", "live", "desired"],
+        &["manifest", "yaml", "catalogue", "kind", "diff", "plan", "observe", "live", "desired"],
     ),
 ];
 
@@ -153,7 +153,7 @@ const OF_REPORTS: &[&str] = &[
 ];
 
 /// The kinds for creating a group or project, from the bottom up. Other kinds may name any of them.
-const OF_CREATION: &[&str] = &["fork", "settings", "creation", "source", "project", "group"];
+const OF_CREATION: &[&str] = &["fork_of", "settings", "creation", "source", "project", "group"];
 
 #[test]
 fn the_report_model_knows_no_format() {
@@ -162,7 +162,7 @@ fn the_report_model_knows_no_format() {
 
 #[test]
 fn kinds_used_by_a_creation_do_not_name_it() {
-    names_only_what_stands_before_it("crates/model/src/kinds", OF_CREATION);
+    names_only_what_stands_before_it("crates/model/src/catalogue", OF_CREATION);
 }
 
 /// Checks the files and folders of `module` against their order.
@@ -212,7 +212,7 @@ fn a_planted_violation_is_found() {
         violations_in("plan", "use crate::{api::ReadClient, diff};"),
         ["`plan` imports `api`"]
     );
-    assert_eq!(violations_in("kinds", "let x = crate::cli::run();"), ["`kinds` imports `cli`"]);
+    assert_eq!(violations_in("catalogue", "let x = crate::cli::run();"), ["`catalogue` imports `cli`"]);
     assert_eq!(
         violations_in("report", "use crate::sandbox::Seed;"),
         ["`report` imports `sandbox`"]

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use undrift::{
-    field::{Route, Scope},
-    kinds::{
+    catalogue::{
         self,
         operations::{self, facts, parameters, remarks},
     },
+    field::{Route, Scope},
     operation::{Answer, AnyOp, Method, Operation, Parameter, Place, Type},
     release::Release,
     value::Object,
@@ -211,12 +211,12 @@ fn required_parameters_are_listed() {
         assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
     }
     // A described operation requires what its description requires for a create.
-    let described = kinds::all().described().iter().map(|op| op.row());
+    let described = catalogue::all().described().iter().map(|op| op.row());
     for row in described.clone() {
         let required: BTreeSet<_> =
             named(row, |p| p.required && p.place != Place::Path).into_iter().collect();
         let of = row.fields.filter(|(_, route)| *route == Route::Create);
-        let of = of.map(|((scope, section), _)| kinds::section(scope, section).unwrap());
+        let of = of.map(|((scope, section), _)| catalogue::section(scope, section).unwrap());
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required);
             // Of two fields that exclude each other, neither is required.

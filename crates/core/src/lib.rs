@@ -9,7 +9,7 @@
 //! | export | [`export`], [`absorb`] | live state as manifests, and drift as edits of manifests |
 
 use undrift_model::{
-    address, cause, diagnostic, digest, field, kind, kinds, level, operation, origin, page,
+    address, catalogue, cause, diagnostic, digest, field, kind, level, operation, origin, page,
     planted, release, schema, secret, steps, text, value, yaml,
 };
 

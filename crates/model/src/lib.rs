@@ -4,15 +4,15 @@
 //! | layer | modules | contents |
 //! |---|---|---|
 //! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`], [`steps`] | types that every layer uses |
-//! | kinds | [`schema`], [`kind`], [`kinds`] | what a kind is, and the description of each |
+//! | kinds | [`schema`], [`kind`], [`catalogue`] | what a kind is, and the description of each |
 
 pub mod address;
+pub mod catalogue;
 pub mod cause;
 pub mod diagnostic;
 pub mod digest;
 pub mod field;
 pub mod kind;
-pub mod kinds;
 pub mod level;
 pub mod operation;
 pub mod origin;

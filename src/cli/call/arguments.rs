@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
+    catalogue::operations::parameters,
     cli::Failure,
-    kinds::operations::parameters,
     level::{LEVELS, Level},
     operation::{Op, Operation, Parameter, Place, Request, Type},
     secret::Reference,

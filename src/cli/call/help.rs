@@ -1,7 +1,7 @@
 //! The help of `undrift call`, as text for people.
 
 use crate::{
-    kinds::operations::{self, facts, parameters, remarks},
+    catalogue::operations::{self, facts, parameters, remarks},
     operation::{AnyOp, Parameter, Type},
 };
 

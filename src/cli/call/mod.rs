@@ -14,7 +14,7 @@ use clap::CommandFactory as _;
 use super::{Cli, ConnectArgs, Context, Exit, Failure, Outcome};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    kinds::operations,
+    catalogue::operations,
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::Rows,
     report::{Keys, Redacted, json::harmless},

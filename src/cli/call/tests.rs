@@ -339,7 +339,7 @@ fn all_faults_of_arguments_are_reported_at_once() {
 
 #[test]
 fn every_operation_can_be_called_with_what_it_requires() {
-    for op in crate::kinds::operations::all() {
+    for op in crate::catalogue::operations::all() {
         let sample = |parameter: &&operation::Parameter| match parameter.value {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
             operation::Type::File => format!("{}=@file:x", parameter.name),
@@ -351,7 +351,7 @@ fn every_operation_can_be_called_with_what_it_requires() {
         let needed = |parameter: &&operation::Parameter| {
             parameter.required || row.one_of.contains(&parameter.name)
         };
-        let arguments: Vec<_> = crate::kinds::operations::parameters(row)
+        let arguments: Vec<_> = crate::catalogue::operations::parameters(row)
             .into_iter()
             .filter(needed)
             .map(|p| sample(&p))

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::Args;
 use crate::{
     address::{Glob, Selector},
+    catalogue,
     cli::{Context, Exit, Failure, Opening, Outcome, SessionArgs},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
-    kinds,
     manifest::{self, Options, Surroundings, schema},
     report::terminal::explain::{self, Subject},
     text::did_you_mean,
@@ -69,7 +69,7 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
     };
     let (name, within) =
         rest.split_once('/').map_or((rest, None), |(name, within)| (name, Some(within)));
-    let of = kinds::section(container.scope, name).filter(|of| is_declared(container, *of));
+    let of = catalogue::section(container.scope, name).filter(|of| is_declared(container, *of));
     let Some(of) = of else {
         let declared: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();

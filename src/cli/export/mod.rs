@@ -20,11 +20,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::{ConnectArgs, Context, Endpoint, Exit, Failure, Outcome, Progress};
 use crate::{
     address::{Glob, Selector},
+    catalogue,
     desired::Container,
     diagnostic::Diagnostics,
     export::{self, Estate, Settings, Values, Written},
     field::Scope,
-    kinds,
     live::Live,
     manifest::{
         Config, Manages, Surroundings,
@@ -101,7 +101,7 @@ fn values() -> impl TypedValueParser<Value = Values> {
 impl Args {
     /// Refuses options that contradict each other, before anything is read.
     fn check(&self) -> Result<(), Failure> {
-        let names: Vec<_> = kinds::everywhere().map(|section| section.section).collect();
+        let names: Vec<_> = catalogue::everywhere().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
             let failure = Failure::usage(format!("there is no section `{}`", escape(name)));
             let near = did_you_mean(name, names.iter().copied());

@@ -12,10 +12,10 @@ use super::sample::{Phase, Setup, attribute_at, scope_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
+    catalogue,
     cause::{Cause, Withheld},
     diff::Step,
     field::Scope,
-    kinds,
     plan::Plan,
     text::{self, count},
 };
@@ -157,12 +157,12 @@ impl Findings {
     ) {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
-        let mut fields: Vec<_> = fields.iter().filter_map(|name| kinds::name(name)).collect();
+        let mut fields: Vec<_> = fields.iter().filter_map(|name| catalogue::name(name)).collect();
         let mut of = (scope.or_else(|| scope_at(&address.path)), address.section);
         if let Some((scope, section, field)) = attribute_at(&address.path) {
-            of = (of.0.or(Some(scope)), of.1.or(kinds::name(section)));
+            of = (of.0.or(Some(scope)), of.1.or(catalogue::name(section)));
             if fields.is_empty() {
-                fields.extend(kinds::name(field));
+                fields.extend(catalogue::name(field));
             }
         }
         self.all.insert(Finding { phase, of, what, answer, fields });

@@ -11,10 +11,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 
 use crate::{
-    digest,
+    catalogue, digest,
     field::{Compare, Named, Readback, Route, Scope, Secrecy, Tier},
     kind::{Place, Section, Shape, Spec},
-    kinds,
     release::{Known, REFERENCE},
     value::{Json, Object},
 };
@@ -101,7 +100,7 @@ impl Setup {
             let mut document = document(scope, &self.path_of(trial), create);
             document.insert(section.section.to_owned(), value);
             if let Some(parent) = section.home.parent
-                && let Some(of) = kinds::section(scope, parent.section)
+                && let Some(of) = catalogue::section(scope, parent.section)
                 && let Ok(above) = self.entry(of, None, Phase::Create)
             {
                 document.insert(of.section.to_owned(), above);
@@ -422,7 +421,8 @@ const ATTRIBUTES: &str = "attributes";
 /// Every kind in every scope, except the containers themselves, and what only top-level groups
 /// have: the groups of the test are below another one.
 fn tried() -> impl Iterator<Item = Section> {
-    kinds::everywhere().filter(|section| section.shape != Shape::Container && !section.is_of_top())
+    catalogue::everywhere()
+        .filter(|section| section.shape != Shape::Container && !section.is_of_top())
 }
 
 /// Every field of every kind, except switches, which are tested as a whole.

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     address::Address,
+    catalogue::settings,
     cli::{Context, Failure, base, rehearsed, saved},
     desired::{Container, Desired, Groups, Roster},
-    kinds::settings,
     manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
     plan::{self, Drift, Extent, Holds, Limits, Outline},

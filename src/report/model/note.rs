@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{fold::same, step::tail};
 use crate::{
     address::Address,
+    catalogue,
     diff::{Note, Reason},
-    kinds,
 };
 
 /// The sort of a note: its place in display order, and the title for all notes of this sort.
@@ -112,7 +112,7 @@ pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<Alike<'_>> {
 /// An object without the id that tells equal entries of one group or project apart.
 fn without_id(object: &str) -> &str {
     let named = object.split_once('/').map(|(section, _)| section);
-    let section = kinds::everywhere().find(|section| Some(section.section) == named);
+    let section = catalogue::everywhere().find(|section| Some(section.section) == named);
     let id = section.filter(|section| section.may_come_twice()).and(object.rsplit_once('@'));
     match id {
         Some((name, id)) if id.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -3,10 +3,10 @@
 use super::value::{Cell, cell, comparable, lines};
 use crate::{
     address::Address,
+    catalogue,
     diff::{Action, Change, Edge, Label, Shown, Step},
     field::{Scope, is_on},
     kind::plain_text,
-    kinds,
     origin::Origin,
     report::Paint,
     value::Json,
@@ -58,7 +58,7 @@ pub fn tail(address: &Address) -> String {
 fn identity(step: &Step) -> Vec<&str> {
     let named = step.address.section.filter(|_| step.action == Action::Create);
     // A section of this name has the same identity in every scope.
-    let section = kinds::everywhere().find(|section| Some(section.section) == named);
+    let section = catalogue::everywhere().find(|section| Some(section.section) == named);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
     let is_told = |change: &&Change| match &*change.after {
         Shown::Value(value) => {
@@ -168,7 +168,7 @@ fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
         other => other.clone(),
     };
     let keys = after.iter().map(|(key, value)| (key, before(key), Shown::Value(value.clone())));
-    let section = step.address.section.and_then(|name| kinds::section(step.scope, name));
+    let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
     let spec = section.and_then(|of| of.table().get(&change.field));
     let is_limit = |key: &str| {
         let limits = spec.and_then(|spec| spec.part(key)?.relations.limits);

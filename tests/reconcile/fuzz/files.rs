@@ -280,7 +280,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
         sample.replace("noun: ", "noun: my ")
     };
     // A file of a user cannot name rules in Rust.
-    let mut samples = samples_in("crates/model/src/kinds/described");
+    let mut samples = samples_in("crates/model/src/catalogue");
     samples.retain(|sample| !sample.contains("\nhooks: "));
     let samples: Vec<_> = samples.into_iter().map(rename).collect();
     let documents: Vec<_> =

@@ -93,7 +93,7 @@ pub struct Mismatch {
     /// The object.
     pub address: Address,
     /// The fields that differ.
-    #[serde(serialize_with = "crate::kinds::serialize_names")]
+    #[serde(serialize_with = "crate::catalogue::serialize_names")]
     pub fields: Vec<String>,
     /// How it arose: not saved, changed meanwhile, or not readable.
     pub reason: MismatchReason,

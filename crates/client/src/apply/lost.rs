@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crate::{
     api::WRITE_TIMEOUT,
+    catalogue,
     cause::Cause,
     diff::{Action, Change, Step},
     field::Scope,
-    kinds,
     operation::{Again, Request, Write},
     plan::ContainerPlan,
     planted::Bug,
@@ -146,7 +146,7 @@ fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -
     if at > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
-    let along: Vec<_> = kinds::sections(scope)
+    let along: Vec<_> = catalogue::sections(scope)
         .filter(|section| section.comes_with_container())
         .map(|section| section.section)
         .collect();
@@ -166,7 +166,7 @@ fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -
 /// Whether the call `at` of `step` sends the field of `change`.
 fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
     let name = &*change.field;
-    let sections = kinds::sections(scope).filter(|section| match step.address.section {
+    let sections = catalogue::sections(scope).filter(|section| match step.address.section {
         Some(own) => section.section == own,
         None => section.comes_with_container(),
     });

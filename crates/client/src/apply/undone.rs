@@ -10,11 +10,11 @@ use futures_util::{StreamExt as _, stream};
 use super::{Applied, Apply, Mismatch, MismatchReason, Outcome, plan};
 use crate::{
     address::{Address, groups_above},
+    catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
     diff::{Action, Step},
     kind::{Created, Place, Removal},
-    kinds::{constraints, settings},
     plan::{Approved, Grantee, Settings, grantees, loses_access},
     steps,
 };

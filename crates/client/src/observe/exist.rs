@@ -9,9 +9,9 @@ use super::Observer;
 use crate::{
     address::{Glob, groups_above, is_literal},
     api::Result,
+    catalogue,
     field::{Named, Scope},
     kind::Names,
-    kinds,
     operation::{self, KeyFilter, Read, Request},
     value::{Json, Object},
 };
@@ -42,7 +42,7 @@ struct Scan<'g> {
 impl Scan<'_> {
     /// Adds a group or project if a glob matches it or a group above it.
     fn take(&mut self, scope: Scope, raw: &Object) {
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         let Some(path) = raw.get(itself.path).and_then(Json::as_str) else { return };
         let lower = path.to_lowercase();
         let ends = lower.match_indices('/').map(|(at, _)| at).chain([lower.len()]);
@@ -68,7 +68,7 @@ impl Scan<'_> {
         let observer = self.observer;
         if root.is_empty() {
             for group in observer.top_level(&known_by(Scope::Group)).await? {
-                let path = kinds::lookup(Scope::Group).path_in(&group).to_lowercase();
+                let path = catalogue::lookup(Scope::Group).path_in(&group).to_lowercase();
                 if self.globs.iter().any(|glob| may_be_in(glob, &path)) {
                     self.group_and_below(&group).await?;
                 }
@@ -96,7 +96,7 @@ impl Scan<'_> {
 
     /// How many projects in personal namespaces the globs match, of all that are listed for the caller.
     async fn personal(&self) -> Result<usize> {
-        let itself = kinds::lookup(Scope::Project);
+        let itself = catalogue::lookup(Scope::Project);
         let list = operation::PROJECT_LIST.request();
         // What everybody may see is not meant, unless by somebody who sees all.
         let list = match self.observer.caller.administrator {
@@ -166,7 +166,7 @@ impl Observer {
         list: Request<Read>,
         wanted: &KeyFilter,
     ) -> Result<Vec<Object>> {
-        let (own, _) = kinds::container(scope);
+        let (own, _) = catalogue::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
         Ok(self.client.list_known(list, own.home.rows).await?.into_vec())
     }
@@ -188,7 +188,7 @@ impl Observer {
 
     /// The group or project `at` a path or id, with these `keys`.
     pub(super) async fn object(&self, scope: Scope, at: &str, keys: &KeyFilter) -> Result<Object> {
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         let request = (itself.get)(at).keeping(keys.clone());
         let answer = self.client.get_known(request, &["id", itself.path]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
@@ -203,7 +203,7 @@ impl Observer {
         for (named, id) in ids {
             let look_up = async || {
                 let container = |scope| {
-                    let itself = kinds::lookup(scope);
+                    let itself = catalogue::lookup(scope);
                     ((itself.get)(&id.to_string()), itself.path)
                 };
                 let (request, field) = match named {
@@ -242,7 +242,7 @@ pub(crate) fn all_in(scope: Scope) -> Request<Read> {
 
 /// The fields that identify a group or project.
 pub(super) fn known_by(scope: Scope) -> KeyFilter {
-    let (itself, _) = kinds::container(scope);
+    let (itself, _) = catalogue::container(scope);
     KeyFilter::keys(itself.looked_at.iter().copied())
 }
 

@@ -13,10 +13,10 @@ use super::{Observer, ends_everything, keys};
 use crate::{
     address::group_of,
     api::{ApiError, Result},
+    catalogue,
     desired::{Container, DeclaredSection},
     field::Scope,
     kind::{Absence, Facts, Place, Target, Wanted},
-    kinds,
     live::{Collection, Presence},
     lock,
     operation::{self, KeyFilter, Read, Request},
@@ -104,7 +104,7 @@ impl<'c> Search<'_, 'c> {
     async fn in_list(&self, list: Request<Read>, sought: &mut Pending<'c>) -> Result<Listed> {
         let mut pager = Pager::passing(list.keeping(self.wanted.clone()));
         let (mut pages, mut hits, mut last) = (0, 0, None);
-        let itself = kinds::lookup(Scope::Project);
+        let itself = catalogue::lookup(Scope::Project);
         loop {
             let objects = match self.observer.client.page(&mut pager).await {
                 Ok(Some(objects)) => objects,
@@ -196,7 +196,7 @@ impl Observer {
 
     /// The parts of a container's object that are used later.
     pub(super) fn seen(&self, container: &Container, raw: &Object) -> Parsed {
-        let itself = kinds::lookup(container.scope);
+        let itself = catalogue::lookup(container.scope);
         let facts = container.facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
@@ -312,7 +312,7 @@ impl Observer {
 
     /// Reads the object at `at` as `container`.
     pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found> {
-        let itself = kinds::lookup(container.scope);
+        let itself = catalogue::lookup(container.scope);
         let raw = match self.object_of(container, at).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
@@ -352,7 +352,7 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if it could not be read.
     pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         let Some(request) = itself.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
             Ok(answer) => {

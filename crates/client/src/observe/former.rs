@@ -20,11 +20,11 @@ use super::{
 use crate::{
     address::group_of,
     api::Result,
+    catalogue,
     cause::Cause,
     desired::{Container, DeclaredSection, Move, State, renamed},
     field::{Named, Scope},
     kind::{Former, LiveEntry, Names, Target, unmarked_path},
-    kinds,
     level::MAINTAINER,
     live::{Collection, Presence, Project},
     operation::KeyFilter,
@@ -110,7 +110,7 @@ impl Observer {
     /// The path in the object at `at`, which may also be an id.
     async fn path_of(&self, scope: Scope, at: &str) -> Result<String> {
         let found = self.object(scope, at, &KeyFilter::All).await?;
-        Ok(kinds::lookup(scope).path_in(&found).to_owned())
+        Ok(catalogue::lookup(scope).path_in(&found).to_owned())
     }
 
     /// The declared path of the container that must leave `path` first. It has left once it, and
@@ -307,7 +307,7 @@ impl Observer {
             let why = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(why)));
         }
-        let itself = kinds::lookup(Scope::Project);
+        let itself = catalogue::lookup(Scope::Project);
         let list = target.addressed(exist::all_in(Scope::Project));
         let all = self.listed(Scope::Project, list, &exist::known_by(Scope::Project)).await;
         let project = |raw: &Object| {

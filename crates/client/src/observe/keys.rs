@@ -6,10 +6,10 @@ use std::{
 };
 
 use crate::{
+    catalogue,
     desired::{Ask, Container},
     field::Tier,
     kind::{Place, Section},
-    kinds,
     operation::KeyFilter,
 };
 
@@ -22,7 +22,7 @@ pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>
 pub(super) fn of_roster(ask: &Ask<'_>) -> KeyFilter {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
-        let (itself, _) = kinds::container(scope);
+        let (itself, _) = catalogue::container(scope);
         keys.extend(itself.looked_at);
     }
     for (section, names) in &ask.fields {
@@ -40,7 +40,7 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
     let mut keys = BTreeSet::new();
     let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
-        let (itself, _) = kinds::container(container.scope);
+        let (itself, _) = catalogue::container(container.scope);
         keys.extend(itself.looked_at);
         for section in &container.sections {
             let of = (container.scope, section.of.section);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
         let in_object = |section: &Section| matches!(section.home.place, Place::Object);
-        for section in kinds::everywhere().filter(in_object) {
+        for section in catalogue::everywhere().filter(in_object) {
             let specs = section.table().specs();
             let live = |deprecated: bool, tier: Tier| -> Object {
                 let said = specs.iter().filter(|spec| {
@@ -118,7 +118,7 @@ mod tests {
                 if section.home.scope == Scope::Project {
                     raw.insert("empty_repo".into(), empty.into());
                 }
-                let (itself, _) = kinds::container(section.home.scope);
+                let (itself, _) = catalogue::container(section.home.scope);
                 let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
                 add(section, &BTreeSet::from([name]), &mut keys);
                 let mut kept = raw.clone();

@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Observer, find, memory};
 use crate::{
     api::Result,
+    catalogue,
     desired::{DeclaredSection, State},
     field::{Named, Scope},
     kind::{Id, LiveEntry, Names, Namespace, NamespaceOwner, Section, forms},
-    kinds,
     live::Collection,
     operation::{self, KeyFilter},
     page::Rows,
@@ -164,7 +164,7 @@ impl Observer {
     /// The id of the group or project that is declared at this path.
     async fn container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         let look_up = async || {
             let live = match scope {
                 Scope::Group => self.live_group_path(path).await?,

@@ -30,11 +30,11 @@ use memory::Memory;
 
 use crate::{
     api::{ApiError, ReadClient, Result},
+    catalogue,
     cause::Cause,
     desired::{Container, Creation, DeclaredSection, Moves},
     field::Scope,
     kind::forms,
-    kinds,
     live::{Caller, Collection, Live, Presence, ReadTime, Token},
     operation, text,
 };
@@ -297,7 +297,7 @@ impl Observer {
             && matches!(container.create, Creation::Allowed(_));
         let mut live = Live::of(presence, self.now());
         if let Some(fields) = container.create.fields().filter(|_| creates) {
-            let (own, _) = kinds::container(container.scope);
+            let (own, _) = catalogue::container(container.scope);
             for (_, named, name) in forms::named_by(own, &fields.values()) {
                 match or_cause(self.id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
@@ -345,7 +345,7 @@ impl Observer {
             && seen.facts.arrival.is_none();
         let mut live = Live::of(Presence::Here(seen.target, seen.facts), seen.read_at);
         live.sections = seen.sections;
-        let sections = kinds::sections(container.scope);
+        let sections = catalogue::sections(container.scope);
         let sections = sections.filter_map(|section| container.section(section.section));
         self.read_sections(container, &mut live, sections, (is_read, usize::MAX)).await?;
         if let Presence::Here(target, _) = &live.presence

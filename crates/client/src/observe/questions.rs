@@ -9,11 +9,11 @@ use super::{Observer, or_cause};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
+    catalogue::{self, constraints, shares},
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
     kind::{Entries, Facts, LiveEntry, Removal, Section, Target, Wanted, forms},
-    kinds::{self, constraints, share},
     level::{MAINTAINER, OWNER},
     live::{Collection, Inherited, Live, OwnAccess, Presence, Question, entry_ids},
     operation::{self, KeyFilter, Read, Request},
@@ -57,7 +57,7 @@ impl Observer {
                     let path = self.live_project_path(&container.path).await?;
                     let shares = or_cause(self.shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
-                    live.sections.insert(share::SECTION, shares);
+                    live.sections.insert(shares::SECTION, shares);
                 }
                 Question::Entries(name) => {
                     let entries = self.entries(container, live, name).await?;
@@ -125,7 +125,7 @@ impl Observer {
     /// The groups that the project at `path` is shared with.
     async fn shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
         let object = self.object(Scope::Project, path, &KeyFilter::All).await?;
-        let of = kinds::section(Scope::Project, share::SECTION);
+        let of = catalogue::section(Scope::Project, shares::SECTION);
         let found = of.and_then(|of| of.read_within(&object, Wanted::All));
         Ok(found.ok_or_else(|| Cause::new("the service does not show the shares")))
     }
@@ -136,7 +136,7 @@ impl Observer {
         live: &Live,
         name: &str,
     ) -> Result<Result<Entries, Cause>> {
-        let Some(of) = kinds::section(container.scope, name) else {
+        let Some(of) = catalogue::section(container.scope, name) else {
             return Ok(Ok(Entries::new()));
         };
         let found = match &live.presence {
@@ -183,7 +183,8 @@ impl Observer {
             _ => self.above_new(&path).await?,
         };
         let mut people: BTreeSet<_> = levels.into_keys().collect();
-        let shares = project.section(share::SECTION).into_iter().flat_map(|shares| &shares.entries);
+        let shares =
+            project.section(shares::SECTION).into_iter().flat_map(|shares| &shares.entries);
         for share in shares.filter(|share| share.state == State::Present) {
             people.extend(self.levels(&share.key).await?.keys());
         }

@@ -14,10 +14,11 @@ use futures_util::{StreamExt as _, stream};
 use super::{Observer, exist, find::Sender, keys, or_cause};
 use crate::{
     api::Result,
+    catalogue,
     cause::Cause,
     desired::{Ask, Container, Exception, Member, Roster, Treatment},
     field::Scope,
-    kinds, lock,
+    lock,
     operation::{self, KeyFilter},
     value::Object,
 };
@@ -143,7 +144,7 @@ impl Query<'_> {
             let mut globs = self.ask.globs.iter().filter(|(of, _)| *of == scope);
             globs.any(|(_, glob)| exist::may_be_in(glob, &home))
         };
-        let paths = groups.iter().map(|group| kinds::lookup(Scope::Group).path_in(group));
+        let paths = groups.iter().map(|group| catalogue::lookup(Scope::Group).path_in(group));
         Ok(paths.filter(is_meant).map(str::to_owned).collect())
     }
 
@@ -180,7 +181,7 @@ impl Query<'_> {
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         let (start, mut unknown) = (roster.members.len(), Vec::new());
         for row in listed {
             let path = itself.path_in(&row).to_owned();
@@ -221,7 +222,7 @@ impl Query<'_> {
 
     /// The caller's access level to the container at `path`, where a list lacks it.
     async fn level_of(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         if let (Some(_), Some(id)) = (itself.level, id) {
             return self.observer.level(scope, id).await;
         }

@@ -7,6 +7,7 @@ use futures_util::future;
 use super::{Observer, ends_everything, or_cause};
 use crate::{
     api::{ApiError, Result},
+    catalogue::{self, copies},
     cause::{Cause, Withheld},
     desired::{Container, DeclaredSection, State, Unlisted},
     field::Tier,
@@ -14,7 +15,6 @@ use crate::{
         Absence, Detail, Facts, LiveEntry, Parent, Place, Section, Target, Trait, Wanted, calls,
         stakes,
     },
-    kinds::{self, copies},
     live::{Collection, Live, Presence, ReadTime, entry_ids, without_copies},
     operation::{Op, Read, Request},
     page::Complete,
@@ -39,7 +39,7 @@ impl Observer {
         let Presence::Here(target, facts) = live.presence.clone() else {
             return Ok(Collection::Fresh);
         };
-        let Some(of) = kinds::section(container.scope, parent.section) else {
+        let Some(of) = catalogue::section(container.scope, parent.section) else {
             return Ok(Collection::Partial(Cause::new("the section of its parents is unknown")));
         };
         let all = self.entries_of(of, container, (&target, &facts), live).await?;
@@ -317,7 +317,7 @@ impl Reading<'_> {
 
     /// Adds a field from another list, if it is declared and that list can be read.
     async fn with_beside(&self, entries: Complete<LiveEntry>) -> Result<Complete<LiveEntry>> {
-        let beside = kinds::side_list(self.of);
+        let beside = catalogue::side_list(self.of);
         let Some(beside) = beside.filter(|beside| self.names.contains(beside.field)) else {
             return Ok(entries);
         };

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::question::{Parsed, Question};
 use crate::{
     address::groups_above,
-    digest,
+    catalogue, digest,
     field::Scope,
-    kinds, operation,
+    operation,
     value::{Json, Object},
 };
 
@@ -111,7 +111,7 @@ impl ObjectRow {
     /// The row of the object `raw`, if it has an id and a path.
     pub(super) fn of(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
         let id = raw.get("id")?.as_u64()?;
-        let path = raw.get(kinds::lookup(scope).path)?.as_str()?.to_owned();
+        let path = raw.get(catalogue::lookup(scope).path)?.as_str()?.to_owned();
         let object = Packed::new(&Json::Object(raw.clone()));
         Some(Self { by_itself, id, object, path, scope })
     }

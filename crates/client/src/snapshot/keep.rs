@@ -18,11 +18,11 @@ use super::{
     seal::{SealedField, withheld},
 };
 use crate::{
+    catalogue::{self, copies::COMPUTED},
     desired::Desired,
     digest::Key,
     field::{Compare, Scope, Secrecy},
     kind::{self, Parent, Place, Section, Spec, Wanted, forms},
-    kinds::{self, copies::COMPUTED},
     observe::keys,
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
@@ -107,9 +107,9 @@ pub(super) struct Keep {
 impl Keep {
     /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
-        let (container, _) = kinds::container(scope);
+        let (container, _) = catalogue::container(scope);
         let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
-        for section in kinds::sections(scope) {
+        for section in catalogue::sections(scope) {
             let extra = self.literals.extra.get(&(scope, section.section)).into_iter().flatten();
             let names = section.table().specs().iter().map(|spec| spec.name);
             keys::add(section, &names.chain(extra.map(String::as_str)).collect(), &mut keys);
@@ -122,7 +122,7 @@ impl Keep {
     /// # Errors
     /// Why nothing is kept.
     pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
-        let (container, itself) = kinds::container(scope);
+        let (container, itself) = catalogue::container(scope);
         let path = itself.path_in(raw).to_lowercase();
         let mut kept = Object::new();
         for name in container.looked_at {
@@ -132,7 +132,7 @@ impl Keep {
                 kept.insert((*name).to_owned(), value);
             }
         }
-        for section in kinds::sections(scope) {
+        for section in catalogue::sections(scope) {
             match section.home.place {
                 Place::Object => kept.extend(self.entry(section, &path, raw)?),
                 Place::In(field) | Place::Part { field, .. } => {
@@ -226,9 +226,9 @@ impl Keep {
         let others = OTHERS.iter().find(|(other, _)| other.row() == op.row());
         let mut keys: BTreeSet<&str> =
             others.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
-        for section in kinds::everywhere() {
+        for section in catalogue::everywhere() {
             if let Some(beside) =
-                kinds::side_list(section).filter(|beside| beside.list.row() == op.row())
+                catalogue::side_list(section).filter(|beside| beside.list.row() == op.row())
             {
                 keys.extend(beside.rows.keys.iter().chain(beside.rows.also));
                 keys.extend(section.looked_at);
@@ -371,7 +371,7 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
 
 /// The sections whose live entries `op` brings.
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
-    kinds::everywhere().filter(move |section| match section.home.place {
+    catalogue::everywhere().filter(move |section| match section.home.place {
         Place::List(own) | Place::Optional(own) => {
             let one = section.detail.and(section.home.operations.get);
             own == op || one == Some(op)
@@ -466,7 +466,8 @@ mod tests {
         let raw = json!({"id": 1, "topics": ["https://bot:hunter2@h.example.org"]});
         let raw = raw.as_object().unwrap();
         let kept = keep.object(Scope::Project, raw).unwrap();
-        let settings = kinds::sections(Scope::Project).find(|of| of.section == "settings").unwrap();
+        let settings =
+            catalogue::sections(Scope::Project).find(|of| of.section == "settings").unwrap();
         let live = settings.read(&kept, Wanted::Known).fields;
         for name in ["topics", "tag_list"] {
             assert!(live.is_withheld(name) && !live.raw().contains_key(name), "{name}");

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
 
 use crate::{
+    catalogue,
     field::Scope,
-    kinds,
     operation::{self, AnyOp, Op, Operation, Read, Request},
 };
 
@@ -103,7 +103,7 @@ fn scope_of(row: &Operation) -> Option<Scope> {
 
 /// All operations that read.
 fn reads() -> impl Iterator<Item = Op<Read>> {
-    let all = operation::OPERATIONS.iter().chain(kinds::all().described());
+    let all = operation::OPERATIONS.iter().chain(catalogue::all().described());
     all.filter_map(|op| match op {
         AnyOp::Read(op) => Some(*op),
         AnyOp::Write(_) => None,

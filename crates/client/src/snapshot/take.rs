@@ -24,11 +24,12 @@ use crate::{
         ApiError, Failure, Phase, ReadClient, Result, SendError, Transport, WireRequest,
         WireResponse,
     },
+    catalogue,
     desired::Desired,
     digest::Key,
     field::Scope,
     kind::{Place, Section},
-    kinds, lock,
+    lock,
     observe::{all_in, ends_everything, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
@@ -140,7 +141,7 @@ impl Recorder {
     }
 
     async fn object(&self, scope: Scope, asked: &Parsed) -> Result<()> {
-        let itself = kinds::lookup(scope);
+        let itself = catalogue::lookup(scope);
         let request = asked.request().keeping(self.keep().wanted(scope));
         let at = asked.of();
         match self.client.get_known(request, &["id", itself.path]).await {
@@ -164,14 +165,14 @@ impl Recorder {
                 row.into_iter().for_each(|row| contents.add(row, at));
             }
             Err(why) => {
-                let at = at.unwrap_or_else(|| kinds::lookup(scope).path_in(raw)).to_lowercase();
+                let at = at.unwrap_or_else(|| catalogue::lookup(scope).path_in(raw)).to_lowercase();
                 contents.missing.insert((scope, at), Failed::because(why));
             }
         }
     }
 
     async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<()> {
-        let (own, _) = kinds::container(scope);
+        let (own, _) = catalogue::container(scope);
         let request = asked.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
             Scope::Project => request.query("include_subgroups", true),
@@ -300,7 +301,7 @@ impl Recorder {
     /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
     /// of the object; if not, groups are read one by one.
     async fn everything_below(&self, root: &str) -> Result<()> {
-        let alone = |scope: Scope, at: &str| (kinds::lookup(scope).get)(at);
+        let alone = |scope: Scope, at: &str| (catalogue::lookup(scope).get)(at);
         self.look_for(alone(Scope::Group, root)).await?;
         if self.contents().id(Scope::Group, root).is_none() {
             return Ok(());
@@ -408,7 +409,7 @@ impl Recorder {
                     _ => Vec::new(),
                 }
             };
-            for section in kinds::sections(container.scope) {
+            for section in catalogue::sections(container.scope) {
                 let (home, Some(request)) = (section.home, all_of(section)) else { continue };
                 match (home.parent, section.detail.and(home.operations.get)) {
                     (None, _) if !are_nested => requests.push(request),
@@ -419,7 +420,7 @@ impl Recorder {
                         requests.extend(one);
                     }
                     (Some(parent), _) if are_nested => {
-                        let of = kinds::section(container.scope, parent.section);
+                        let of = catalogue::section(container.scope, parent.section);
                         let ids = of.into_iter().flat_map(entries);
                         let ids = ids.filter_map(|row| row["id"].as_u64());
                         requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));

@@ -10,12 +10,12 @@ use super::keep::{Keep, Literals};
 use crate::{
     absorb,
     address::Selector,
+    catalogue,
     desired::{Container, Desired, Unlisted, testing::container},
     digest::Key,
     export::{Estate, Excerpt, Settings as Exporting, Values},
     field::Scope,
     kind::{Names, Place, Section, Shape, Spec, Wanted},
-    kinds,
     live::{
         Live,
         testing::{caller, here_reading},
@@ -224,7 +224,7 @@ fn saved(
 fn no_live_credential_of_any_field_leaves_in_any_output() {
     let (forms, mut fields, mut leaks) = (forms(), 0, Vec::new());
     let count = if crate::sample::is_whole() { forms.len() } else { 3 };
-    for of in kinds::everywhere().filter(|of| of.shape != Shape::Container) {
+    for of in catalogue::everywhere().filter(|of| of.shape != Shape::Container) {
         for spec in of.table().specs().iter().filter(|spec| filled(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.
             let some = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);

@@ -3,6 +3,7 @@
 use super::Refusal;
 use crate::{
     address::{Address, Selector},
+    catalogue,
     desired::{Container, Entry, State},
     diff::{Action, Change, Problem, Reason, Step},
     export::{Excerpt, ExcerptEntry},
@@ -10,7 +11,6 @@ use crate::{
     kind::{
         Capability, Effect, LiveEntry, Names, Section, Shape, Spec, forms, is_list, is_readable,
     },
-    kinds,
     live::Live,
     origin::Origin,
     plan::ContainerPlan,
@@ -210,7 +210,7 @@ impl Drift<'_> {
 
     /// The section of `address`, and its declared entry.
     fn declared(&self, address: &Address) -> Option<(Section, Option<&Entry>)> {
-        let section = kinds::section(self.seen.container.scope, address.section?)?;
+        let section = catalogue::section(self.seen.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
         Some((section, self.seen.container.entry(section.section, key)))
     }
@@ -369,7 +369,7 @@ impl Drift<'_> {
 
     /// The container was archived by hand.
     fn closed(&mut self) {
-        let closing = kinds::sections(self.seen.container.scope).find(|of| {
+        let closing = catalogue::sections(self.seen.container.scope).find(|of| {
             let shut = Object::from_iter([(of.section.to_owned(), true.into())]);
             let effects = of.rules.effects(None, &shut, &shut);
             of.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))

@@ -9,11 +9,11 @@ use super::{
     templates,
 };
 use crate::{
+    catalogue,
     desired::{Container, Entry},
     diagnostic::FileName,
     export::nest,
     kind::{Section, Shape},
-    kinds,
     origin::{Layer, Origin},
     value::{Json, Value},
     yaml::write::Item,
@@ -41,7 +41,7 @@ pub(super) fn place(
     covered: bool,
     texts: &mut Texts<'_>,
 ) -> Result<Edits, Refusal> {
-    let Some(of) = kinds::section(container.scope, goal.section) else { return Ok(Vec::new()) };
+    let Some(of) = catalogue::section(container.scope, goal.section) else { return Ok(Vec::new()) };
     let entry = container.entry(goal.section, &goal.key);
     let locator = Locator { goal, of, container, entry };
     match (mode, entry) {
@@ -266,7 +266,7 @@ impl Locator<'_> {
 
     /// The sections of a document in order, then the keys after them.
     fn sections(&self) -> Vec<String> {
-        let sections = kinds::sections(self.container.scope).map(|section| section.section);
+        let sections = catalogue::sections(self.container.scope).map(|section| section.section);
         sections.chain(LAST).map(str::to_owned).collect()
     }
 

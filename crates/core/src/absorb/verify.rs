@@ -7,9 +7,9 @@ use super::{
     drift::{Content, EXTRA, Goal},
 };
 use crate::{
+    catalogue,
     desired::{Container, Desired, ITSELF, SECTION, State, Values, meaning, state_of},
     kind::{Section, forms},
-    kinds,
     value::{Json, Object, Value},
 };
 
@@ -74,7 +74,7 @@ pub(super) fn check(
 /// from both instead. Returns whether it is fulfilled, if that is known then.
 fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut Values) -> bool {
     let slot = |key: &str, field: &str| (goal.section, key.to_owned(), field.to_owned());
-    let Some(of) = kinds::section(container.scope, goal.section) else { return false };
+    let Some(of) = catalogue::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
     let whole = slot(SECTION, ITSELF);
     if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {

@@ -9,9 +9,9 @@ use std::{
 use super::{Container, State, subject};
 use crate::{
     address::groups_above,
+    catalogue::constraints::{self, Setting},
     field::{Named, Scope},
     kind::Removal,
-    kinds::constraints::{self, Setting},
     value::Json,
 };
 

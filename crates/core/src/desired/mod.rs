@@ -18,9 +18,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     address::{Address, Glob, GlobIndex, Selector},
+    catalogue,
     field::{Named, Scope},
     kind::{Capability, Created, Effect, Facts, LiveEntry, Place, Section, Shape, forms},
-    kinds,
     origin::{Origin, Sourced},
     secret::Reference,
     value::{Fields, Object, Value},
@@ -228,7 +228,7 @@ impl Container {
 
     /// Whether its settings declare a name.
     pub fn declares_name(&self) -> bool {
-        self.entries(kinds::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
+        self.entries(catalogue::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
     }
 
     /// The names of the declared sections.
@@ -274,7 +274,7 @@ impl Container {
 
     /// The lower-case paths of the projects that it names.
     fn projects(&self) -> impl Iterator<Item = String> {
-        let (own, _) = kinds::container(self.scope);
+        let (own, _) = catalogue::container(self.scope);
         self.fields().flat_map(move |(of, fields)| {
             let specs = of.map_or(own, |(section, _)| section.of).table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(Named::Project));
@@ -290,7 +290,7 @@ impl Container {
             Creation::Unselected { arrives } => return *arrives,
             Creation::Forbidden => return false,
         };
-        let (_, itself) = kinds::container(self.scope);
+        let (_, itself) = catalogue::container(self.scope);
         let along = self.sections.iter().filter(|section| section.of.comes_with_container());
         let mut names = create.keys().chain(along.flat_map(DeclaredSection::names));
         names.any(|name| {
@@ -304,7 +304,7 @@ impl Container {
     /// The facts in its live object. The state of an import only counts if it is created with
     /// contents: a pull mirror uses the same field for its regular updates.
     pub fn facts(&self, raw: &Object) -> Facts {
-        let (_, itself) = kinds::container(self.scope);
+        let (_, itself) = catalogue::container(self.scope);
         let facts = (itself.facts)(raw);
         let arrival = facts.arrival.clone().filter(|_| self.arrives());
         Facts { arrival, ..facts }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Container, Creation, Declared, DeclaredSection, Entry, Life, State, Unlisted};
 use crate::{
+    catalogue,
     field::Scope,
     kind::Section,
-    kinds,
     origin::{Layer, Origin, Sourced},
     secret::Reference,
     value::{Json, Object, Value},
@@ -62,7 +62,7 @@ pub fn section(of: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSecti
 /// The container at `path` with `sections`. undrift may not create it.
 pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) -> Container {
     let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
-        let of = kinds::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
+        let of = catalogue::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
         section(of, entries, unlisted)
     });
     let mut sections: Vec<_> = sections.collect();

@@ -4,13 +4,13 @@
 use super::{Context, Findings, Problem};
 use crate::{
     address::{Address, group_of},
-    field::Scope,
-    kind::{Id, Namespace, NamespaceOwner, Section, same},
-    kinds::{
+    catalogue::{
         self,
         constraints::{self, Constraint, How, SETTINGS_ABOVE},
         settings,
     },
+    field::Scope,
+    kind::{Id, Namespace, NamespaceOwner, Section, same},
     live::Question,
     origin::Origin,
     release::Known,
@@ -123,7 +123,7 @@ impl<'c> Context<'c> {
             findings.ask(Question::GroupAbove);
             return None;
         };
-        let spec = kinds::section(Scope::Group, &row.by.section)?.field(&row.by.field);
+        let spec = catalogue::section(Scope::Group, &row.by.section)?.field(&row.by.field);
         let changes = |(group, by): &(String, Option<&Json>)| {
             let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
             let differs = |by: &Json| live.is_some_and(|live| !same(spec.compare, by, live));

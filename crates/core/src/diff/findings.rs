@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Step;
 use crate::{
-    address::Address, cause::Cause, desired::Guard, kinds, live::Question, origin::Origin, text,
+    address::Address, catalogue, cause::Cause, desired::Guard, live::Question, origin::Origin, text,
 };
 
 /// The results for a section, for a container, or for all declarations.
@@ -101,7 +101,7 @@ pub struct Note {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        serialize_with = "kinds::serialize_names"
+        serialize_with = "catalogue::serialize_names"
     )]
     pub fields: Vec<String>,
     /// Where it is declared.

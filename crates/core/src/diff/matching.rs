@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::{
+    catalogue::copies::Copies,
     kind::{Identity, LiveEntry, Section},
-    kinds::copies::Copies,
     steps, text,
 };
 

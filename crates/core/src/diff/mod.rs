@@ -26,6 +26,7 @@ use matching::{Match, Matching};
 
 use crate::{
     address::{Address, Selector},
+    catalogue::preset,
     cause::Cause,
     desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
@@ -33,7 +34,6 @@ use crate::{
         self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
         stakes,
     },
-    kinds::preset,
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,

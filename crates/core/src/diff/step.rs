@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     address::Address,
+    catalogue,
     field::{Named, Route, Scope},
     kind::{self, Capability, Effect, LiveEntry, Risk, Section},
-    kinds,
     operation::{Request, Write},
     origin::Origin,
     value::{Fields, Json, Value},
@@ -82,7 +82,7 @@ impl Shown {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Its name in the manifest.
-    #[serde(serialize_with = "kinds::serialize_name")]
+    #[serde(serialize_with = "catalogue::serialize_name")]
     pub field: Arc<str>,
     /// The live value.
     pub before: Arc<Shown>,
@@ -461,7 +461,7 @@ pub struct ShownCall {
     #[serde(
         default,
         skip_serializing_if = "<[String]>::is_empty",
-        serialize_with = "kinds::serialize_names"
+        serialize_with = "catalogue::serialize_names"
     )]
     pub fields: Arc<[String]>,
     /// Whether it is sent only if the call before it failed.

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    catalogue,
     desired::testing::{section as declared_section, shop},
     field::Scope,
     kind::{FieldOf, Identity, Kind, Rules, Wanted, testing},
-    kinds,
     live::testing::{CALLER, caller, collection},
     release,
     secret::Reference,
@@ -547,7 +547,7 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
 
 #[test]
 fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
-    let of = kinds::section(Scope::Group, "variables").unwrap();
+    let of = catalogue::section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
     let live = |raw: Json| testing::live(of, raw);
     let change = Change::new("value", Shown::Hidden, Shown::Value("new".into()), None);

@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     address::Address,
+    catalogue,
     cause::Cause,
     desired::subject,
     field::{Named, Scope, Secrecy, Tier},
     kind::{Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, forms},
-    kinds,
     live::{Collection, Live, Presence},
     manifest::may_be_created,
     secret::judge,
@@ -59,7 +59,7 @@ pub(super) struct Declaring<'a> {
 
 /// The ids in `live` whose names are needed.
 pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
-    let entries = kinds::sections(scope).filter_map(|of| {
+    let entries = catalogue::sections(scope).filter_map(|of| {
         let entries = live.entries(of.section)?;
         Some(entries.iter().flat_map(move |entry| forms::ids_in(of, entry.fields.raw())))
     });
@@ -96,7 +96,7 @@ pub(super) fn declare(
         ..Document::new(scope, path)
     };
     let mut declaring = Declaring { settings, path, facts, names: &all, document };
-    for of in kinds::sections(scope) {
+    for of in catalogue::sections(scope) {
         if settings.takes(path, of) {
             declaring.section(of, live.sections.get(of.section));
         } else {

@@ -20,9 +20,9 @@ use super::{
 };
 use crate::{
     address::{group_of, groups_above, is_literal},
+    catalogue::preset,
     field::Scope,
     kind::{Section, Shape},
-    kinds::preset,
     steps,
     value::{Json, Object},
     yaml::write::{self, Item, Node},

@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::declare::Unread;
 use crate::{
+    catalogue::{self, approval_rules, settings},
     cause::Cause,
     field::{Scope, Tier},
     kind::{Section, Shape},
-    kinds::{self, approval_rule, settings},
     secret::Secret,
     value::{Json, Object},
     yaml::write::{Item, Node},
@@ -149,7 +149,7 @@ impl Part {
 
     /// The position of the section in a document.
     pub(super) fn place(&self) -> Option<usize> {
-        kinds::sections(self.of.home.scope).position(|of| of.section == self.of.section)
+        catalogue::sections(self.of.home.scope).position(|of| of.section == self.of.section)
     }
 
     /// The section as an item of its document, if it has content.
@@ -198,16 +198,16 @@ impl Document {
     /// Leaves the number of approvals to the rule that the service makes of it, if there is one:
     /// `check` refuses both.
     pub(super) fn settle_approvals(&mut self) {
-        let rules = self.part(approval_rule::SECTION).into_iter().flat_map(|part| &part.entries);
+        let rules = self.part(approval_rules::SECTION).into_iter().flat_map(|part| &part.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
-        if types.any(|of| of == approval_rule::ANY) {
+        if types.any(|of| of == approval_rules::ANY) {
             let is_settings = |part: &&mut Part| part.of.section == settings::SECTION;
             for entry in
                 self.parts.iter_mut().filter(is_settings).flat_map(|part| &mut part.entries)
             {
-                entry.fields.retain(|(name, _)| name != approval_rule::BEFORE_MERGE);
+                entry.fields.retain(|(name, _)| name != approval_rules::BEFORE_MERGE);
                 // No `Defaults` may set it either.
-                entry.unknown.push(approval_rule::BEFORE_MERGE.to_owned());
+                entry.unknown.push(approval_rules::BEFORE_MERGE.to_owned());
             }
         }
     }

@@ -7,13 +7,13 @@ use super::{
 };
 use crate::{
     address::Address,
+    catalogue::preset,
     cause::Cause,
     field::{Compare, Readback, Secrecy},
     kind::{
         LiveEntry, Place, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
         plain_text,
     },
-    kinds::preset,
     manifest::schema::refused,
     secret::{Secret, is_reserved, judge},
     text::MASK,

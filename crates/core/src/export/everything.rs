@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Settings;
 use crate::{
+    catalogue,
     desired::{Container, Creation, Declared, DeclaredSection, Entry, Life, State},
     field::Scope,
     kind::{Section, Shape, is_readable},
-    kinds,
     origin::{Layer, Origin, Sourced},
     value::Json,
 };
@@ -31,7 +31,7 @@ pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
         let also_read = of.unmanaged().map(|(name, _)| name.into()).collect();
         DeclaredSection { also_read, ..DeclaredSection::with(of, &origin, vec![entry]) }
     };
-    let sections = kinds::sections(scope)
+    let sections = catalogue::sections(scope)
         .filter(|of| of.shape != Shape::Container && settings.takes(&path, *of));
     let mut sections: Vec<_> = sections.map(section).collect();
     sections.sort_by_key(|section| section.of.section);

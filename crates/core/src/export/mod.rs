@@ -4,7 +4,7 @@
 //! (`declare`); [`Estate::finish`] names references, moves common values into `Defaults`, and
 //! writes everything ([`crate::yaml::write`]), each group into its own file (`layout`). A new kind
 //! needs no code here, because its table has everything. Presets of the service, which are left
-//! out, are in [`crate::kinds::preset`].
+//! out, are in [`crate::catalogue::preset`].
 //!
 //! The same state gives the same bytes, in whatever order it was read.
 
@@ -34,11 +34,11 @@ pub use layout::stem;
 
 use crate::{
     address::Address,
+    catalogue,
     cause::{Cause, Withheld},
     desired::Moves,
     field::{Accepted, Named, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
-    kinds,
     live::{Caller, Live, Presence},
     manifest::Manages,
     release::Known,
@@ -335,7 +335,7 @@ impl Estate {
     /// Declares absence in each project without an object that a group above has, if the service
     /// would otherwise copy the group's object into a new project.
     fn declare_absent(&mut self) {
-        let removable: Vec<Section> = kinds::sections(Scope::Project)
+        let removable: Vec<Section> = catalogue::sections(Scope::Project)
             .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
             .collect();
         for of in removable {

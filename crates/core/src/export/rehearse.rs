@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     address::groups_above,
+    catalogue::{self, preset},
     field::{Named, Scope, Tier},
     kind::{Effect, Risk, Section, forms, stakes, visibility_rank},
-    kinds::{self, preset},
     release::Known,
     text,
     value::{Fields, Json, Object},
@@ -28,7 +28,7 @@ pub(super) fn files(documents: &[Document], release: Known) -> Vec<File> {
     let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
     let line = |scope: Scope, secret: &Reference| {
-        let of = kinds::section(scope, secret.section);
+        let of = catalogue::section(scope, secret.section);
         let value = match secret.value.expose() {
             // A masked value must not have the characters of a URL.
             _ if of.is_some_and(|of| of.field(&secret.field).relations.hidden_by.is_some()) => "",

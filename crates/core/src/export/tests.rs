@@ -34,7 +34,7 @@ fn live(path: &str, sections: &Json) -> Live {
 fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
     let target = Target { id: Some(7), ..Target::new(scope, path.into()) };
     let mut live = Live::of(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
-    for of in kinds::sections(scope).filter(|of| of.shape != Shape::Container) {
+    for of in catalogue::sections(scope).filter(|of| of.shape != Shape::Container) {
         let read = |raw: &Json| of.read(&object(raw.clone()), Wanted::All);
         let entries = match &sections[of.section] {
             Json::Array(rows) => Collection::Written(rows.iter().map(read).collect()),

@@ -14,10 +14,10 @@ use std::{
 };
 
 use crate::{
+    catalogue::copies::Copies,
     cause::Cause,
     desired::{Container, State},
     kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
-    kinds::copies::Copies,
     page::Complete,
     release::Known,
     value::Object,

@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{
     address::{Address, Glob, GlobIndex, Globs},
+    catalogue,
     desired::Container,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place},
     field::Tier,
-    kinds,
     release::{REFERENCE, Release},
     text::did_you_mean,
     yaml::{Node, Parsed},
@@ -361,7 +361,7 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
             findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
         }
     }
-    let names = || kinds::everywhere().map(|section| section.section);
+    let names = || catalogue::everywhere().map(|section| section.section);
     for node in under("sections").map_or(&[][..], Node::items) {
         if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
             let wrong = findings.error("choice", "there is no such section", node.span.clone());

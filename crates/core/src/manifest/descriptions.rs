@@ -16,9 +16,9 @@ use super::{
     surroundings::Root,
 };
 use crate::{
+    catalogue::{Registry, description::Described},
     diagnostic::{Diagnostic, Diagnostics, FileName, Place},
     kind::Kind,
-    kinds::{Registry, described::Described},
     text::escape,
     yaml::{self, Data, Node},
 };

@@ -9,10 +9,10 @@ use super::{
     read::document::{Body, Part, Section, State},
 };
 use crate::{
+    catalogue,
     desired::{self, Unlisted},
     field::{Field, Secrecy},
     kind::{self, Shape, forms},
-    kinds,
     origin::{Origin, Sourced},
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
@@ -30,7 +30,7 @@ impl Trace {
         ];
         items.extend(self.life());
         items.extend(watch.iter().map(|watch| self.value("watch", watch.value, &watch.origin)));
-        for of in kinds::sections(merged.scope) {
+        for of in catalogue::sections(merged.scope) {
             let section = merged.body.sections.iter().find(|s| s.of.section == of.section);
             items.extend(section.map(|section| self.section(section)));
         }

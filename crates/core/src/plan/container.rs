@@ -8,12 +8,12 @@ use std::{
 use super::{ContainerPlan, Settings, guard, order};
 use crate::{
     address::Address,
+    catalogue,
     cause::Cause,
     desired::{Container, DeclaredSection, State, subject},
     diff::{self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step},
     field::Scope,
     kind::{Arrival, Capability, Effect, Facts, Names, Namespace, NamespaceOwner, Shape, Target},
-    kinds,
     level::OWNER,
     live::{Collection, Live, Presence, entry_ids},
     release::Known,
@@ -71,7 +71,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
 /// The ids of what the declarations name.
 fn names(declared: &Container, live: &Live, settings: &Settings) -> Names {
     let mut names = live.names.with(&settings.created).for_caller(settings.caller.id);
-    for of in kinds::sections(declared.scope) {
+    for of in catalogue::sections(declared.scope) {
         let Some(found) = live.sections.get(of.section) else { continue };
         // Rules have the ids of members and of groups that it is shared with.
         if let (Ok(entries), Some((_, named))) = (found.entries(), subject(of)) {
@@ -306,7 +306,7 @@ impl Planning<'_> {
     /// below one.
     fn go_with_parents(&self, section: &DeclaredSection, findings: &mut Findings, steps: &[Step]) {
         let Some(parent) = section.of.home.parent else { return };
-        let Some(of) = kinds::section(self.declared.scope, parent.section) else { return };
+        let Some(of) = catalogue::section(self.declared.scope, parent.section) else { return };
         let removes = |step: &&Step| {
             step.action == Action::Delete
                 && !step.is_copy
@@ -387,7 +387,7 @@ impl Planning<'_> {
 
     /// The declared sections, in the order of their kinds.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &DeclaredSection> {
-        let names = kinds::sections(self.declared.scope).map(|of| of.section);
+        let names = catalogue::sections(self.declared.scope).map(|of| of.section);
         names.filter_map(|name| self.declared.section(name))
     }
 

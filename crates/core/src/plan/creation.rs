@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{ContainerPlan, container::Planning, guard, order};
 use crate::{
+    catalogue::{self, constraints},
     desired::{Creation, Declared, DeclaredSection, Entry},
     diff::{self, Action, Context, Note, Problem, Reason, Step, Support},
     field::Scope,
     kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms},
-    kinds::{self, constraints},
     live::{Collection, Question},
     origin::Sourced,
     value::{Fields, Object, Value},
@@ -76,7 +76,7 @@ impl Planning<'_> {
     /// The creation step, with the sections that the same request sets. Fields that must wait
     /// become notes.
     fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
-        let (own, _) = kinds::container(self.declared.scope);
+        let (own, _) = catalogue::container(self.declared.scope);
         let mut fields = self.created_with(create);
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
@@ -130,7 +130,7 @@ impl Planning<'_> {
         &'f self,
         create: &'f Declared,
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
-        let (own, _) = kinds::container(self.declared.scope);
+        let (own, _) = catalogue::container(self.declared.scope);
         let own_fields = create.iter().map(|(name, field)| (name, (own, field)));
         let along = self.sections_in_create().flat_map(|section| {
             let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());

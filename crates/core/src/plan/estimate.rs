@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use crate::{
+    catalogue::operations,
     diff::{Action, Step},
-    kinds::operations,
     operation::{AnyOp, minutes},
 };
 

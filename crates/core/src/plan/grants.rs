@@ -8,11 +8,11 @@ use jiff::civil::Date;
 use super::{ContainerPlan, container::Planning};
 use crate::{
     address::Address,
+    catalogue::{self, shares},
     desired::{self, DeclaredSection, Entry, State, Unlisted, subject},
     diff::{Action, Change, Findings, Held, Note, Problem, Reason, Step},
     field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
-    kinds::{self, share},
     level::{DEVELOPER, Level},
     live::{Collection, Presence, Question},
     text::escape,
@@ -120,7 +120,7 @@ impl Planning<'_> {
 
     /// Whether all groups that the container is shared with are known.
     fn has_shares(&self, findings: &mut Findings) -> bool {
-        match self.live.sections.get(share::SECTION) {
+        match self.live.sections.get(shares::SECTION) {
             _ if !matches!(self.live.presence, Presence::Here(..)) => true,
             Some(shares) => shares.entries().is_ok(),
             None => {
@@ -236,7 +236,7 @@ impl Planning<'_> {
     /// The levels of the container's shares with groups, by id, where known.
     fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
-        for of in kinds::sections(self.declared.scope) {
+        for of in catalogue::sections(self.declared.scope) {
             let Some((group, Named::Group)) = subject(of) else { continue };
             let mut specs = of.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
@@ -279,7 +279,7 @@ impl Planning<'_> {
             let mut specs = section.table().specs().iter();
             section.home.names_people && specs.any(|spec| spec.field.compare == Compare::Rows)
         };
-        let rules = kinds::sections(self.declared.scope).filter(grants);
+        let rules = catalogue::sections(self.declared.scope).filter(grants);
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group)).collect();
         let reason = Reason::TakesAlong { grants_of: grants_of.clone() };
@@ -337,7 +337,7 @@ pub type Grantee = (Option<Named>, String);
 
 /// The one whose access `step` takes away or reduces, or the deploy key that it changes.
 pub fn loses_access(step: &Step) -> Option<Grantee> {
-    let of = kinds::section(step.scope, step.address.section?)?;
+    let of = catalogue::section(step.scope, step.address.section?)?;
     if let Some(title) = of.called_by.filter(|_| step.action != Action::Create) {
         let title = step.found()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{ContainerPlan, container::Planning, guard};
 use crate::{
     address::{Address, group_of},
+    catalogue,
     cause::Cause,
     desired::{PROJECTS, Unlisted},
     diff::{self, Action, Change, Note, Problem, Reason, Shown, Step},
@@ -14,7 +15,6 @@ use crate::{
         Call, Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
         calls::{Act, Lifecycle},
     },
-    kinds,
     origin::Origin,
 };
 
@@ -143,7 +143,7 @@ impl Planning<'_> {
         target: &Target,
         at: impl Fn(&str) -> Origin,
     ) -> Result<Vec<Call>, Box<Problem>> {
-        let (section, _) = kinds::container(self.declared.scope);
+        let (section, _) = catalogue::container(self.declared.scope);
         let job = Job { target, ..self.context.job(section, act) };
         section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, at);

@@ -13,10 +13,10 @@ use std::{
 };
 
 use crate::{
+    catalogue,
     diff::{Action, Edge, Step},
     field::Scope,
     kind::{Capability, Effect, Home, visibility_rank},
-    kinds,
     level::OWNER,
     live::Caller,
     steps,
@@ -154,7 +154,7 @@ impl Placed {
                 | Effect::HandsDown => {}
             }
         }
-        let section = step.address.section.and_then(|name| kinds::section(scope, name));
+        let section = step.address.section.and_then(|name| catalogue::section(scope, name));
         let home = section.map(|section| section.home);
         let name = step.address.entry.as_deref();
         let only = section.zip(name).and_then(|(of, name)| of.only_one(name));

@@ -7,8 +7,8 @@ use super::{
     Wanted, calls::Act,
 };
 use crate::{
+    catalogue,
     field::{Scope, Tier},
-    kinds,
     operation::{Request, Write},
     release::{self, Known},
     value::{Fields, Json, Object, Value},
@@ -16,7 +16,7 @@ use crate::{
 
 /// The section of projects with this name.
 pub fn section(name: &str) -> Section {
-    kinds::section(Scope::Project, name).unwrap()
+    catalogue::section(Scope::Project, name).unwrap()
 }
 
 /// The fields of a JSON object.

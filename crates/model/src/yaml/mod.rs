@@ -100,7 +100,7 @@ pub struct Parsed {
     pub is_broken: bool,
 }
 
-/// The content of a YAML file below `src`, named without its end: `built_in!("kinds/presets")`.
+/// The content of a YAML file below `src`, named without its end: `built_in!("catalogue/tables/presets")`.
 #[macro_export]
 macro_rules! built_in {
     ($name:literal) => {

@@ -5,8 +5,8 @@ mod address;
 pub use address::{Subject, declared, live};
 
 use crate::{
+    catalogue::reference::Described,
     diagnostic::codes,
-    kinds::reference::Described,
     manifest::schema::Known,
     report::{Canvas, Line, Paint, Style},
     secret::Secrets,

@@ -12,11 +12,11 @@ use std::{
 
 use crate::{
     address::Address,
+    catalogue,
     desired::{Container, DeclaredSection},
     diff::{Action, Step},
     field::{Readback, Scope},
     kind::{LiveEntry, Place, Target, Wanted},
-    kinds,
     live::{Collection, Live, Presence},
     observe::part_of,
     operation::{Request, Write},
@@ -79,7 +79,7 @@ impl Known {
         let is_in_object = |name: &str| {
             Scope::ALL
                 .into_iter()
-                .filter_map(|scope| kinds::section(scope, name))
+                .filter_map(|scope| catalogue::section(scope, name))
                 .any(crate::kind::Section::is_in_object)
         };
         // The reading may have left out the container's own object.
@@ -133,7 +133,7 @@ impl Known {
     pub(super) fn id_of(&self, container: &Container, address: &str) -> Option<u64> {
         let own = container.address();
         let read = self.live.sections.iter().find_map(|(name, collection)| {
-            let of = kinds::section(container.scope, name)?;
+            let of = catalogue::section(container.scope, name)?;
             let at = |entry: &LiveEntry| own.section(of.section).entry(of.name(entry.fields.raw()));
             let mut entries = collection.entries().ok()?.iter();
             of.id_of(entries.find(|entry| at(entry).to_string() == address)?)
@@ -207,7 +207,7 @@ impl Known {
         own: Option<u64>,
         created: Option<Duration>,
     ) {
-        let itself = kinds::lookup(container.scope);
+        let itself = catalogue::lookup(container.scope);
         let is_it = |body: &&Object| {
             let id = body.get("id").and_then(Json::as_u64);
             itself.path_in(body).to_lowercase() == container.path.to_lowercase()
@@ -419,7 +419,7 @@ mod tests {
                 let variables = Collection::Written(Vec::new());
                 Live { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
-            let itself = kinds::lookup(scope);
+            let itself = catalogue::lookup(scope);
             let (variable, edit) = match scope {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::Comparing;
 use crate::{
+    catalogue::constraints,
     diff::{Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live},
     field::{Accepted, Compare, Readback, Tier},
     kind::{
         LiveEntry, Shape, forms, is_readable,
         needs::{self, SwitchState},
     },
-    kinds::constraints,
     live::Question,
     secret::Reference,
     value::{Json, Value},
@@ -239,13 +239,13 @@ enum Compared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{desired::testing, diff::tests::World, field::Scope, kinds};
+    use crate::{catalogue, desired::testing, diff::tests::World, field::Scope};
 
     /// What is neither compared nor shown as a change.
     #[test]
     fn steering_fields_are_neither_compared_nor_shown() {
         let mut found = Vec::new();
-        for section in kinds::sections(Scope::Project) {
+        for section in catalogue::sections(Scope::Project) {
             let entry = testing::entry(section, &Json::Null);
             let world = World::default();
             let comparing = Comparing::new(section, &entry, world.context());

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     address::Address,
+    catalogue::{self, preset},
     cause::Cause,
     desired::{Entry, State, subject},
     field::{Compare, Field},
@@ -17,7 +18,6 @@ use crate::{
         Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable, calls::Act, forms,
         is_readable, needs, stakes,
     },
-    kinds::{self, preset},
     level::Level,
     live::Question,
     origin::Origin,
@@ -261,7 +261,7 @@ impl<'a> Comparing<'a> {
             Err(Unable::Unseen(cause)) => self.incomplete(cause, findings),
             Err(Unable::DependsOnRelease) => findings.ask(Question::Release),
             Err(Unable::DependsOnEntries(name)) => {
-                let named = kinds::section(self.context.target.scope, &name);
+                let named = catalogue::section(self.context.target.scope, &name);
                 named.into_iter().for_each(|of| findings.ask(Question::Entries(of.section)));
             }
             Err(other) => {

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{ByPath, Context, repeats};
 use crate::{
     address::group_of,
-    desired::{self, Container, Creation},
-    field::{Among, Named, Scope},
-    kinds::{
+    catalogue::{
         self,
         constraints::{self, Constraint, How},
     },
+    desired::{self, Container, Creation},
+    field::{Among, Named, Scope},
     level::Level,
     manifest::{
         faults::{Faults, Spot},
@@ -209,7 +209,7 @@ pub(super) fn of_another_scope(
 
 /// Reports projects that are to be made from each other: as forks, or with each other's members.
 pub(super) fn sources(by_path: &ByPath<'_>, faults: &mut Faults) {
-    for name in [kinds::fork::FORK_OF, kinds::source::MEMBERS_FROM] {
+    for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM] {
         let source = |project: &Container| {
             let fork = || project.section(name)?.entries.first()?.fields.get(name);
             project.create.fields().and_then(|fields| fields.get(name)).or_else(fork)

@@ -21,13 +21,13 @@ use super::{
     read::document::{self, Body, Part, Section, Sound, State},
 };
 use crate::{
-    desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
-    field::{Scope, Tier},
-    kind::{self, Fault, Shape, Trait},
-    kinds::{
+    catalogue::{
         self,
         words::{self, Meaning},
     },
+    desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
+    field::{Scope, Tier},
+    kind::{self, Fault, Shape, Trait},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -133,7 +133,7 @@ fn one(merged: Box<document::Container>, context: &Context) -> (Container, Fault
 
 /// The section of projects that declares what `of` declares for a group.
 fn for_projects(of: kind::Section) -> Option<&'static str> {
-    let is_known = |name: &&str| kinds::section(Scope::Project, name).is_some();
+    let is_known = |name: &&str| catalogue::section(Scope::Project, name).is_some();
     let meant = || words::alias(&["Project"], of.section).and_then(Meaning::field);
     Some(of.section).filter(is_known).or_else(|| meant().filter(is_known))
 }
@@ -172,7 +172,7 @@ impl Check<'_> {
         self.absent_container(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);
         life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
-        let (own, _) = kinds::container(scope);
+        let (own, _) = catalogue::container(scope);
         self.boundary(&path, &life, &sections);
         self.created_with(own, &sections);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
@@ -270,7 +270,8 @@ impl Check<'_> {
             |of: kind::Section| sections.iter().find(|known| known.of.section == of.section);
         let create = section(own).and_then(|section| section.parts.first());
         let Some(create) = create.filter(|create| create.state == State::Present) else { return };
-        let along = kinds::sections(self.scope).filter(|section| section.comes_with_container());
+        let along =
+            catalogue::sections(self.scope).filter(|section| section.comes_with_container());
         let along: Vec<_> =
             along.filter_map(section).filter_map(|of| Some((of, of.parts.first()?))).collect();
         let parts: Vec<_> = std::iter::once(create).chain(along.iter().map(|of| of.1)).collect();

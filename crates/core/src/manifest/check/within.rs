@@ -2,10 +2,10 @@
 
 use super::for_projects;
 use crate::{
+    catalogue::{self, approval_rules},
     desired::{Container, DeclaredSection, Entry, State, Unlisted},
     field::Scope,
     kind::refs::overlap,
-    kinds::{self, approval_rule},
     level::{Level, MINIMAL},
     manifest::faults::{Faults, Spot},
     origin::Sourced,
@@ -174,13 +174,13 @@ fn itself(container: &Container, faults: &mut Faults) {
 
 /// The service makes a rule from `approvals_before_merge`, so both must not be declared.
 fn approvals(container: &Container, faults: &mut Faults) {
-    let name = approval_rule::BEFORE_MERGE;
+    let name = approval_rules::BEFORE_MERGE;
     let count = container
-        .setting(kinds::settings::SECTION, name)
+        .setting(catalogue::settings::SECTION, name)
         .filter(|count| count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0));
-    let rules = container.section(approval_rule::SECTION);
+    let rules = container.section(approval_rules::SECTION);
     let Some((count, rules)) = count.zip(rules) else { return };
-    let any = rules.entries.iter().find(|entry| approval_rule::is_any(&entry.values()));
+    let any = rules.entries.iter().find(|entry| approval_rules::is_any(&entry.values()));
     let (at, label) = match any {
         Some(any) => (&any.origin, "which decides about it too"),
         None if rules.unlisted.value == Unlisted::Delete => {

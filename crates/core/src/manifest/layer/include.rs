@@ -10,9 +10,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Layered, Rules, one};
 use crate::{
     address::Glob,
+    catalogue,
     desired::Life,
     field::Scope,
-    kinds,
     manifest::{
         faults::Faults,
         read::document::{Body, Container, Rule},
@@ -58,7 +58,7 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Cont
         body: Body::default(),
     };
     let (mut merged, _, faults) = one(Box::new(container), rules, &[]);
-    let (own, _) = kinds::container(scope);
+    let (own, _) = catalogue::container(scope);
     merged.body.sections.retain(|section| section.of.section != own.section);
     (merged, faults)
 }

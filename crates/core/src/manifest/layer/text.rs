@@ -17,9 +17,9 @@ use std::{
 
 use super::rules::{FEW, Layers};
 use crate::{
+    catalogue::words::{self, Meaning},
     field::Secrecy,
     kind::{Section, forms, is_list},
-    kinds::words::{self, Meaning},
     manifest::read::{
         document::{Body, FilledName},
         layers::BUILT_IN,

@@ -5,8 +5,8 @@ use jiff::civil::Date;
 use super::{Document, Reader, document::Acknowledge};
 use crate::{
     address::Selector,
+    catalogue,
     desired::{Acknowledgement, Guard},
-    kinds,
     manifest::schema,
     origin::Sourced,
     text::{did_you_mean, is_name},
@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
         let text = node.text().filter(|text| !text.is_empty())?;
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
         let section = text.split_once('#').map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
-        let is_section = |name: &str| kinds::everywhere().any(|of| of.section == name);
+        let is_section = |name: &str| catalogue::everywhere().any(|of| of.section == name);
         let parts = section.and_then(|section| section.split_once(['.', ':']));
         let unknown = section.filter(|name| is_name(name) && !is_section(name));
         let (message, help) = if Guard::ALL.iter().any(|known| known.to_string() == guard) {
@@ -48,7 +48,7 @@ impl Reader<'_, '_> {
             let help = format!("write `{path}#{section}/{entry}`");
             ("`at` must have a `/` between the section and the entry".to_owned(), Some(help))
         } else if let Some(section) = unknown {
-            let near = did_you_mean(section, kinds::everywhere().map(|of| of.section));
+            let near = did_you_mean(section, catalogue::everywhere().map(|of| of.section));
             (format!("there is no section `{section}`"), near)
         } else {
             match Selector::parse(text) {

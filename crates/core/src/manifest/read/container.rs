@@ -11,10 +11,10 @@ use super::{
     templates,
 };
 use crate::{
+    catalogue::{self, words},
     desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
-    kinds::{self, words},
     origin::Sourced,
     secret::{Reference, has_reference},
     value::{Json, Value},
@@ -48,7 +48,7 @@ impl Reader<'_, '_> {
     /// The sections of `document`, and how they combine with other layers.
     pub(super) fn body(&mut self, document: &Node) -> Body {
         let mut body = self.layering(document);
-        for of in kinds::sections(self.scope) {
+        for of in catalogue::sections(self.scope) {
             // What is no list is reported, and adds nothing that rules could.
             let is_read =
                 |node: &Node| of.shape != Shape::List || matches!(node.data, Data::List(_));
@@ -59,7 +59,7 @@ impl Reader<'_, '_> {
         body.sections.sort_by_key(|section| section.of.section);
         let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
         for (key, node) in unlisted.into_iter().flatten() {
-            let section = kinds::section(self.scope, &key.name).filter(|of| of.has_unlisted());
+            let section = catalogue::section(self.scope, &key.name).filter(|of| of.has_unlisted());
             let is_projects = self.scope == Scope::Group && key.name == PROJECTS;
             let projects = is_projects.then_some(PROJECTS);
             if let Some(listed) = section.map(|of| of.section).or(projects) {

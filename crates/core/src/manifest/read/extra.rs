@@ -11,12 +11,12 @@ use std::{
 };
 
 use crate::{
-    field::Scope,
-    kind::{Operations, Section, Spec},
-    kinds::{
+    catalogue::{
         self,
         operations::{self, parameters},
     },
+    field::Scope,
+    kind::{Operations, Section, Spec},
     operation::{AnyOp, Op, Operation},
     yaml::{Data, Key, Node},
 };
@@ -34,7 +34,7 @@ static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static st
         let names = |section: Section| {
             operations_of(section).flat_map(parameters).map(|parameter| parameter.name).collect()
         };
-        kinds::everywhere()
+        catalogue::everywhere()
             .map(|section| ((section.home.scope, section.section), names(section)))
             .collect()
     });
@@ -65,7 +65,7 @@ pub(super) struct Refused {
 /// Why it is not allowed.
 pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
     let (name, section, scope) = (base(written), of.section, of.home.scope);
-    let (container, _) = kinds::container(scope);
+    let (container, _) = catalogue::container(scope);
     let is_of_creation =
         || of.comes_with_container() && find(container.table().specs(), &name).is_some();
     let known = match find(of.table().specs(), &name) {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn no_parameter_of_an_operation_is_allowed_below_extra() {
         let fielded = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
-        for kind in kinds::sections(Scope::Project).filter(fielded) {
+        for kind in catalogue::sections(Scope::Project).filter(fielded) {
             let (section, rows) = (kind.section, writes(kind.section));
             assert!(!rows.is_empty(), "{section}");
             let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     address::Globs,
+    catalogue,
     field::Scope,
-    kinds,
     manifest::schema::INCLUDE,
     origin::Sourced,
     text::is_name,
@@ -144,5 +144,5 @@ fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
     let is_ignored = |name: &&str| {
         node.data == Data::Bool(true) || node.items().iter().any(|item| item.text() == Some(name))
     };
-    kinds::sections(scope).map(|section| section.section).filter(is_ignored).collect()
+    catalogue::sections(scope).map(|section| section.section).filter(is_ignored).collect()
 }

@@ -17,13 +17,13 @@ use super::{
     schema::DocumentKind,
 };
 use crate::{
-    diagnostic::{Diagnostic, Source},
-    field::Scope,
-    kind::Section,
-    kinds::{
+    catalogue::{
         self,
         words::{self, Meaning},
     },
+    diagnostic::{Diagnostic, Source},
+    field::Scope,
+    kind::Section,
     origin::{Layer, Origin, Sourced},
     steps,
     text::{alternatives, nearest, snake_case},
@@ -236,7 +236,7 @@ fn another_kind(document: &Node) -> Option<(Range<usize>, String)> {
 /// How a document without a kind should start.
 fn first_line(document: &Node) -> String {
     let has = |key: &str| document.get(key).is_some();
-    let has_section = || kinds::everywhere().any(|of| has(of.section));
+    let has_section = || catalogue::everywhere().any(|of| has(of.section));
     let start = |kind: &str| format!("start the document with `kind: {kind}`");
     match () {
         () if has("match") => start("Defaults"),
@@ -257,7 +257,7 @@ fn near_kind(text: &str) -> Option<&'static str> {
 fn section_of(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let is = |of: &Section| word == of.section || word == snake_case(of.noun);
-    kinds::everywhere().find(is).map(|of| of.section)
+    catalogue::everywhere().find(is).map(|of| of.section)
 }
 
 /// The help for several documents in one.

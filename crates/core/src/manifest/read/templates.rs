@@ -8,9 +8,9 @@
 
 use super::container::reference;
 use crate::{
+    catalogue,
     field::Scope,
     kind::{Section, Shape, forms, is_list},
-    kinds,
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -67,7 +67,7 @@ enum SchemaNode {
 
 /// `document` as its schema sees it, if different. Its profiles may be an `added` list.
 pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node> {
-    let seen = |key: &Key, node: &Node| match kinds::section(scope, &key.name) {
+    let seen = |key: &Key, node: &Node| match catalogue::section(scope, &key.name) {
         Some(of) => section(of, node),
         None if key.name == "uses" && added && !is_condition(node) => match lists(node) {
             Some(items) => list(node, items, &Json::Null),

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::{bare, insert, layers, part};
 use crate::{
+    catalogue,
     desired::PROJECTS,
     field::Scope,
     kind::{Section, Shape},
-    kinds,
     text::with_article,
     value::{Json, Object},
 };
@@ -26,7 +26,7 @@ pub(super) enum Use {
 
 /// The sections of `scope`, and the keys about them.
 pub(super) fn sections(scope: Scope, to: Use) -> Object {
-    let sections = kinds::sections(scope).map(|of| (of.section.to_owned(), section(of, to)));
+    let sections = catalogue::sections(scope).map(|of| (of.section.to_owned(), section(of, to)));
     sections.chain(of_sections(scope)).collect()
 }
 
@@ -42,7 +42,7 @@ pub(super) fn section(of: Section, to: Use) -> Json {
 
 /// The keys about sections: the policies for unlisted entries, and what ignores layers.
 pub(super) fn of_sections(scope: Scope) -> [(String, Json); 2] {
-    let names: Vec<_> = kinds::sections(scope).map(|section| section.section).collect();
+    let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
     [("unlisted".to_owned(), unlisted(scope)), ("ignore_layers".to_owned(), layers::ignore(&names))]
 }
 
@@ -60,7 +60,7 @@ fn create(of: Section, to: Use) -> Json {
 /// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
 /// [`PROJECTS`] of a group.
 pub(super) fn unlisted(scope: Scope) -> Json {
-    let sections = kinds::sections(scope).filter(|section| section.has_unlisted());
+    let sections = catalogue::sections(scope).filter(|section| section.has_unlisted());
     let mut properties: Object = sections
         .map(|section| {
             let one = with_article(section.noun);

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{CONFIG, DocumentKind, layers};
 use crate::{
-    field::Scope,
-    kinds::{
+    catalogue::{
         self,
         reference::{self, Described},
     },
+    field::Scope,
     value::Json,
 };
 
@@ -112,7 +112,7 @@ pub fn with_last_name(name: &str) -> Vec<String> {
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
 fn of(kind: DocumentKind, name: &str) -> Option<Known> {
     let known = within(&kind.checker().schema, name)?;
-    let section = kind.scope().and_then(|scope| kinds::section(scope, name));
+    let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
     Some(Known { kinds: vec![kind], needs: section.and_then(reference::needs), ..known })
 }
 

@@ -12,9 +12,10 @@ use serde_json::json;
 
 use super::Config;
 use crate::{
+    catalogue,
     field::Scope,
     kind::{Kind, Section, Shape},
-    kinds, schema,
+    schema,
     value::{Json, Object},
     yaml::{self, Node},
 };
@@ -99,7 +100,7 @@ impl Checker {
         let entries = self.scope.map(|scope| (scope, document.entries())).into_iter();
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(key, node)| {
-                let of = kinds::section(scope, &key.name)?;
+                let of = catalogue::section(scope, &key.name)?;
                 Some((&*key.name, node, section(of).unwrap_or(&NOTHING)))
             })
         })
@@ -131,7 +132,7 @@ static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
         let validator: Lazy<_> = LazyLock::new(Box::new(validator));
         ((of.home.scope, of.section), validator)
     };
-    Scope::ALL.into_iter().flat_map(kinds::sections).map(of).collect()
+    Scope::ALL.into_iter().flat_map(catalogue::sections).map(of).collect()
 });
 
 /// `undrift.yaml`.
@@ -234,7 +235,7 @@ impl DocumentKind {
 
     /// The schema of a document of `scope` with sections that may have any value.
     fn frame(self, scope: Scope) -> Json {
-        let any = kinds::sections(scope).map(|of| (of.section.to_owned(), json!(true)));
+        let any = catalogue::sections(scope).map(|of| (of.section.to_owned(), json!(true)));
         self.with(any.chain(container::of_sections(scope)).collect(), Use::Reading)
     }
 
@@ -392,13 +393,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{kinds::words, text};
+    use crate::{catalogue::words, text};
 
     #[test]
     fn built_in_descriptions_match_their_schema() {
         // Others have rules in Rust, and keys for them.
         let plain = |text: &&&str| !text.contains("\"hooks\":");
-        for text in kinds::described::FILES.iter().filter(plain) {
+        for text in catalogue::description::FILES.iter().filter(plain) {
             let parsed = crate::yaml::parse(text);
             let errors: Vec<_> = DESCRIPTION.errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
@@ -454,7 +455,7 @@ mod tests {
         for kind in DocumentKind::ALL {
             let Some(scope) = kind.scope() else { continue };
             for key in kind.schema()["properties"].as_object().unwrap().keys() {
-                let is_section = kinds::section(scope, key).is_some();
+                let is_section = catalogue::section(scope, key).is_some();
                 assert_ne!(is_section, keys.contains(key), "{kind:?}: {key}");
             }
         }

@@ -2,8 +2,8 @@
 //! reference page.
 
 use crate::{
+    catalogue::reference::{self, Described},
     field::{ALIASES, Field},
-    kinds::reference::{self, Described},
     schema,
     value::{Json, Object},
 };

@@ -128,7 +128,7 @@ fn masked_values_are_not_shown() {
 /// The chain of each field, the highest layer first: the layer's name, the effect, and the value.
 fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<String> {
     let trace = &loaded.traces[0];
-    let of = crate::kinds::section(trace.scope(), section).unwrap();
+    let of = crate::catalogue::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let links = trace.chain(of, key, &names);
     let said = |what: &Content| match what {

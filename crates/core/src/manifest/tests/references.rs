@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::{
+    catalogue,
     field::Scope,
     kind::{Section, Shape},
-    kinds,
     secret::has_reference,
     value::Value,
 };
@@ -125,7 +125,7 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
     let (mut secrets, mut refused) = (0, 0);
     let mappings =
         [json!({"env": "NAME"}), json!({"file": "a.png"}), json!({"text": "a{env:NAME}"})];
-    for of in Scope::ALL.into_iter().flat_map(kinds::sections) {
+    for of in Scope::ALL.into_iter().flat_map(catalogue::sections) {
         let nothing = json!({});
         let extra = (of.shape != Shape::Switch).then_some(("extra", &nothing));
         let known = of.table().specs().iter().map(|spec| (spec.name, &spec.schema));

@@ -21,10 +21,10 @@ pub use rest::{Rest, left};
 use super::{ContainerPlan, Plan, Settings, container};
 use crate::{
     address::{Address, groups_above},
+    catalogue,
     desired::{Container, DeclaredSection, Entry, Moves, meaning},
     diff::{Label, Problem, Refusal, Step},
     kind::{FORMER, forms},
-    kinds,
     live::Live,
     origin::Sourced,
     value::Value,
@@ -97,7 +97,7 @@ pub struct Adopted {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        serialize_with = "kinds::serialize_names"
+        serialize_with = "catalogue::serialize_names"
     )]
     pub fields: Vec<String>,
 }

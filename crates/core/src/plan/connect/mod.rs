@@ -28,13 +28,13 @@ use std::{
 use super::order::{narrows, visibility};
 use crate::{
     address::{Address, groups_above},
-    diff::{Action, Change, Edge, Problem, Shown, Step},
-    field::Scope,
-    kind::{Capability, Effect, VISIBILITIES},
-    kinds::{
+    catalogue::{
         constraints::{self, Constraint, How, Setting},
         settings,
     },
+    diff::{Action, Change, Edge, Problem, Shown, Step},
+    field::Scope,
+    kind::{Capability, Effect, VISIBILITIES},
     value::Json,
 };
 use graph::Graph;

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::form::{Call, Change, Declaration, Sent, Step};
 use crate::{
     address::Address,
+    catalogue,
     desired::{Container, Declared, DeclaredSection, Entry, State},
     diff::{self, Shown, shown_declared},
     digest::{self, Key},
     field::{Field, Secrecy},
     kind::{self, Section, Spec},
-    kinds,
     secret::{Secrets, judge},
     value::{Fields, Json, Object, Value},
 };
@@ -111,7 +111,7 @@ impl Recording<'_> {
     }
 
     fn declared(self, container: &Container) -> Json {
-        let (itself, _) = kinds::container(container.scope);
+        let (itself, _) = catalogue::container(container.scope);
         let address = container.address();
         let sections = container.sections.iter();
         let sections: Object = sections
@@ -213,9 +213,9 @@ impl SavedSections {
             Some(name) => section.section == name,
             None => section.comes_with_container(),
         };
-        let (itself, _) = kinds::container(step.scope);
+        let (itself, _) = catalogue::container(step.scope);
         let itself = step.address.section.is_none().then_some(itself);
-        Self(kinds::sections(step.scope).filter(comes_along).chain(itself).collect())
+        Self(catalogue::sections(step.scope).filter(comes_along).chain(itself).collect())
     }
 
     /// Whether a field that matches `is_it` has hidden values.

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::{AGAIN, Unusable};
 use crate::{
     address::Address,
+    catalogue::{self, operations},
     diff::{self, Action, Shown, ShownCall},
     field::Scope,
-    kinds::{self, operations},
     operation::AnyOp,
     origin::Origin,
     value::Json,
@@ -180,7 +180,7 @@ impl Step {
     /// that undrift does not know.
     pub(super) fn shown(&self) -> Result<diff::Step, Unusable> {
         let known = |name: &String| {
-            let found = kinds::section(self.scope, name).map(|known| known.section);
+            let found = catalogue::section(self.scope, name).map(|known| known.section);
             found.ok_or_else(|| {
                 let what = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";

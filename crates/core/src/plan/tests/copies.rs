@@ -1,7 +1,7 @@
 //! Copies: each section in which the service accepts duplicates is healed by one run.
 
 use super::*;
-use crate::{address::Selector, kinds, live::entry_ids};
+use crate::{address::Selector, catalogue, live::entry_ids};
 
 const MADE: &str = "2026-01-31T12:00:00Z";
 const LATER: &str = "2026-01-31T13:00:00Z";
@@ -11,7 +11,7 @@ type Case = (Section, Json, Json);
 
 /// A case of each section in which the service accepts duplicates.
 fn all() -> Vec<Case> {
-    kinds::everywhere().filter(|of| of.may_come_twice()).map(case).collect()
+    catalogue::everywhere().filter(|of| of.may_come_twice()).map(case).collect()
 }
 
 /// The service adds to some entries what no manifest declares. Others are shown as they are
@@ -108,7 +108,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
 /// A resent credential: the newest is replaced, the copy goes.
 #[test]
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
-    let mirrors = case(kinds::section(Scope::Project, "remote_mirrors").unwrap());
+    let mirrors = case(catalogue::section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
     let raw = [4, 5].map(|id| with_id(&mirrors.2, id, json!({})));
     let plan = planned(&mirrors, &raw, &resend);
@@ -122,7 +122,8 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
 /// Copies of a parent count as one: its entries are compared below the one that stays.
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
-    let (of, declared, shown) = case(kinds::section(Scope::Project, "pipeline_schedules").unwrap());
+    let (of, declared, shown) =
+        case(catalogue::section(Scope::Project, "pipeline_schedules").unwrap());
     let raw = [5, 4].map(|id| with_id(&shown, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
     let sections =

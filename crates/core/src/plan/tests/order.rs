@@ -34,7 +34,8 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     let own = Address::container(path.into());
     let mut parts = rest.splitn(2, '/');
     let section = parts.next().filter(|section| !section.is_empty());
-    let section = section.map(|name| crate::kinds::section(Scope::Project, name).unwrap().section);
+    let section =
+        section.map(|name| crate::catalogue::section(Scope::Project, name).unwrap().section);
     let address = section.map_or_else(|| own.clone(), |section| own.section(section));
     let address = parts.next().map_or_else(|| address.clone(), |entry| address.entry(entry));
     Step {

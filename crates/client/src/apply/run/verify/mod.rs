@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::{Ended, Run};
 use crate::{
     apply::{Event, Mismatch, MismatchReason, StepResult},
+    catalogue::constraints,
     cause::Cause,
     desired::DeclaredSection,
     diff::{Change, Shown, Step},
     field::Tier,
-    kinds::constraints,
     live::Presence,
     plan::ContainerPlan,
     planted::Bug,

@@ -17,10 +17,10 @@ use super::{Ended, Look, Run, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, message_of_success},
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
+    catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
     kind::{Call, limits},
-    kinds::{self, settings},
     live::{ReadTime, Times},
     observe::ends_everything,
     operation::{Again, Request, Write},
@@ -308,7 +308,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// sent with it.
     fn unlimited(&self, walk: &Walk, request: &Request<Write>, answer: &Json) -> Option<Cause> {
         let section = walk.step.address.section.unwrap_or(settings::SECTION);
-        let of = kinds::section(self.container.scope, section)?;
+        let of = catalogue::section(self.container.scope, section)?;
         let shown = answer.as_object().filter(|_| request.operation.shows)?;
         let open = limits::unlimited(of, request.body_fields()?, shown);
         let (switch, _) = open.first()?;

@@ -1,8 +1,8 @@
 //! What should be written instead, with as much of what is written as may be shown.
 
 use crate::{
+    catalogue::{self, words},
     kind::{Section, is_list},
-    kinds::{self, words},
     level::{LEVELS, Level},
     manifest::mask::may_be_secret,
     secret::judge,
@@ -102,7 +102,7 @@ impl<'d> Located<'d> {
             of.section == self.section && needed.all(|name| properties.contains_key(*name))
         };
         let depth = 1 + usize::from(self.is_item);
-        kinds::everywhere().find(has_all_needed).filter(|_| self.depth == depth)
+        catalogue::everywhere().find(has_all_needed).filter(|_| self.depth == depth)
     }
 
     /// How `piece`, which is written elsewhere, is written as the value of the field `name`.

@@ -14,12 +14,12 @@ use super::{
     suggest::{MOST_NAMES, strings},
 };
 use crate::{
-    field::{Field, Secrecy},
-    kind::Section,
-    kinds::{
+    catalogue::{
         self,
         words::{self, Meaning},
     },
+    field::{Field, Secrecy},
+    kind::Section,
     text::{alternatives, joined, likely, listed, nearest},
     value::Json,
     yaml::{Data, Key, Node, write::scalar as quoted},
@@ -44,7 +44,7 @@ impl<'d> Located<'d> {
     /// Words for a key that its mapping does not have.
     pub(super) fn word_for_key(&self, name: &str) -> Option<String> {
         let node = self.node;
-        let section = || kinds::everywhere().find(|of| of.section == self.section);
+        let section = || catalogue::everywhere().find(|of| of.section == self.section);
         match name {
             "open" => {
                 let open = self.open();
@@ -131,7 +131,7 @@ impl<'d> Located<'d> {
             return Vec::new();
         }
         let is_of_itself = |of: Section| of.section == self.section && of.is_in_object();
-        homes(self.subject, self.root, self.depth > 0 && !kinds::everywhere().any(is_of_itself))
+        homes(self.subject, self.root, self.depth > 0 && !catalogue::everywhere().any(is_of_itself))
     }
 
     /// The mapping that is written below the name.

@@ -14,13 +14,13 @@ use super::{
     locate::{Located, first_sentence},
 };
 use crate::{
-    desired::PROJECTS,
-    field::{Field, Scope, Secrecy},
-    kind::{Section, Shape},
-    kinds::{
+    catalogue::{
         self,
         words::{self, Meaning},
     },
+    desired::PROJECTS,
+    field::{Field, Scope, Secrecy},
+    kind::{Section, Shape},
     level::Level,
     text::{is_name, listed, plural},
     value::Json,
@@ -58,7 +58,7 @@ pub(super) fn repaired(document: &Node, root: &Json) -> Node {
 
 /// The mapping `value` of mappings as the list that the section `name` is.
 fn as_list(name: &str, value: &Node, schema: &Json) -> Option<Node> {
-    let identity = *kinds::everywhere().find(|of| of.section == name)?.identity.first()?;
+    let identity = *catalogue::everywhere().find(|of| of.section == name)?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let Data::Map(fields) = &inner.data else { return None };
@@ -141,7 +141,7 @@ impl Located<'_> {
         let is_strange =
             self.is_item && self.depth == 2 && !self.node.entries().iter().any(is_field);
         let section = self.section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
-        let of = kinds::everywhere().find(|of| of.section == section)?;
+        let of = catalogue::everywhere().find(|of| of.section == section)?;
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
@@ -266,7 +266,7 @@ impl Located<'_> {
     /// not this scope.
     fn of_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
-        let mut everywhere = kinds::everywhere().filter(|_| is_container);
+        let mut everywhere = catalogue::everywhere().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
             let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
             if let Some(of) = list.filter(|of| of.only_edits()) {
@@ -301,7 +301,7 @@ impl Located<'_> {
 
     /// The scope that has the entry's first identity, a word, if this one does not.
     fn is_only_elsewhere(&self) -> bool {
-        let of = kinds::everywhere().find(|of| of.section == self.section);
+        let of = catalogue::everywhere().find(|of| of.section == self.section);
         let name = of.and_then(|of| of.identity.first()).filter(|_| self.is_item);
         let found = name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
         found.is_some_and(|(name, key, node)| self.at(key, node, name).other_home().is_some())

@@ -13,12 +13,12 @@ use super::{
     example::{NAMES, USERNAME, has_all, scalar, value_example},
 };
 use crate::{
-    field::{Field, Scope, Secrecy},
-    kind::{forms::CONDITION, is_list},
-    kinds::{
+    catalogue::{
         self,
         words::{self, Meaning},
     },
+    field::{Field, Scope, Secrecy},
+    kind::{forms::CONDITION, is_list},
     manifest::{mask::may_be_secret, read::templates::CHANGE},
     text::{alternatives, is_name, nearest},
     value::Json,
@@ -289,7 +289,7 @@ impl<'d> Located<'d> {
     /// Whether each of these is an entry of the section, with what tells it from others.
     fn are_entries(&self, named: &[(Key, Node)]) -> bool {
         let section = self.key_name();
-        let of = kinds::everywhere().find(|of| of.section == section);
+        let of = catalogue::everywhere().find(|of| of.section == section);
         let identity = of.map_or(&[][..], |of| of.identity);
         let is_entry = |entry: &Node| {
             has_all(entry, &self.schema["items"])

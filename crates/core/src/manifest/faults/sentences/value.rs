@@ -11,9 +11,9 @@ use super::{
     suggest::strings,
 };
 use crate::{
+    catalogue,
     field::{Field, Named, Scope},
     kind::{Section, forms::plain_text},
-    kinds,
     text::alternatives,
     value::Json,
     yaml::{Data, Node},
@@ -87,7 +87,7 @@ impl Located<'_> {
 
     /// Whether the field `name` tells entries of its section apart.
     pub(super) fn tells_apart(&self, name: &str) -> bool {
-        kinds::everywhere().any(|of| of.section == self.section && of.identity.contains(&name))
+        catalogue::everywhere().any(|of| of.section == self.section && of.identity.contains(&name))
     }
 
     /// The section that has `items` for its entries, if this mapping has not their fields.
@@ -112,7 +112,7 @@ impl Located<'_> {
         let (word, key) = (self.node.text()?, self.key?);
         let takes =
             |schema: &Json| schema["enum"].as_array()?.iter().find(|one| *one == word).map(|_| ());
-        let others = kinds::everywhere().filter(|of| of.section == self.section);
+        let others = catalogue::everywhere().filter(|of| of.section == self.section);
         let takes_it =
             |of: &Section| of.table().get(&key.name).and_then(|spec| takes(&spec.schema)).is_some();
         let is_of_scope = takes(self.schema).is_some() || self.schema.get("enum").is_none();

@@ -7,7 +7,7 @@ use crate::{
     operation::Place,
 };
 
-use super::{creation::Creation, fork::FORK_OF, prelude::*};
+use super::{creation::Creation, fork_of::FORK_OF, prelude::*};
 
 /// The field with the project whose members are copied.
 pub const MEMBERS_FROM: &str = "members_from";
@@ -151,13 +151,13 @@ mod tests {
 
     use super::*;
     use crate::{
+        catalogue,
         field::Scope,
         kind::{
             Created, Names, NamespaceOwner, Target,
             calls::Act,
             testing::{as_sent, collect, fields, new_target},
         },
-        kinds,
         operation::{
             IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
         },
@@ -173,7 +173,7 @@ mod tests {
 
     fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, Unable> {
         let declared = fields(declared);
-        let section = kinds::container(Scope::Project).0;
+        let section = catalogue::container(Scope::Project).0;
         let act = Act::Create(&declared);
         let release = crate::release::Known::NotAsked;
         let job = Job { section, target, names: &names(), release, is_alone: true, act };
@@ -275,7 +275,7 @@ mod tests {
             ),
             (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
         ] {
-            let table = kinds::container(Scope::Project).0.table();
+            let table = catalogue::container(Scope::Project).0.table();
             let found = collect(|report| check(table, &fields(declared.clone()), report));
             let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
             assert_eq!(found, expected, "{declared}");

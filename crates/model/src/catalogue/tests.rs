@@ -4,9 +4,9 @@
 use serde_json::json;
 
 use crate::{
+    catalogue,
     field::{Compare, Field, Risk, Scope, Weakens},
     kind::{Effect, Section, stakes::changing, testing::object},
-    kinds,
     value::Json,
 };
 
@@ -51,7 +51,7 @@ fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Ef
 
 #[test]
 fn a_weaker_value_is_seen_in_one_direction_only() {
-    for section in kinds::everywhere() {
+    for section in catalogue::everywhere() {
         for spec in section.table().specs() {
             let values = from_strict_to_lax(spec.field, &spec.schema);
             let name = format!("{section:?}.{}", spec.name);
@@ -128,7 +128,7 @@ fn fields_that_sound_like_protections_are_guarded() {
         "restrict_to_branch",
     ];
     let mut found = Vec::new();
-    for section in kinds::everywhere() {
+    for section in catalogue::everywhere() {
         for spec in section.table().specs() {
             let sounds = SOUNDS.iter().any(|word| spec.name.contains(word));
             if sounds && !HARMLESS.contains(&spec.name) && spec.field.weakens == Weakens::Never {
@@ -141,7 +141,7 @@ fn fields_that_sound_like_protections_are_guarded() {
 
 #[test]
 fn in_a_private_project_only_public_parts_are_shown_to_others() {
-    let settings = kinds::section(Scope::Project, "settings").unwrap();
+    let settings = catalogue::section(Scope::Project, "settings").unwrap();
     for (visibility, name, level, shows) in [
         ("private", "pages_access_level", json!("enabled"), false),
         ("private", "pages_access_level", json!("public"), true),
@@ -161,22 +161,22 @@ fn in_a_private_project_only_public_parts_are_shown_to_others() {
 fn properties_of_a_home_follow_from_its_operations() {
     let removable = ["push_rule", "fork_of"];
     let twice = ["hooks", "pipeline_schedules", "badges", "freeze_periods", "remote_mirrors"];
-    for of in kinds::sections(Scope::Project) {
+    for of in catalogue::sections(Scope::Project) {
         let is = |names: &[&str]| names.contains(&of.section);
         assert_eq!(of.is_removable(), is(&removable), "{of:?}");
         assert_eq!(of.may_come_twice(), is(&twice), "{of:?}");
         assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
     }
-    let of_top = kinds::sections(Scope::Group).filter(|of| of.is_of_top()).map(|of| of.section);
+    let of_top = catalogue::sections(Scope::Group).filter(|of| of.is_of_top()).map(|of| of.section);
     let top = ["protected_branches", "merge_request_approval_setting"];
     assert_eq!(of_top.collect::<Vec<_>>(), top);
-    assert!(kinds::section(Scope::Group, "approvals").is_none());
+    assert!(catalogue::section(Scope::Group, "approvals").is_none());
 }
 
 /// An export leaves out only values that a kind declares confidential.
 #[test]
 fn an_empty_entry_has_nothing_confidential() {
-    for section in Scope::ALL.into_iter().flat_map(kinds::sections) {
+    for section in Scope::ALL.into_iter().flat_map(catalogue::sections) {
         assert_eq!(section.rules.confidential(&object(json!({}))), None, "{}", section.section);
     }
 }
@@ -184,7 +184,7 @@ fn an_empty_entry_has_nothing_confidential() {
 /// `kind/limits` compares the value of a limit in a request with the one in the response.
 #[test]
 fn requests_contain_the_comparable_form_of_every_limit() {
-    for section in kinds::everywhere() {
+    for section in catalogue::everywhere() {
         for spec in
             section.table().specs().iter().filter(|spec| spec.field.relations.limits.is_some())
         {

@@ -10,7 +10,7 @@ use crate::{
 
 use super::{
     creation::{self, Creation},
-    fork::FORK_OF,
+    fork_of::FORK_OF,
     prelude::*,
     source,
 };
@@ -204,7 +204,7 @@ mod tests {
     };
 
     fn create_at(target: &Target, declared: &Fields) -> Vec<Request<Write>> {
-        let section = crate::kinds::container(Scope::Project).0;
+        let section = crate::catalogue::container(Scope::Project).0;
         let job = Job {
             section,
             target,
@@ -335,7 +335,7 @@ mod tests {
                 crate::kind::Former { path: "old/stall".into(), renames, transfers, name: None };
             let target = new_target(NamespaceOwner::Group);
             let job = Job {
-                section: crate::kinds::container(Scope::Project).0,
+                section: crate::catalogue::container(Scope::Project).0,
                 target: &target,
                 names: &Names::default(),
                 release: Known::NotAsked,

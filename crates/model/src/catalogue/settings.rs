@@ -178,12 +178,12 @@ mod tests {
 
     use super::*;
     use crate::{
+        catalogue,
         field::Compare,
         kind::{
             same,
             testing::{as_sent, fields, live, section, update},
         },
-        kinds,
         operation::PROJECT_UPDATE,
     };
 
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_new_flag_gives_the_own_value_of_the_old_opposite() {
-        let of = |scope| kinds::section(scope, "settings").unwrap();
+        let of = |scope| catalogue::section(scope, "settings").unwrap();
         let disabled =
             |scope, raw| live(of(scope), raw).fields.raw().get("emails_disabled").cloned();
         let both = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});

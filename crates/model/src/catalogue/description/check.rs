@@ -7,9 +7,9 @@ use super::{
     make,
 };
 use crate::{
+    catalogue::{Registry, words},
     field::{Accepted, Field, Named, Range, Readback, Required, ValueType, Weakens},
     kind::{self, Create, Edit, Kind, Removal, Shape},
-    kinds::{Registry, words},
     level::Level,
     operation::{
         OPERATIONS, Operation,

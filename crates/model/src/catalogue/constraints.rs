@@ -81,7 +81,8 @@ struct Case {
     over: Vec<Json>,
 }
 
-static ALL: LazyLock<Vec<Constraint>> = LazyLock::new(|| yaml::built_in!("kinds/constraints"));
+static ALL: LazyLock<Vec<Constraint>> =
+    LazyLock::new(|| yaml::built_in!("catalogue/tables/constraints"));
 
 /// The key of the settings of all groups above, by path in lower case, in the object of a group.
 pub const SETTINGS_ABOVE: &str = "settings of groups above";
@@ -136,7 +137,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds;
+    use crate::catalogue;
 
     #[test]
     fn a_setting_above_limits_the_one_below() {
@@ -166,12 +167,12 @@ mod tests {
     #[test]
     fn every_row_names_fields_and_values_that_they_may_have() {
         for row in all() {
-            let by = kinds::section(Scope::Group, &row.by.section).unwrap();
+            let by = catalogue::section(Scope::Group, &row.by.section).unwrap();
             let by = by.table().get(&row.by.field).unwrap_or_else(|| panic!("{row:?}"));
             let over: Vec<_> = Scope::ALL
                 .into_iter()
                 .filter_map(|scope| {
-                    let of = kinds::section(scope, &row.over.section)?;
+                    let of = catalogue::section(scope, &row.over.section)?;
                     of.table().get(row.over.field.as_deref()?)
                 })
                 .collect();

@@ -5,12 +5,12 @@
 
 use super::{Described, convention, rules::DescribedRules};
 use crate::{
+    catalogue::{self, Registry, integrations},
     field::{Accepted, Available, Field, Named, Only, Range, Required, Scope, Valid, ValueType},
     kind::{
         Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section,
         Shape, Table,
     },
-    kinds::{self, Registry, integration},
     operation::{
         Op, Read,
         collection::{EntryPath, NoPath},
@@ -51,11 +51,11 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         kind.removal = Removal::ByKind;
     }
     kind.rules = match kind.hooks {
-        Some(name) => kinds::hooks(name).expect("a test reads every file"),
+        Some(name) => catalogue::rules(name).expect("a test reads every file"),
         None => Box::leak(Box::new(DescribedRules::of(&kind))),
     };
     kind.make_table = match kind.hooks {
-        Some(integration::NAME) => |of| integration::table(of.home.scope),
+        Some(integrations::NAME) => |of| integrations::table(of.home.scope),
         _ => |of| Table::new(entry(of.kind, of.home)),
     };
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })

@@ -6,9 +6,10 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 
 use crate::{
+    catalogue,
     field::{Accepted, Readback},
     kind::{LiveEntry, LiveFields, Parent, Section, Spec, is_withheld},
-    kinds, text,
+    text,
     value::{Json, Object},
 };
 
@@ -75,7 +76,8 @@ enum Hidden {
 
 /// The sections whose entries belong to those of `section`.
 pub fn parts(section: Section) -> impl Iterator<Item = (Section, &'static Parent)> {
-    let below = kinds::sections(section.home.scope).filter_map(|of| Some((of, of.home.parent?)));
+    let below =
+        catalogue::sections(section.home.scope).filter_map(|of| Some((of, of.home.parent?)));
     below.filter(move |(_, parent)| parent.section == section.section)
 }
 

@@ -2,13 +2,13 @@
 
 use super::make::act_before;
 use crate::{
+    catalogue::{members, protected_branches::effects},
     field::{Named, ValueType},
     kind::{
         Capability, Effect, Fault, FieldOf, Identity, Job, Kind, Risk, Rules, Section, Unable,
         calls::{Act, Call},
         forms, texts,
     },
-    kinds::{member, protected_branch::effects},
     text,
     value::{self, Fields, Json, Object},
 };
@@ -120,8 +120,8 @@ impl Rules for DescribedRules {
         let rule = || effects(self.pattern, before, after, self.lets, &lists, false);
         let access = self.level.map(|name| Effect::Share {
             group: None,
-            before: member::level(before, name),
-            after: member::level(after, name),
+            before: members::level(before, name),
+            after: members::level(after, name),
             ends: false,
         });
         let rules = (!lists.is_empty()).then(rule).into_iter().flatten();

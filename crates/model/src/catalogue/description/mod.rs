@@ -18,7 +18,7 @@ use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 
 /// The descriptions in this folder as JSON, by file name.
-pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/described.rs"));
+pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 /// A kind made from a description.
 pub struct Described {

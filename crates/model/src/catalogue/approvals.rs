@@ -1,4 +1,4 @@
-//! How merge requests of a project are approved. Approvers are in [`super::approval_rule`]. It is
+//! How merge requests of a project are approved. Approvers are in [`super::approval_rules`]. It is
 //! one object that always exists; the service changes it by POST.
 
 use super::prelude::*;

@@ -17,7 +17,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{hook, prelude::*};
+use super::{hooks, prelude::*};
 use crate::{
     field::Available,
     kind::{Spec, Table, Variant, forms},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The name of the rules.
-pub(super) const NAME: &str = "integration";
+pub(super) const NAME: &str = "integrations";
 
 /// The fields of integrations of projects, which are all that there are.
 static OF_PROJECT: LazyLock<Table> = LazyLock::new(|| table(Scope::Project));
@@ -104,7 +104,8 @@ struct Event {
     about: &'static str,
 }
 
-static DATA: LazyLock<Data> = LazyLock::new(|| yaml::built_in!("kinds/integration"));
+static DATA: LazyLock<Data> =
+    LazyLock::new(|| yaml::built_in!("catalogue/tables/integration_fields"));
 
 type Variants = BTreeMap<&'static str, Variant>;
 
@@ -254,7 +255,7 @@ impl Rules for Integrations {
         check_recipients(slug, variant, declared, report);
         // Its value is known in a plan, if the environment has it.
         if let Some(url) = declared.get(WEBHOOK).and_then(Value::text) {
-            hook::check_url("the URL of a webhook", WEBHOOK, url, report);
+            hooks::check_url("the URL of a webhook", WEBHOOK, url, report);
         }
         check_channels(variant, declared, report);
     }

@@ -122,11 +122,11 @@ mod tests {
 
     use super::*;
     use crate::{
+        catalogue,
         kind::{
             Names,
             testing::{as_sent, create, faults, fields, live, remove, section, target, update},
         },
-        kinds,
         operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
     };
 
@@ -161,7 +161,7 @@ mod tests {
     /// The number of calls that change a group's variable whose key another variable also has,
     /// depending on the release; or why there are none.
     fn calls_with_duplicates(raw: Json, changed: &str, release: Known) -> Result<usize, Unable> {
-        let section = kinds::section(Scope::Group, "variables").unwrap();
+        let section = catalogue::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live(section, raw);
         let job = Job {

@@ -13,7 +13,7 @@ use crate::{field::Scope, kind::Section, value::Json, yaml};
 
 /// Defaults by scope, section and field. Keys of nested mappings follow a dot.
 static KNOWN: LazyLock<BTreeMap<Scope, Sections>> =
-    LazyLock::new(|| yaml::built_in!("kinds/presets"));
+    LazyLock::new(|| yaml::built_in!("catalogue/tables/presets"));
 
 type Sections = BTreeMap<&'static str, BTreeMap<&'static str, Json>>;
 
@@ -34,18 +34,18 @@ pub fn of(section: Section, name: &str, path: &str) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds;
+    use crate::catalogue;
 
     #[test]
     fn every_row_names_a_field_and_has_a_value_that_it_may_have() {
         let sections = KNOWN.iter().flat_map(|(scope, of)| of.iter().map(move |of| (scope, of)));
         for (scope, (section, fields)) in sections {
-            let of = kinds::section(*scope, section).unwrap();
+            let of = catalogue::section(*scope, section).unwrap();
             for (name, value) in fields {
                 let (field, within) = name.split_once('.').unwrap_or((name, ""));
                 // Fields of one scope are listed for both.
                 let known =
-                    Scope::ALL.into_iter().filter_map(|scope| kinds::section(scope, section));
+                    Scope::ALL.into_iter().filter_map(|scope| catalogue::section(scope, section));
                 assert!(known.into_iter().any(|of| of.table().get(field).is_some()), "{name}");
                 let Some(spec) = of.table().get(field) else { continue };
                 let schema = match within {

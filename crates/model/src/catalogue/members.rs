@@ -201,7 +201,7 @@ mod tests {
         ] {
             let target = Target::new(scope, path.into());
             let job = Job {
-                section: crate::kinds::section(scope, "members").unwrap(),
+                section: crate::catalogue::section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
                 release: Known::NotAsked,

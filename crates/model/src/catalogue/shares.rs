@@ -4,7 +4,7 @@
 //! differs is removed and added again.
 
 use super::{
-    member::{ends, level},
+    members::{ends, level},
     prelude::*,
 };
 

@@ -1,30 +1,30 @@
-//! Every kind that undrift manages. To add one, add a description to `described`. If that does not
-//! suffice, name rules in Rust in it (`hooks`), and add a file with them here.
+//! Every kind that undrift manages. To add one, add a description. If it does not suffice,
+//! name rules in Rust in it (`hooks`), and add a file of that name with them.
 
-pub mod approval_rule;
+pub mod approval_rules;
 pub mod approvals;
 pub mod archived;
 pub mod constraints;
 pub mod copies;
 mod creation;
-pub mod described;
-pub mod fork;
+pub mod description;
+pub mod fork_of;
 pub mod group;
-pub mod hook;
-pub mod integration;
-pub mod member;
+pub mod hooks;
+pub mod integrations;
+pub mod members;
 pub mod operations;
+pub mod pipeline_schedules;
 mod prelude;
 pub mod preset;
 pub mod project;
-pub mod protected_branch;
+pub mod protected_branches;
 pub mod push_rule;
 pub mod reference;
-pub mod schedule;
 pub mod settings;
-pub mod share;
+pub mod shares;
 pub mod source;
-pub mod variable;
+pub mod variables;
 pub mod words;
 
 use std::{
@@ -43,23 +43,23 @@ use crate::{
 };
 
 /// The rules in Rust that a description calls `name`.
-fn hooks(name: &str) -> Option<&'static dyn Rules> {
+fn rules(name: &str) -> Option<&'static dyn Rules> {
     Some(match name {
-        "approval_rule" => &approval_rule::ApprovalRules,
+        "approval_rules" => &approval_rules::ApprovalRules,
         "approvals" => &approvals::Settings,
         "archived" => &archived::Archived,
-        "fork" => &fork::Relation,
+        "fork_of" => &fork_of::Relation,
         "group" => &group::Group,
-        "hook" => &hook::Hooks,
-        integration::NAME => &integration::Integrations,
-        "member" => &member::Members,
+        "hooks" => &hooks::Hooks,
+        integrations::NAME => &integrations::Integrations,
+        "members" => &members::Members,
         "project" => &project::Project,
-        "protected_branch" => &protected_branch::ProtectedBranches,
+        "protected_branches" => &protected_branches::ProtectedBranches,
         "push_rule" => &push_rule::PushRule,
-        "schedule" => &schedule::Schedules,
+        "pipeline_schedules" => &pipeline_schedules::Schedules,
         "settings" => &settings::Settings,
-        "share" => &share::Shares,
-        "variable" => &variable::Variables,
+        "shares" => &shares::Shares,
+        "variables" => &variables::Variables,
         _ => return None,
     })
 }
@@ -67,7 +67,7 @@ fn hooks(name: &str) -> Option<&'static dyn Rules> {
 /// The second list that shows a field of entries of `section`, if there is one.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
     let is_it = section.section == "members" && section.home.scope == Scope::Group;
-    is_it.then_some(&member::PENDING)
+    is_it.then_some(&members::PENDING)
 }
 
 /// The kinds of this process: built-in ones and those that a user describes.
@@ -89,7 +89,7 @@ pub struct InUse;
 impl Registry {
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let all = described::built_in();
+        let all = description::built_in();
         Self { own: all.kinds.len(), ..all }
     }
 
@@ -100,7 +100,7 @@ impl Registry {
 
     /// With one more kind.
     #[must_use]
-    pub fn with(mut self, described: described::Described) -> Self {
+    pub fn with(mut self, described: description::Described) -> Self {
         self.kinds.push(described.kind);
         self.described.extend(described.operations);
         self

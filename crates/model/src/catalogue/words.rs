@@ -49,7 +49,7 @@ type Place = BTreeMap<&'static str, Json>;
 
 /// Meanings of words by place: of those that are no alias of a field.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
-    let places: BTreeMap<&str, Place> = yaml::built_in!("kinds/words");
+    let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
     let words =
         |of: Place| of.into_iter().flat_map(|(sort, words)| words_of(sort, words)).collect();
     places.into_iter().map(|(place, of)| (place, words(of))).collect()
@@ -79,7 +79,7 @@ pub const ANY: &str = "*";
 
 /// Words that are often written instead of a value, by the correct value.
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
-    LazyLock::new(|| yaml::built_in!("kinds/values"));
+    LazyLock::new(|| yaml::built_in!("catalogue/tables/values"));
 
 /// The one of `options` that `written` stands for.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
@@ -192,10 +192,10 @@ impl<'m> Meaning<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{field::Scope, kind::Section, kinds};
+    use crate::{catalogue, field::Scope, kind::Section};
 
     fn of_section(name: &str) -> Option<Section> {
-        kinds::section(Scope::Project, name)
+        catalogue::section(Scope::Project, name)
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_word_has_one_meaning_in_its_place() {
-        let places: BTreeMap<&str, Place> = yaml::built_in!("kinds/words");
+        let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
         let count = |words: &Json| words.as_array().map_or(0, Vec::len);
         for (place, of) in places {
             let written = of.values().map(|words| match words.as_object() {
@@ -234,7 +234,7 @@ mod tests {
                 let leads = meant.field().is_some_and(|name| table.get(name).is_some());
                 assert!(table.get(word).is_none() || !leads, "{section}: {word} is a field");
                 if let Field(name) | Opposite(name) | Level(name) = meant {
-                    let of_groups = kinds::section(Scope::Group, section).map(Section::table);
+                    let of_groups = catalogue::section(Scope::Group, section).map(Section::table);
                     let is_known = [Some(table), of_groups].into_iter().flatten();
                     assert!(
                         is_known.into_iter().any(|table| table.get(name).is_some()),
@@ -258,10 +258,10 @@ mod tests {
                     "watch",
                 ]
                 .contains(&name)
-                    || Scope::ALL.into_iter().any(|scope| kinds::section(scope, name).is_some())
+                    || Scope::ALL.into_iter().any(|scope| catalogue::section(scope, name).is_some())
             });
             let is_everywhere =
-                Scope::ALL.into_iter().all(|scope| kinds::section(scope, word).is_some());
+                Scope::ALL.into_iter().all(|scope| catalogue::section(scope, word).is_some());
             assert!(!is_everywhere && leads, "{word}");
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct Fit {
 }
 
 pub(super) static DATA: LazyLock<Data> =
-    LazyLock::new(|| yaml::built_in!("kinds/description_faults"));
+    LazyLock::new(|| yaml::built_in!("catalogue/description/faults"));
 
 /// The fault of a path that is not that of a collection.
 pub(super) fn no_path(at: String, why: NoPath) -> Fault {
