@@ -51,12 +51,6 @@ struct Placed {
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let mut placed = place(scope, caller, std::mem::take(steps));
-    // A container that moves must not be more visible than its new group.
-    if placed.iter().any(|placed| placed.rank == MOVE) {
-        for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
-            placed.rank = placed.rank.min(NARROWED);
-        }
-    }
     placed.sort_by_key(|placed| placed.rank);
     let after: Vec<Vec<Edge>> = Edges::of(scope, &placed).collect();
     steps
@@ -100,7 +94,39 @@ fn place(scope: Scope, caller: &Caller, steps: Vec<Step>) -> Vec<Placed> {
             closer.rank = PROVIDERS;
         }
     }
+    // A container that moves must not be more visible than its new group.
+    if placed.iter().any(|placed| placed.rank == MOVE) {
+        for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
+            placed.rank = placed.rank.min(NARROWED);
+        }
+    }
     placed
+}
+
+/// Removes the steps in sections that an earlier step of `steps` closes, and returns these sections, each with a
+/// feature that it lacks. The earlier step cannot wait: it also opens a feature, or comes before a move.
+/// `is_off` tells which settings are off already.
+pub(super) fn remove_closed(
+    scope: Scope,
+    caller: &Caller,
+    steps: &mut Vec<Step>,
+    is_off: impl Fn(&str) -> bool,
+) -> BTreeMap<&'static str, Capability> {
+    let mut closed = BTreeMap::new();
+    let mut placed = place(scope, caller, std::mem::take(steps));
+    let early = placed.iter().filter(|placed| placed.rank < ENTRIES);
+    let taken: BTreeSet<_> = early.flat_map(|placed| &placed.takes).copied().collect();
+    let takes = |name: &&'static str| taken.contains(&Capability::Feature(name));
+    placed.retain(|placed| {
+        let mut sets = placed.home.into_iter().flat_map(|home| &home.closed_by);
+        let set = sets.find(|set| set.iter().all(|name| takes(name) || is_off(name)));
+        let feature = set.and_then(|set| set.iter().find(|name| takes(name)));
+        let feature = feature.map(|name| Capability::Feature(name));
+        closed.extend(placed.step.address.section.zip(feature));
+        feature.is_none()
+    });
+    steps.extend(placed.into_iter().map(|placed| placed.step));
+    closed
 }
 
 /// Whether a step narrows the visibility of its container.
