@@ -1,7 +1,7 @@
 //! Compares declared values and creations with what the groups above allow, and with the release of
 //! the service.
 
-use super::{Context, Findings, Problem};
+use super::{Context, Findings, Problem, Step};
 use crate::{
     address::{Address, group_of},
     catalogue::{
@@ -77,9 +77,19 @@ impl<'c> Context<'c> {
         })
     }
 
-    /// Why a group above prevents the creation of an entry of `section`, if it does so already, and this
+    /// Why a group above prevents `step`, which adds an entry to `section`, if it does so already, and this
     /// run does not change that.
-    pub(super) fn forbidden(self, section: Section, findings: &mut Findings) -> Option<Limit> {
+    pub(super) fn forbidden(
+        self,
+        section: Section,
+        step: &Step,
+        findings: &mut Findings,
+    ) -> Option<Limit> {
+        let instead = if step.replaces {
+            "keep the entry as it is: a change removes it and adds it again"
+        } else {
+            "take the entry away"
+        };
         let rows = constraints::over(section.section, None);
         rows.filter(|_| self.target.scope == Scope::Project).find_map(|row| {
             let (groups, by) = match self.decided(row, &Json::Null, findings) {
@@ -101,7 +111,7 @@ impl<'c> Context<'c> {
                 Limit::Refused(
                     &row.code,
                     format!("`{setting}` of `{group}` {text}"),
-                    format!("change `{setting}` of `{group}` first, or take the entry away"),
+                    format!("change `{setting}` of `{group}` first, or {instead}"),
                 )
             })
         })

@@ -221,6 +221,11 @@ impl Step {
         }
     }
 
+    /// True if the service must accept a new entry: also a replacement adds one.
+    pub fn adds_entry(&self) -> bool {
+        self.action == Action::Create || self.replaces
+    }
+
     /// Adds the live entry.
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {

@@ -453,8 +453,9 @@ impl<'a> Comparing<'a> {
                 }
             }
         }
-        let is_new = step.action == Action::Create && step.possible.is_none();
-        let forbidden = is_new.then(|| self.context.forbidden(self.section, findings)).flatten();
+        let adds = step.adds_entry() && step.possible.is_none();
+        let forbidden =
+            adds.then(|| self.context.forbidden(self.section, &step, findings)).flatten();
         match forbidden.map(|limit| limit.problem(&self.address, &self.entry.origin)) {
             Some(Ok(problem)) => findings.problems.push(problem),
             _ => findings.steps.push(step),

@@ -355,7 +355,7 @@ fn is_over(row: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
     match &row.over.field {
         _ if row.over.section == "create" => step.provides(Capability::Exists),
-        None => *section == row.over.section && step.action == Action::Create,
+        None => *section == row.over.section && step.adds_entry(),
         Some(name) => *section == row.over.section && step.change(name).is_some(),
     }
 }
