@@ -340,8 +340,8 @@ impl Observer {
         Ok(seen)
     }
 
-    /// `collection` with the declared names of the groups or runners in its entries: the service uses
-    /// live paths of groups, and no names of runners. Other runners are called by their descriptions if
+    /// `collection` with the declared names of the groups, projects or runners in its entries: the service uses
+    /// live paths, and no names of runners. Other runners are called by their descriptions if
     /// one means only one of all `runners`, and else by their ids.
     pub(super) fn with_declared_names(
         &self,
@@ -353,9 +353,9 @@ impl Observer {
         let mut identity = section.of.identity.iter();
         let of = identity.find_map(|name| Some((*name, section.of.field(name).names?)));
         let is_needed = |named| match named {
-            Named::Group => !self.moves.is_empty(),
+            Named::Group | Named::Project => !self.moves.is_empty(),
             Named::Runner => true,
-            Named::User | Named::Project | Named::Role => false,
+            Named::User | Named::Role => false,
         };
         let Some((field, of)) = of.filter(|(_, of)| is_needed(*of)) else { return collection };
         let (mut declared, mut gone) = (BTreeMap::new(), BTreeSet::new());
