@@ -64,30 +64,32 @@ impl Comparing<'_> {
         Some(later)
     }
 
-    /// Whether the service would refuse these changes because an undeclared field would then show
-    /// more than allowed. Adds the problems.
+    /// True if the service would refuse these changes because a field would then show more than its limit.
+    /// Adds the problems.
     pub(super) fn shows_too_much(
         &self,
         live: &LiveEntry,
         changes: &[Change],
         findings: &mut Findings,
     ) -> bool {
-        let known = |name: &str| {
+        let value = |name: &str| {
             let declared = self.values.get(name).and_then(Value::plain);
             declared.or_else(|| live.fields.raw().get(name)).cloned()
         };
         let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
-        let exceeding = needs::exceeding(self.section, known);
+        let exceeding = needs::exceeding(self.section, value);
         let problems: Vec<_> = exceeding
-            .filter(|(_, _, most, _)| is_changed(most))
-            .map(|(name, own, most, limit)| {
-                let own = forms::plain_text(&own);
-                let limit = forms::plain_text(&limit);
-                let message =
-                    format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
+            .filter(|(name, _, most, _)| is_changed(most) || is_changed(name))
+            .map(|(name, level, most, limit)| {
+                let (level, limit) = (forms::plain_text(&level), forms::plain_text(&limit));
+                let message = format!(
+                    "`{name}` is `{level}`, and may not show more than `{most}`: `{limit}`"
+                );
+                let (other, value, at) =
+                    if is_changed(most) { (name, limit, most) } else { (most, level, name) };
                 let help =
-                    format!("declare `{name}: {limit}` too; the service takes both together");
-                self.problem("too-visible", message, help, most)
+                    format!("declare `{other}: {value}` too; the service takes both together");
+                self.problem("too-visible", message, help, at)
             })
             .collect();
         let any = !problems.is_empty();
