@@ -48,7 +48,6 @@ mod settings;
 mod store;
 mod stored_settings;
 mod urls;
-mod write_timeout;
 
 use std::fs::OpenOptions;
 use std::net::{Ipv4Addr, SocketAddr};

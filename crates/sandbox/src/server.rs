@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,21 +18,22 @@ use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 
 use super::answer::{Answer, Failure};
 use super::host::Hosts;
 use super::places::{Place, Places};
 use super::profile::{Faults, Misfortune};
 use super::request_bodies::Intake;
-use super::write_timeout::Patient;
 use super::{Service, clock, dispatch, limit};
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a client may stop reading its answer.
+/// How long a client may stop reading its answer: it must not keep its place for ever.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// The maximum number of headers, and of bytes, in the head of a request; above it is 431.
 const MOST_HEADERS: usize = 100;
@@ -131,9 +133,8 @@ async fn converse(
         .header_read_timeout(HEAD_TIME)
         .max_headers(MOST_HEADERS)
         .max_buf_size(MOST_HEAD);
-    let mut connection = std::pin::pin!(
-        builder.serve_connection(TokioIo::new(Patient::new(stream, WRITE_TIME)), service)
-    );
+    let mut connection =
+        std::pin::pin!(builder.serve_connection(TokioIo::new(with_write_timeout(stream)), service));
     tokio::select! {
         // The error is the client's or comes from a fault; there is nobody to report it to.
         _ = connection.as_mut() => return,
@@ -141,6 +142,13 @@ async fn converse(
         _ = stop.changed() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+/// A stream that fails if the other side accepts nothing for [`WRITE_TIME`].
+fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutStream<S>>> {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIME));
+    Box::pin(stream)
 }
 
 /// Answers one request, or drops the connection.
@@ -316,7 +324,20 @@ fn without_secrets(method: &Method, target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stops_reading_times_out() {
+        let (near, mut far) = tokio::io::duplex(10);
+        let mut near = with_write_timeout(near);
+        near.write_all(&[0; 10]).await.expect("it fits");
+        far.read_exact(&mut [0; 10]).await.expect("read");
+        near.write_all(&[0; 10]).await.expect("it fits again");
+        let error = near.write_all(&[0; 1]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 
     #[test]
     fn the_log_has_no_secrets() {
