@@ -21,7 +21,6 @@ mod answer;
 mod attributes;
 mod body;
 mod call;
-mod chance;
 mod cleanup_policy;
 mod clock;
 mod closed;
@@ -45,6 +44,7 @@ pub mod seed;
 mod seeding;
 mod server;
 mod settings;
+mod source;
 mod store;
 mod stored_settings;
 mod urls;
@@ -62,8 +62,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 pub use attributes::Tier;
-pub use chance::Chance;
-pub use clock::Clock;
 pub use facts::{FACTS, Fact, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
@@ -72,6 +70,7 @@ pub use routes::fields::{Field, Form, Named};
 pub use routes::registry::serves;
 pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
+pub use source::{Chance, Clock, Source};
 pub use store::Data;
 
 use answer::Result;
@@ -314,7 +313,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let service = Arc::new(Service { told, ..Service::new(store, tier, conditions) });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
-    let notes = seeding::prepare(&service, seed, &token, &config.data)?;
+    let prepare = |db: &_| seeding::prepare(&service, db, seed, &token, &config.data);
+    let notes = service.store.write(prepare)?;
     let open = |path: PathBuf| {
         let log = OpenOptions::new().create(true).append(true).open(&path);
         log.map_err(|source| StartError::RequestLog { path, source })

@@ -301,14 +301,6 @@ pub enum SeedError {
         /// The service's own words.
         reason: String,
     },
-    /// It names a user that does not exist.
-    #[error("{place}: there is no user `{user}`; list it under `users`")]
-    UnknownUser {
-        /// The part that names it.
-        place: String,
-        /// The username.
-        user: String,
-    },
     /// The database failed.
     #[error("the sandbox's database failed")]
     Database(#[from] rusqlite::Error),

@@ -27,21 +27,12 @@ use super::store::merge_request::{MergeRequest, Note};
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
 use super::store::stored::Stored as _;
-use super::store::user::{NewUser, User};
-use super::{Data, Service, StartError, access, clock};
+use super::store::user::User;
+use super::{Data, Service, access, clock};
 
 /// Prepares the database for calls: `root` and its token, the seed, the tier. Returns notes for the
 /// user.
 pub(super) fn prepare(
-    service: &Service,
-    seed: Option<&Seed>,
-    token: &str,
-    data: &Data,
-) -> Result<Vec<String>, StartError> {
-    Ok(service.store.write(|db| prepare_in(service, db, seed, token, data))?)
-}
-
-fn prepare_in(
     service: &Service,
     db: &Connection,
     seed: Option<&Seed>,
@@ -51,8 +42,8 @@ fn prepare_in(
     registry::make_room(db, service.told)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
-        let root = NewUser::active("root", "Administrator", "admin@example.com");
-        User::insert(db, NewUser { admin: true, ..root }, &now)?;
+        let root = User::active("root", "Administrator", "admin@example.com");
+        User { admin: true, ..root }.insert(db, &now)?;
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
@@ -119,7 +110,7 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
     seed.runners.iter().try_for_each(|runner| {
         let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        add_runner(&call, runner).map_err(refused(&place))
+        add_runner(&call, runner).at(&place)
     })
 }
 
@@ -134,16 +125,15 @@ fn add_runner(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
     let place = format!("user {}", user.username);
     if User::by_username(call.db, &user.username)?.is_none() {
-        project_rules::check_path_alone(&user.username).map_err(refused(&place))?;
-        let new = NewUser {
-            username: &user.username,
-            name: user.name.as_deref().unwrap_or(&user.username),
-            email: &format!("{}@localhost", user.username),
-            state: &word(user.state),
+        project_rules::check_path_alone(&user.username).at(&place)?;
+        let name = user.name.as_deref().unwrap_or(&user.username);
+        let new = User {
+            state: word(user.state),
             admin: user.administrator,
             bot: user.bot,
+            ..User::active(&user.username, name, &format!("{}@localhost", user.username))
         };
-        User::insert(call.db, new, call.now())?;
+        new.insert(call.db, call.now())?;
     }
     if let (Some(token), Some(known)) = (&user.token, User::by_username(call.db, &user.username)?) {
         plant_token(call.db, known.id, token, call.now())?;
@@ -180,7 +170,7 @@ fn namespace(
         visibility: visibility.as_deref().unwrap_or(inherited),
     };
     // Paths in a seed may have one character.
-    groups::insert(call, new, 1).map_err(refused(&format!("group {path}")))
+    groups::insert(call, new, 1).at(&format!("group {path}"))
 }
 
 fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), SeedError> {
@@ -192,24 +182,22 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         });
     };
     let found = || Project::by_path(call.db, &seed.path)?.ok_or_else(Failure::no_record);
-    let found = || found().map_err(refused(&place));
+    let found = || found().at(&place);
     let mut settings = seed.settings.clone();
     settings.insert("path".to_owned(), own.into());
-    let settings = parameters(&settings).map_err(refused(&place))?;
+    let settings = parameters(&settings).at(&place)?;
     let is_new = Project::by_path(call.db, &seed.path)?.is_none();
     if is_new {
         let namespace = namespace(call, above, None, None)?;
-        projects::insert(call, Route::Create, root, &namespace, &settings)
-            .map_err(refused(&place))?;
+        projects::insert(call, Route::Create, root, &namespace, &settings).at(&place)?;
     }
     let project = found()?;
     for branch in &seed.branches {
-        repository::plant(call, &project, branch)
-            .map_err(refused(&format!("{place}, branch {branch}")))?;
+        repository::plant(call, &project, branch).at(&format!("{place}, branch {branch}"))?;
     }
     // The default branch must exist.
     if is_new {
-        projects::edit(call, &project, &settings).map_err(refused(&place))?;
+        projects::edit(call, &project, &settings).at(&place)?;
     }
     let project = found()?;
     add_content(call, &place, &project, seed)?;
@@ -218,7 +206,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         add_merge_request(call, root, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.set("projects", project.id, "archived", true).map_err(refused(&place))?;
+        call.set("projects", project.id, "archived", true).at(&place)?;
     }
     Ok(())
 }
@@ -234,7 +222,7 @@ fn add_content(
     add_members(call, &scope, place, &seed.members)?;
     for key in &seed.resource_groups {
         collections::plant_resource_group(call, project, key)
-            .map_err(refused(&format!("{place}, resource group {key}")))?;
+            .at(&format!("{place}, resource group {key}"))?;
     }
     const RULE: &str = "push rule";
     type Plant = fn(&Call<'_>, &Scope) -> Result<()>;
@@ -252,7 +240,7 @@ fn add_content(
             };
             let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
             let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));
-            added.map_err(refused(&format!("{place}, {what}{number}")))?;
+            added.at(&format!("{place}, {what}{number}"))?;
         }
     }
     Ok(())
@@ -260,8 +248,8 @@ fn add_content(
 
 /// The user with a name, who must exist.
 fn user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
-    let unknown = || SeedError::UnknownUser { place: place.to_owned(), user: name.to_owned() };
-    User::by_username(call.db, name)?.ok_or_else(unknown)
+    let unknown = || Failure::refused(format!("there is no user `{name}`; list it under `users`"));
+    User::by_username(call.db, name)?.ok_or_else(unknown).at(place)
 }
 
 fn add_members(
@@ -278,7 +266,7 @@ fn add_members(
             .add("access_level", seed.access_level.0.into())
             .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
             .and_then(|()| members::plant(call, scope, &user, &fields));
-        added.map_err(refused(&place))?;
+        added.at(&place)?;
     }
     Ok(())
 }
@@ -350,9 +338,18 @@ fn with_numbers(name: &str, value: &Value) -> Value {
     }
 }
 
-fn refused(place: &str) -> impl Fn(Failure) -> SeedError + use<> {
-    let place = place.to_owned();
-    move |failure| SeedError::Refused { place: place.clone(), reason: reason(&failure) }
+trait At<T> {
+    /// Adds the refused part of the seed to a failure.
+    fn at(self, place: &str) -> Result<T, SeedError>;
+}
+
+impl<T> At<T> for Result<T> {
+    fn at(self, place: &str) -> Result<T, SeedError> {
+        self.map_err(|failure| SeedError::Refused {
+            place: place.to_owned(),
+            reason: reason(&failure),
+        })
+    }
 }
 
 /// The text of a failure: `url is missing`, or `path: has already been taken`.

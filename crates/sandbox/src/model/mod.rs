@@ -50,7 +50,8 @@ impl Model {
         };
         let conditions = Conditions { profile, ..conditions };
         let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
-        seeding::prepare(&service, Some(seed), token, &Data::Memory)?;
+        let prepare = |db: &_| seeding::prepare(&service, db, Some(seed), token, &Data::Memory);
+        service.store.write(prepare)?;
         Ok(Self { service })
     }
 
