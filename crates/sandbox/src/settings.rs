@@ -419,7 +419,11 @@ mod tests {
     use crate::Tier;
     use crate::access::OWNER;
     use crate::attributes::{Reads, Shown};
-    use crate::reader::Reader;
+    use crate::call::{Call, Input};
+    use crate::project_view::ProjectView;
+    use crate::routes::view::Extras;
+    use crate::store::{Store, project::Project, user::User};
+    use crate::{Conditions, Data, Service};
     use undrift_release::REFERENCE;
 
     fn anybody() -> Rights<'static> {
@@ -446,19 +450,23 @@ mod tests {
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);
         apply(Route::Edit, &params, rights, &mut stored)?;
-        let reader = Reader {
-            stored: &stored,
-            edition: rights.edition,
-            level: OWNER,
-            known: true,
-            administrator: true,
-            visibility: rights.visibility,
-            archived: false,
-            fork: rights.fork,
-            unlisted_hidden: false,
+        let store = Store::open(&Data::Memory, false).expect("memory");
+        let Edition { tier, release } = rights.edition;
+        let profile = Profile { release, ..Profile::default() };
+        let service = Service::new(store, tier, Conditions { profile, ..Conditions::default() });
+        let project = &Project {
+            visibility: rights.visibility.to_owned(),
+            forked_from_id: rights.fork.then_some(1),
+            ..Project::default()
         };
-        let members = reader.brief().chain(reader.rest());
-        Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+        service.store.read(|db| {
+            let root = User { admin: true, ..User::default() };
+            let call = &Call::of(&service, db, (Some(root), None), rights.time, Input::default());
+            let (stored, wanted) = (&stored, Extras::default());
+            let view = ProjectView { call, project, stored, level: OWNER, wanted };
+            let members = view.brief().chain(view.rest());
+            Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+        })
     }
 
     /// A valid value that differs from the preset.

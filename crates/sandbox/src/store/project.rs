@@ -11,7 +11,7 @@ use super::namespace::Namespace;
 use super::stored::{Stored as _, run, stored};
 
 /// One project with its namespace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Project {
     pub(crate) id: i64,
     pub(crate) name: String,

@@ -8,31 +8,30 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
-use super::attributes::{self, Attribute, Edition, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
+use super::attributes::{self, Attribute, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
+use super::call::Call;
+use super::routes::view::Extras;
 use super::settings::ROLE_ALONE;
+use super::store::project::Project;
 use undrift_release::Release;
 
-/// A project's attributes for one caller.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+/// A project for the caller of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct ProjectView<'a> {
+    pub(crate) call: &'a Call<'a>,
+    pub(crate) project: &'a Project,
+    /// The effective attributes.
     pub(crate) stored: &'a Map<String, Value>,
-    pub(crate) edition: Edition,
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
-    /// Whether the caller is known.
-    pub(crate) known: bool,
-    pub(crate) administrator: bool,
-    pub(crate) visibility: &'a str,
-    pub(crate) archived: bool,
-    pub(crate) fork: bool,
-    /// The dialect with only the attributes in the reference.
-    pub(crate) unlisted_hidden: bool,
+    /// The optional members of the answer.
+    pub(crate) wanted: Extras,
 }
 
 /// A key of an answer with its value.
 type Member<'a> = (&'static str, Cow<'a, Value>);
 
-impl<'a> Reader<'a> {
+impl<'a> ProjectView<'a> {
     /// The members of the simple form.
     pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
         let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
@@ -46,24 +45,24 @@ impl<'a> Reader<'a> {
 
     /// The existing attributes that this caller can see: those of the simple form, or the others.
     fn rows(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
-        let reader = *self;
-        attributes::of(self.edition)
+        let view = *self;
+        let release = self.call.release();
+        let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
+        attributes::of(self.call.edition())
             .filter(move |row| (row.reads == Reads::Simple) == simple)
             .filter(move |row| {
-                let is_open = reader.edition.release < row.guarded_since;
-                row.is_shown_at(reader.edition.release) && (is_open || reader.sees(row.seen))
+                let is_open = release < row.guarded_since;
+                row.is_shown_at(release) && (is_open || view.sees(row.seen))
             })
-            .filter(move |row| !(reader.unlisted_hidden && row.reads == Reads::Unlisted))
+            .filter(move |row| !(hides_unlisted && row.reads == Reads::Unlisted))
             // From then on it depends on the groups above.
-            .filter(move |row| {
-                row.name != "emails_disabled" || reader.edition.release < Release::new(16, 3)
-            })
+            .filter(move |row| row.name != "emails_disabled" || release < Release::new(16, 3))
             .map(move |row| {
                 let key = match row.reads {
                     Reads::As(key) => key,
                     _ => row.name,
                 };
-                (key, reader.value(row))
+                (key, view.value(row))
             })
     }
 
@@ -79,7 +78,7 @@ impl<'a> Reader<'a> {
                     && self.is_on(row.name)
                     && self.stored.get("merge_method") != Some(&"ff".into()),
             ),
-            _ if row.name == RESTRICTED && self.edition.release >= ROLE_ALONE => {
+            _ if row.name == RESTRICTED && self.call.release() >= ROLE_ALONE => {
                 flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
             }
             // If it was stored before the attribute existed, the preset applies.
@@ -89,7 +88,8 @@ impl<'a> Reader<'a> {
 
     /// Members without an attribute.
     fn derived(&self) -> impl Iterator<Item = Member<'a>> {
-        let reader = *self;
+        let view = *self;
+        let is_open = self.call.caller.is_some() && !self.project.archived;
         [
             (Shown::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
             (
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             (
                 Shown::Always,
                 "can_create_merge_request_in",
-                (self.sees(Shown::WithMergeRequests) && self.known && !self.archived).into(),
+                (self.sees(Shown::WithMergeRequests) && is_open).into(),
             ),
             (Shown::Always, "compliance_frameworks", json!([])),
             (Shown::WithIssues, "open_issues_count", json!(0)),
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
             (Shown::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
         ]
         .into_iter()
-        .filter(move |(seen, ..)| reader.sees(*seen))
+        .filter(move |(seen, ..)| view.sees(*seen))
         .map(|(_, key, value)| (key, Cow::Owned(value)))
     }
 
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn uses(&self, feature: &str) -> bool {
         let least = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
-            "repository_access_level" if self.visibility == "private" => REPORTER,
+            "repository_access_level" if self.project.visibility == "private" => REPORTER,
             _ => GUEST,
         };
         match self.level_of(feature) {
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
     /// Whether the caller may read the repository: in a private project not as a guest.
     pub(crate) fn reads_code(&self) -> bool {
         self.uses("repository_access_level")
-            && (self.visibility != "private" || self.level >= REPORTER)
+            && (self.project.visibility != "private" || self.level >= REPORTER)
     }
 
     pub(crate) fn sees(&self, seen: Shown) -> bool {
@@ -154,12 +154,12 @@ impl<'a> Reader<'a> {
                 self.uses("merge_requests_access_level") && self.reads_code()
             }
             Shown::ByHelpers => {
-                self.level >= REPORTER && !self.archived && self.sees(Shown::WithIssues)
+                self.level >= REPORTER && !self.project.archived && self.sees(Shown::WithIssues)
             }
             Shown::WhileMirroring => self.is_on("mirror"),
-            Shown::InForks => self.fork,
+            Shown::InForks => self.project.forked_from_id.is_some(),
             Shown::By(level) => self.level >= level,
-            Shown::ByAdministrators => self.administrator,
+            Shown::ByAdministrators => self.call.is_administrator(),
         }
     }
 }
