@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
@@ -44,8 +44,7 @@ pub(crate) struct Input {
     pub(crate) base: String,
     /// Path and query as sent, for `Link`.
     pub(crate) target: String,
-    /// `If-Unmodified-Since`, in the service's format of times.
-    pub(crate) unmodified_since: Option<String>,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Input {
@@ -215,13 +214,14 @@ impl Call<'_> {
 
     /// 412 if the call limits the last change of what it deletes, and there was a later one.
     pub(crate) fn check_unmodified(&self, changed: &str) -> Result<()> {
+        let bound = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
+            let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
+            Timestamp::try_from(time).ok().map(clock::spell)
+        });
         // The limit has whole seconds, so a change within its second is not later.
-        match &self.unmodified_since {
-            Some(bound) if changed.get(..19) > bound.get(..19) => {
-                Err(Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"))
-            }
-            _ => Ok(()),
-        }
+        refuse_if(bound.is_some_and(|bound| changed.get(..19) > bound.get(..19)), || {
+            Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
+        })
     }
 
     /// Removes a row, unless it was `changed` after the time in the call.

@@ -16,7 +16,7 @@ use super::closed::Closed;
 use super::params::Params;
 use super::routes::{self, Operation};
 use super::store::user::User;
-use super::{Service, body, clock, dialect};
+use super::{Service, body, dialect};
 
 /// Longer addresses are refused with 414.
 const MOST_ADDRESS: usize = 16 * 1024;
@@ -33,7 +33,7 @@ pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Byt
                 .unwrap_or_else(Answer::from)
         }
         false => receive(service, request)
-            .map_or_else(Answer::from, |received| perform(service, received)),
+            .map_or_else(Answer::from, |(operation, input)| perform(service, operation, input)),
     });
     dialect::distort(&service.profile, &mut answer, &sent);
     if is_read(&method) {
@@ -56,14 +56,8 @@ fn withstand(work: impl FnOnce() -> Answer) -> Answer {
         .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
 }
 
-/// A request as far as it can be parsed without the data.
-struct Parsed {
-    operation: Operation,
-    headers: HeaderMap,
-    input: Input,
-}
-
-fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
+/// Parses a request as far as that needs no data.
+fn receive(service: &Service, request: Request<Bytes>) -> Result<(Operation, Input)> {
     let (parts, body) = request.into_parts();
     let target = tidied(&parts.uri);
     if target.len() > MOST_ADDRESS {
@@ -94,9 +88,9 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
         segments,
         base: format!("http://{host}"),
         target: target.into_owned(),
-        unmodified_since: unmodified_since(&parts.headers),
+        headers: parts.headers,
     };
-    Ok(Parsed { operation, headers: parts.headers, input })
+    Ok((operation, input))
 }
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
@@ -123,21 +117,16 @@ fn tidied(uri: &Uri) -> Cow<'_, str> {
 }
 
 /// Runs the handler in its transaction.
-fn perform(service: &Service, request: Parsed) -> Answer {
+fn perform(service: &Service, operation: Operation, input: Input) -> Answer {
     let time = service.clock.now();
     if let Err(failure) = service.forget_deleted(time) {
         return failure.into();
     }
-    let (operation, writes) = (request.operation, request.input.writes);
+    let writes = input.writes;
     let mut counted = None;
     let work = |db: &Connection| {
-        let known = access::authenticate(
-            db,
-            &request.headers,
-            operation.route,
-            service.profile.release,
-            time,
-        );
+        let release = service.profile.release;
+        let known = access::authenticate(db, &input.headers, operation.route, release, time);
         if let Some(limiter) = &service.limiter {
             let caller =
                 known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));
@@ -147,10 +136,10 @@ fn perform(service: &Service, request: Parsed) -> Answer {
             }
         }
         let caller = match known? {
-            Some((user, token)) => impersonated(db, &request, user, token)?,
+            Some((user, token)) => impersonated(db, &input, user, token)?,
             None => (None, None),
         };
-        operation.route.answer(&Call::of(service, db, caller, time, request.input))
+        operation.route.answer(&Call::of(service, db, caller, time, input))
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
@@ -160,23 +149,17 @@ fn perform(service: &Service, request: Parsed) -> Answer {
     answer
 }
 
-fn unmodified_since(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::IF_UNMODIFIED_SINCE)?.to_str().ok()?;
-    let time = httpdate::parse_http_date(value).ok()?;
-    jiff::Timestamp::try_from(time).ok().map(clock::spell)
-}
-
 /// The caller, or the user in `sudo` if the caller is an administrator.
 fn impersonated(
     db: &Connection,
-    request: &Parsed,
+    input: &Input,
     user: User,
     token: Token,
 ) -> Result<(Option<User>, Option<Token>)> {
-    let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
+    let header = input.headers.get("sudo").and_then(|value| value.to_str().ok());
     let wanted = match header {
         Some(wanted) => Some(wanted.to_owned()),
-        None => request.input.params.text("sudo")?,
+        None => input.params.text("sudo")?,
     };
     let Some(wanted) = wanted else {
         return Ok((Some(user), Some(token)));
@@ -246,12 +229,9 @@ mod tests {
         let store = Store::open(&Data::Memory, false).expect("memory");
         let service = Service::new(store, Tier::Free, Conditions::default());
         for _ in 0..2 {
-            let request = Parsed {
-                operation: Operation { number: 0, route: &PANICS },
-                headers: HeaderMap::new(),
-                input: Input::post(Params::default()),
-            };
-            let answer = withstand(|| perform(&service, request));
+            let operation = Operation { number: 0, route: &PANICS };
+            let input = Input::post(Params::default());
+            let answer = withstand(|| perform(&service, operation, input));
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
             assert_eq!(
                 answer.body.as_deref(),
