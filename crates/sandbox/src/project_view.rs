@@ -11,7 +11,7 @@ use super::access::{GUEST, MAINTAINER, REPORTER};
 use super::attributes::{self, Attribute, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
 use super::call::Call;
 use super::routes::view::Extras;
-use super::settings::ROLE_ALONE;
+use super::settings::ROLE_ONLY_SINCE;
 use super::store::project::Project;
 use undrift_release::Release;
 
@@ -33,18 +33,18 @@ type Member<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> ProjectView<'a> {
     /// The members of the simple form.
-    pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
+    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = Member<'a>> {
         let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
-        self.rows(true).chain(tags)
+        self.visible_attributes(true).chain(tags)
     }
 
     /// The members that only the full form has.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = Member<'a>> {
-        self.rows(false).chain(self.derived())
+    pub(crate) fn other_attributes(&self) -> impl Iterator<Item = Member<'a>> {
+        self.visible_attributes(false).chain(self.derived_attributes())
     }
 
     /// The existing attributes that this caller can see: those of the simple form, or the others.
-    fn rows(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
+    fn visible_attributes(&self, simple: bool) -> impl Iterator<Item = Member<'a>> {
         let view = *self;
         let release = self.call.release();
         let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
@@ -72,13 +72,13 @@ impl<'a> ProjectView<'a> {
             Kind::TwinOf(target) => flag(self.uses(target)),
             Kind::OppositeOf(target) => flag(!self.is_on(target)),
             // Merge trains need merged results, and skipping them needs merge commits.
-            _ if row.name == "merge_trains_enabled" => flag(self.has_trains()),
+            _ if row.name == "merge_trains_enabled" => flag(self.has_merge_trains()),
             _ if row.name == "merge_trains_skip_train_allowed" => flag(
-                self.has_trains()
+                self.has_merge_trains()
                     && self.is_on(row.name)
                     && self.stored.get("merge_method") != Some(&"ff".into()),
             ),
-            _ if row.name == RESTRICTED && self.call.release() >= ROLE_ALONE => {
+            _ if row.name == RESTRICTED && self.call.release() >= ROLE_ONLY_SINCE => {
                 flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
             }
             // If it was stored before the attribute existed, the preset applies.
@@ -87,7 +87,7 @@ impl<'a> ProjectView<'a> {
     }
 
     /// Members without an attribute.
-    fn derived(&self) -> impl Iterator<Item = Member<'a>> {
+    fn derived_attributes(&self) -> impl Iterator<Item = Member<'a>> {
         let view = *self;
         let is_open = self.call.caller.is_some() && !self.project.archived;
         [
@@ -117,7 +117,7 @@ impl<'a> ProjectView<'a> {
         self.stored.get(name) == Some(&Value::Bool(true))
     }
 
-    fn has_trains(&self) -> bool {
+    fn has_merge_trains(&self) -> bool {
         self.is_on("merge_pipelines_enabled") && self.is_on("merge_trains_enabled")
     }
 

@@ -140,7 +140,7 @@ pub struct SeedLevel(pub(super) i64);
 impl<'de> Deserialize<'de> for SeedLevel {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let level = value.as_str().map_or_else(|| value.as_i64(), access::level_called);
+        let level = value.as_str().map_or_else(|| value.as_i64(), access::level_by_name);
         let is_role = |level: &i64| access::LEVELS.iter().any(|(role, _)| role == level);
         level.filter(is_role).map(Self).ok_or_else(|| {
             let text = format!(

@@ -39,7 +39,7 @@ pub(super) fn prepare(
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, SeedError> {
-    registry::make_room(db, service.told)?;
+    registry::make_room(db, service.described)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
         let root = User::active("root", "Administrator", "admin@example.com");
@@ -104,7 +104,7 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
 /// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
     let (caller, input) = ((Some(root.clone()), None), Input::post(Params::default()));
-    let call = Call::of(service, db, caller, service.clock.now(), input);
+    let call = Call::new(service, db, caller, service.clock.now(), input);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
@@ -236,7 +236,7 @@ fn add_content(
         for (number, fields) in entries.iter().enumerate() {
             let call = |params| {
                 let caller = (call.caller.clone(), None);
-                Call::of(call.service, call.db, caller, call.time, Input::post(params))
+                Call::new(call.service, call.db, caller, call.time, Input::post(params))
             };
             let number = if what == RULE { String::new() } else { format!(" {}", number + 1) };
             let added = parameters(fields).and_then(|fields| plant(&call(fields), &scope));
@@ -326,7 +326,7 @@ fn parameters(fields: &Map<String, Value>) -> Result<Params> {
 fn with_numbers(name: &str, value: &Value) -> Value {
     match value {
         Value::String(word) if name.ends_with("access_level") => {
-            access::level_called(word).map_or_else(|| value.clone(), Value::from)
+            access::level_by_name(word).map_or_else(|| value.clone(), Value::from)
         }
         Value::Array(items) => items.iter().map(|item| with_numbers(name, item)).collect(),
         Value::Object(fields) => {

@@ -84,7 +84,7 @@ impl StoredSettings {
     pub(crate) fn check(&self, call: &Call<'_>, route: Route) -> Result<()> {
         for row in self.rows(call).filter(|row| row.accepted_on(route)) {
             let Some(value) = call.params.get(row.name) else { continue };
-            match settings::plain(row, row.name, value) {
+            match settings::checked_value(row, row.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
                 _ => {}
             }
@@ -111,7 +111,7 @@ impl StoredSettings {
         for row in accepted {
             let Some(value) = call.params.get(row.name) else { continue };
             let has_no_preset = row.preset.is_null() || row.preset == "";
-            match (row.kind, settings::plain(row, row.name, value)?) {
+            match (row.kind, settings::checked_value(row, row.name, value)?) {
                 (Kind::OppositeOf(target), Some(on)) => {
                     set.insert(target.to_owned(), (on == false).into());
                 }

@@ -10,7 +10,7 @@ pub(super) use super::super::access::{
     ids, level_name,
 };
 pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, those,
+    Answer, Complaints, Failure, Result, any, extend, number_fault, refuse_if, set_if, try_filter,
 };
 pub(super) use super::super::attributes::{
     Attribute, Kind, OnNull, Route as Accepts, Shown, TABLE, Tier, VISIBILITIES, without_comments,

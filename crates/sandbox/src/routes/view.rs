@@ -129,7 +129,7 @@ pub(crate) fn full(call: &Call<'_>, project: &Project, wanted: Extras) -> Result
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
         body.set("permissions", view.permissions(user)?)?;
     }
-    for (name, value) in view.rest() {
+    for (name, value) in view.other_attributes() {
         body.set(name, value)?;
     }
     // A project sends no e-mails because of its own setting or that of a group above.
@@ -182,7 +182,7 @@ impl ProjectView<'_> {
         body.set("star_count", project.star_count)?;
         body.plain("last_activity_at", format_args!("{}", project.last_activity_at));
         body.set("namespace", project.namespace.brief(base))?;
-        self.brief().try_for_each(|(name, value)| body.set(name, value))?;
+        self.simple_attributes().try_for_each(|(name, value)| body.set(name, value))?;
         Ok(body)
     }
 
@@ -255,7 +255,7 @@ impl ProjectView<'_> {
     fn permissions(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct = call.direct_level(caller.id, project.id)?;
-        let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
+        let inherited = call.memberships()?.in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
         let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
         let inherited = (inherited > 0).then(|| role(inherited));

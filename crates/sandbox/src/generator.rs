@@ -1,4 +1,4 @@
-//! The sandbox's sources of time and randomness, which a test can replace.
+//! The sandbox's generators of times and random numbers, which a test can replace.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// A function that gives another value for each call.
+/// A function that returns the next value.
 #[derive(Clone)]
-pub struct Source<T>(Arc<dyn Fn() -> T + Send + Sync>);
+pub struct Generator<T>(Arc<dyn Fn() -> T + Send + Sync>);
 
 /// The source of time.
-pub type Clock = Source<Timestamp>;
+pub type Clock = Generator<Timestamp>;
 
 /// The source of generated secrets, names of bots and ids of requests.
-pub type Chance = Source<u128>;
+pub type Chance = Generator<u128>;
 
-impl<T> Source<T> {
-    /// A source that calls `next` each time.
+impl<T> Generator<T> {
+    /// A generator that calls `next` for each value.
     pub fn new(next: impl Fn() -> T + Send + Sync + 'static) -> Self {
         Self(Arc::new(next))
     }
 }
 
-impl<T> fmt::Debug for Source<T> {
+impl<T> fmt::Debug for Generator<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Source")
+        formatter.write_str("Generator")
     }
 }
 
@@ -47,9 +47,9 @@ impl Default for Clock {
 impl Chance {
     /// The same sequence of numbers for the same seed. Clones share one sequence.
     pub fn seeded(seed: u64) -> Self {
-        let drawn = AtomicU64::new(0);
+        let count = AtomicU64::new(0);
         Self::new(move || {
-            xxh3_128_with_seed(&drawn.fetch_add(1, Ordering::Relaxed).to_le_bytes(), seed)
+            xxh3_128_with_seed(&count.fetch_add(1, Ordering::Relaxed).to_le_bytes(), seed)
         })
     }
 
