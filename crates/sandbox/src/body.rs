@@ -52,9 +52,11 @@ fn media_type(headers: &HeaderMap) -> String {
     content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+fn malformed() -> Failure {
+    Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
+}
+
 fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    let malformed =
-        || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
     let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
     let read = async {

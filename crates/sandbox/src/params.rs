@@ -93,19 +93,16 @@ impl Params {
 
     /// Adds the members of a JSON object; an empty text and null add nothing.
     pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<()> {
-        let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format");
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
         let members = match serde_json::from_slice(text) {
             Ok(Value::Object(members)) => members,
             Ok(Value::Null) => return Ok(()),
-            _ => return Err(malformed()),
+            _ => return Err(malformed_json()),
         };
-        refuse_if(
-            members.values().any(|value| is_nested_deeper(value, MAX_JSON_DEPTH - 1)),
-            malformed,
-        )?;
+        let is_deep = members.values().any(|value| is_nested_deeper(value, MAX_JSON_DEPTH - 1));
+        refuse_if(is_deep, malformed_json)?;
         members.into_iter().try_for_each(|(name, value)| self.add(&name, value))
     }
 
@@ -291,6 +288,10 @@ impl Params {
     pub(crate) fn day(&self, name: &str) -> Result<Option<String>> {
         Ok(self.date(name)?.flatten().map(|day| day.to_string()))
     }
+}
+
+fn malformed_json() -> Failure {
+    Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format")
 }
 
 /// Parses a date: year, month and day, or in reverse order, with any separators. A time of day may

@@ -1,7 +1,7 @@
-//! Which attributes of a project a caller can read.
+//! The attributes of a project that a caller can read.
 //!
-//! The rows of [`attributes`] name the conditions; this module evaluates them. It also has values
-//! that depend on several attributes, or have no row.
+//! The rows of [`attributes`] name the conditions, and this module evaluates them. It also has
+//! values that depend on several attributes, or have no row.
 
 use std::borrow::Cow;
 
@@ -67,23 +67,23 @@ impl<'a> ProjectView<'a> {
     }
 
     fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
-        let flag = |on| Cow::Owned(Value::Bool(on));
-        match row.kind {
-            Kind::TwinOf(target) => flag(self.uses(target)),
-            Kind::OppositeOf(target) => flag(!self.is_on(target)),
+        let is_on = match row.kind {
+            Kind::TwinOf(target) => self.uses(target),
+            Kind::OppositeOf(target) => !self.is_on(target),
             // Merge trains need merged results, and skipping them needs merge commits.
-            _ if row.name == "merge_trains_enabled" => flag(self.has_merge_trains()),
-            _ if row.name == "merge_trains_skip_train_allowed" => flag(
+            _ if row.name == "merge_trains_enabled" => self.has_merge_trains(),
+            _ if row.name == "merge_trains_skip_train_allowed" => {
                 self.has_merge_trains()
                     && self.is_on(row.name)
-                    && self.stored.get("merge_method") != Some(&"ff".into()),
-            ),
+                    && self.stored.get("merge_method") != Some(&"ff".into())
+            }
             _ if row.name == RESTRICTED && self.call.release() >= ROLE_ONLY_SINCE => {
-                flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
+                self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
             // If it was stored before the attribute existed, the preset applies.
-            _ => Cow::Borrowed(self.stored.get(row.name).unwrap_or(row.preset)),
-        }
+            _ => return Cow::Borrowed(self.stored.get(row.name).unwrap_or(row.preset)),
+        };
+        Cow::Owned(Value::Bool(is_on))
     }
 
     /// Members without an attribute.
@@ -125,7 +125,7 @@ impl<'a> ProjectView<'a> {
         self.stored.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
 
-    /// Whether a feature, by its access level, is open to the caller.
+    /// True if a feature is open to the caller, by its access level.
     pub(crate) fn uses(&self, feature: &str) -> bool {
         let least = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
@@ -139,7 +139,7 @@ impl<'a> ProjectView<'a> {
         }
     }
 
-    /// Whether the caller may read the repository: in a private project not as a guest.
+    /// True if the caller may read the repository: in a private project not as a guest.
     pub(crate) fn reads_code(&self) -> bool {
         self.uses("repository_access_level")
             && (self.project.visibility != "private" || self.level >= REPORTER)

@@ -39,11 +39,14 @@ impl StoredSettings {
     ) -> Result<Map<String, Value>> {
         let set = self.set(call.db, id)?;
         let rows = self.rows(call).filter(|row| row.is_shown_at(call.release()) && is_seen(row));
-        let value = |row: &Attribute| match row.kind {
-            Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
-            _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
-        };
-        Ok(rows.map(|row| (row.name.to_owned(), value(row))).collect())
+        let settings = rows.map(|row| {
+            let value = match row.kind {
+                Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
+                _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),
+            };
+            (row.name.to_owned(), value)
+        });
+        Ok(settings.collect())
     }
 
     /// The settings of `id` that were ever set.
@@ -53,12 +56,12 @@ impl StoredSettings {
         serde_json::from_str(&text).map_err(|error| Failure::internal(&error))
     }
 
-    /// Whether a flag of `id` is on, set or by default.
+    /// True if a flag of `id` is on, set or by default.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
-        let preset =
-            || (self.rows)().iter().find(|row| row.name == name).map(|row| row.preset.clone());
-        let value = self.set(db, id)?.get(name).cloned().or_else(preset);
-        Ok(value == Some(Value::Bool(true)))
+        let set = self.set(db, id)?;
+        let mut rows = (self.rows)().iter();
+        let value = set.get(name).or_else(|| Some(rows.find(|row| row.name == name)?.preset));
+        Ok(value == Some(&Value::Bool(true)))
     }
 
     /// Stores one value.
@@ -74,7 +77,7 @@ impl StoredSettings {
         self.store(db, id, set)
     }
 
-    /// Whether a route accepts a setting.
+    /// True if a route accepts a setting.
     pub(crate) fn accepts(&self, call: &Call<'_>, name: &str, route: Route) -> bool {
         self.rows(call).any(|row| row.name == name && row.accepted_on(route))
     }
