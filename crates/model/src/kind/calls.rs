@@ -219,7 +219,20 @@ impl Job<'_> {
                 None => self.replace(declared, live)?,
             },
         };
-        Ok(self.before().into_iter().flatten().cloned().chain(calls).collect())
+        let before = self.before().into_iter().flatten().cloned();
+        Ok(self.action_before_removal().into_iter().chain(before).chain(calls).collect())
+    }
+
+    /// The action that the service requires before it removes the entry.
+    fn action_before_removal(&self) -> Option<Call> {
+        let (Act::Remove(live), Some(action)) = (self.act, self.section.before_removal) else {
+            return None;
+        };
+        let op = self.section.home.operations.others.first()?;
+        let request = self.addressed(*op, live);
+        let request =
+            action.parameter.into_iter().fold(request, |all, (name, value)| all.query(name, value));
+        Some(Call { side_effect: Some(action.note), ..request.into() })
     }
 
     /// The request that creates it as declared.

@@ -82,8 +82,9 @@ pub struct Kind {
     pub detail: Option<Detail>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
     /// a POST request, after the path of the entry, and a parameter if it needs one.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"), example = &"stop?force=true")]
-    pub before_removal: Option<&'static str>,
+    #[schemars(with = "Option<String>", example = &"stop?force=true")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"))]
+    pub before_removal: Option<RemovalAction>,
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
@@ -123,6 +124,27 @@ fn no_rules() -> &'static dyn Rules {
     struct None;
     impl Rules for None {}
     &None
+}
+
+/// An action before a removal, as `stop?force=true`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(from = "String")]
+pub struct RemovalAction {
+    /// The last part of its path.
+    pub name: &'static str,
+    /// The name and the value of its parameter.
+    pub parameter: Option<(&'static str, &'static str)>,
+    /// The note that it precedes the removal.
+    pub note: &'static str,
+}
+
+impl From<String> for RemovalAction {
+    fn from(text: String) -> Self {
+        let note = format!("sends `POST …/{text}` first").leak();
+        let text: &'static str = text.leak();
+        let (name, parameter) = text.split_once('?').unwrap_or((text, ""));
+        Self { name, parameter: parameter.split_once('='), note }
+    }
 }
 
 /// The table until that of the kind is known.

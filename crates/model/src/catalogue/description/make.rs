@@ -3,7 +3,7 @@
 //!
 //! A kind lives as long as the program and is made once.
 
-use super::{Described, convention, rules::DescribedRules};
+use super::{Described, convention};
 use crate::{
     catalogue::{self, Registry, integrations},
     field::{Accepted, Available, Field, Named, Only, Range, Required, Scope, Valid, ValueType},
@@ -46,14 +46,14 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         }
         resolve(&kind, home, path.as_ref(), parents);
     }
-    kind.homes = homes;
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
     }
     kind.rules = match kind.hooks {
         Some(name) => catalogue::rules(name).expect("a test reads every file"),
-        None => Box::leak(Box::new(DescribedRules::of(&kind))),
+        None => Box::leak(Box::new(kind.clone())),
     };
+    kind.homes = homes;
     kind.make_table = match kind.hooks {
         Some(integrations::NAME) => |of| integrations::table(of.home.scope),
         _ => |of| Table::new(entry(of.kind, of.home)),
@@ -75,15 +75,6 @@ fn from_table(kind: &Kind, of: &mut Operations) {
         Shape::Mapping => of.edit = of.edit.or(of.create),
         Shape::List => {}
     }
-}
-
-/// An action before a removal, or a text about it, with the name and the value of its parameter.
-pub(super) type ActBefore = (&'static str, Option<(&'static str, &'static str)>);
-
-pub(super) fn act_before(kind: &Kind) -> Option<ActBefore> {
-    let text = kind.before_removal?;
-    let (act, parameter) = text.split_once('?').unwrap_or((text, ""));
-    Some((act, parameter.split_once('=')))
 }
 
 /// The parents of a collection, their section, and the request for one of them.
