@@ -46,7 +46,6 @@ use crate::{
 
 pub use crate::field::Risk;
 pub use calls::{Call, Job, Unable};
-pub use checks::{CRON, TIME_ZONE};
 pub use description::{Create, Detail, Edit, Home, Kind, Operations, Parent, Trait};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;

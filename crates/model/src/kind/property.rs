@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::json;
 
-use super::{CRON, TIME_ZONE};
 use crate::{
     field::{ALIASES, Compare, Field, Named, Required, Valid, ValueType},
     level::{Level, RuleLevel},
@@ -127,8 +126,8 @@ fn of_type(field: &'static Field) -> Json {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
         }
         ValueType::Text | ValueType::Expression | ValueType::Word => json!({"type": "string"}),
-        ValueType::Cron => json!({"type": "string", "format": CRON}),
-        ValueType::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
+        ValueType::Cron => json!({"type": "string", "format": "cron"}),
+        ValueType::TimeZone => json!({"type": "string", "format": "time-zone"}),
         ValueType::Date => {
             json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date"})
         }

@@ -26,15 +26,19 @@ pub struct Spec {
     pub schema: Json,
     /// The keys of a mapping, or of a row of a list, in the order of their description.
     pub parts: &'static [Field],
-    /// The format of the schema; empty if it has none.
-    pub format: String,
-    /// Whether the schema has a default, so that nobody has to write the value.
-    pub has_default: bool,
-    /// Whether its value is a mapping that is one field.
-    pub is_mapping: bool,
 }
 
 impl Spec {
+    /// Whether there is a default, so that nobody has to write the value.
+    pub const fn has_default(&self) -> bool {
+        self.field.default.manifest.is_some()
+    }
+
+    /// Whether its value is a mapping that is one field.
+    pub const fn is_mapping(&self) -> bool {
+        matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
+    }
+
     /// The treatment of a key of a mapping, or of a row of a list.
     pub fn part(&self, key: &str) -> Option<&'static Field> {
         self.parts.iter().find(|part| part.name == key)
@@ -323,10 +327,7 @@ fn gather(above: Option<&str>, mapping: &'static Field, schema: &Json, specs: &m
             }
         };
         let parts = &property::row(field).keys;
-        let format = schema["format"].as_str().unwrap_or_default().to_owned();
-        let has_default = field.default.manifest.is_some();
-        let is_mapping = schema["properties"].is_object();
-        specs.push(Spec { name, field, schema, parts, format, has_default, is_mapping });
+        specs.push(Spec { name, field, schema, parts });
     }
 }
 
