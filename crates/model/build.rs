@@ -13,7 +13,6 @@ fn main() -> io::Result<()> {
         "catalogue/tables/constraints",
         "catalogue/description/faults",
         "catalogue/tables/integration_fields",
-        "catalogue/tables/presets",
         "catalogue/tables/values",
         "catalogue/tables/words",
         "operation/parameters",
