@@ -12,7 +12,6 @@ fn main() -> io::Result<()> {
         "kind/grants",
         "catalogue/tables/constraints",
         "catalogue/description/faults",
-        "catalogue/tables/integration_fields",
         "catalogue/tables/values",
         "catalogue/tables/words",
         "operation/parameters",

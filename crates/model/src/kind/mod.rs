@@ -60,7 +60,6 @@ pub use property::property;
 pub use reader::{Reader, Wanted};
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};
-pub use variant::Variant;
 
 /// What guards check when an entry is removed, in addition to the number of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -313,7 +312,7 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static Table {
-        self.home.table.get_or_init(|| Box::leak(Box::new((self.make_table)(self))))
+        self.home.table.get_or_init(|| Box::leak(Box::new(Table::new(self.entry(self.home)))))
     }
 
     /// The treatment of a field.

@@ -6,14 +6,14 @@ use std::{
 };
 
 use crate::{
-    field::{Available, Field, Readback, Tier, ValueType, Weakens, Word},
+    field::{Available, Field, Readback, Tier, ValueType, Variant, Weakens, Word},
     level::Level,
     release::{Known, Release},
     text::alternatives,
-    value::{Json, Object, Value},
+    value::{Json, Value},
 };
 
-use super::{Variant, property};
+use super::property;
 
 /// One field of a kind: its name, its treatment and its schema.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Spec {
         let level = value.plain().filter(|_| self.field.is_level());
         let level = level.and_then(Level::parse);
         let of_level = level.and_then(|level| Some((level.word, level.since?)));
-        let of_word = || self.word(value).and_then(|word| Some((word.word, word.since?)));
+        let of_word = || self.word(value).and_then(|word| Some((word.word, word.available.since?)));
         let rows = value.plain().filter(|_| self.has_rows()).and_then(Json::as_array);
         let is_there =
             |part: &str| rows.is_some_and(|rows| rows.iter().any(|row| !row[part].is_null()));
@@ -72,7 +72,8 @@ impl Spec {
     /// or a word.
     fn ends(&self, value: &Value) -> Option<(&str, Release)> {
         let of_field = self.field.available.until.map(|until| (self.name, until));
-        of_field.or_else(|| self.word(value).and_then(|word| Some((word.word, word.until?))))
+        of_field
+            .or_else(|| self.word(value).and_then(|word| Some((word.word, word.available.until?))))
     }
 
     /// The releases of the word in the declared `value`.
@@ -124,12 +125,10 @@ pub struct Table {
     telling_tier: Vec<usize>,
     /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
     needed_with: Vec<(usize, usize)>,
+    /// The variants of entries, by the words of their first field; empty if entries do not differ.
+    variants: BTreeMap<&'static str, &'static Variant>,
     /// The schema of an entry.
     pub schema: Json,
-    /// The variants of the kind, by the first field of the identity; empty if entries do not differ.
-    pub variants: BTreeMap<&'static str, Variant>,
-    /// For each field that not every entry has, the other fields of an example with it.
-    pub beside: BTreeMap<&'static str, Object>,
 }
 
 /// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
@@ -165,10 +164,19 @@ impl Table {
             with_every_edit,
             telling_tier,
             needed_with,
+            variants: entry.keys.first().into_iter().flat_map(Field::variants).collect(),
             schema,
-            variants: BTreeMap::new(),
-            beside: BTreeMap::new(),
         }
+    }
+
+    /// Whether entries differ in their fields.
+    pub fn has_variants(&self) -> bool {
+        !self.variants.is_empty()
+    }
+
+    /// The variant of the entries with `word` in their first field.
+    pub fn variant(&self, word: &str) -> Option<&'static Variant> {
+        self.variants.get(word).copied()
     }
 
     /// The fields in the order of their description.
@@ -350,7 +358,7 @@ mod tests {
     fn a_word_is_available_in_a_range_of_releases() {
         let table = table(
             "{name: own, about: A word., type: word, weakens: never, words: [
-                {word: new, about: New., since: '17.7'}, {word: old, about: Old., until: '18.9'},
+                {word: new, about: New., available: {since: '17.7'}}, {word: old, about: Old., available: {until: '18.9'}},
             ]}",
         );
         let unfit = |word: &str, major, minor| {

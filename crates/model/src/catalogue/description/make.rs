@@ -5,11 +5,10 @@
 
 use super::{Described, convention};
 use crate::{
-    catalogue::{self, Registry, integrations},
-    field::{Accepted, Available, Field, Named, Only, Range, Required, Scope, Valid, ValueType},
+    catalogue::{self, Registry},
+    field::{Field, Named, Required, Scope, ValueType},
     kind::{
-        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section,
-        Shape, Table,
+        Create, Handle, HandlePlace, Home, Kind, Operations, Parent, Place, Removal, Section, Shape,
     },
     operation::{
         Op, Read,
@@ -54,10 +53,6 @@ pub(super) fn make(mut kind: Kind, known: &Registry) -> Result<Described, NoPath
         None => Box::leak(Box::new(kind.clone())),
     };
     kind.homes = homes;
-    kind.make_table = match kind.hooks {
-        Some(integrations::NAME) => |of| integrations::table(of.home.scope),
-        _ => |of| Table::new(entry(of.kind, of.home)),
-    };
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })
 }
 
@@ -211,39 +206,4 @@ pub(super) fn addressing(kind: &Kind, name: &'static str) -> &'static str {
 fn comes_with(field: &Field, home: &Home) -> bool {
     let since = field.available.since.or(home.available.since);
     field.available.tier <= home.available.tier && since.is_none_or(|since| !since.is_late())
-}
-
-/// An entry of `home` as a mapping.
-fn entry(kind: &Kind, home: &Home) -> Field {
-    let of = |field: &Field| {
-        // The path contains the id of the parent.
-        let is_parent = home.parent.is_some_and(|parent| parent.field == field.name);
-        // An entry may lack a part of its identity that has a default.
-        let is_always = kind.always_named().any(|name| name == field.name)
-            && !field.nullable
-            && field.default.manifest.is_none();
-        let only = match field.available.only {
-            Only::All | Only::Group if home.available.only == Only::TopLevel => Only::TopLevel,
-            only => only,
-        };
-        Field {
-            accepted: if is_parent { Accepted::Never } else { field.accepted },
-            available: Available {
-                since: field.available.since.or(home.available.since),
-                only,
-                ..field.available
-            },
-            required: if is_always { Required::Always } else { field.required },
-            ..field.clone()
-        }
-    };
-    let is_here = |field: &&Field| field.is_in(home.scope) && field.accepted != Accepted::ByCall;
-    let least = matches!(home.place, Place::Optional(_)).then_some(1);
-    Field {
-        about: kind.about,
-        aliases: kind.aliases.clone(),
-        keys: kind.fields.iter().filter(is_here).map(of).collect(),
-        valid: Valid { items: Range { min: least, max: None }, ..Valid::default() },
-        ..Field::default()
-    }
 }
