@@ -16,7 +16,7 @@ use crate::{
     planted::Bug,
     release::Known,
     text,
-    value::{Fields, Object, Value},
+    value::{Fields, Value},
 };
 
 /// A call of a step.
@@ -407,7 +407,7 @@ impl Job<'_> {
                     body.insert(self.section.table().sent_name(name).to_owned(), id.clone().into());
                 }
                 None => {
-                    let value = Value::from(rows_without_ids(value));
+                    let value = Value::from(forms::without_ids(value));
                     let (name, value) = forms::sent(self.section, name, &value, self.names)?;
                     body.insert(name, value);
                 }
@@ -445,12 +445,4 @@ impl Job<'_> {
 /// Splits a body into files and data: a form with a file cannot contain nested values.
 pub fn split_files(body: Fields) -> (Fields, Fields) {
     body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)))
-}
-
-fn rows_without_ids(value: &crate::value::Json) -> crate::value::Json {
-    let mut value = value.clone();
-    for row in value.as_array_mut().into_iter().flatten() {
-        row.as_object_mut().and_then(|row: &mut Object| row.remove("id"));
-    }
-    value
 }

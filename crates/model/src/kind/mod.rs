@@ -56,7 +56,7 @@ pub use live::{
     marked_above, unmarked_path, withheld_field,
 };
 pub use names::{Created, Entries, Id, Names};
-pub use property::property;
+pub use property::{property, row};
 pub use reader::{Reader, Wanted};
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unsupported, is_list, several};

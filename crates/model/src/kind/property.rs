@@ -20,7 +20,7 @@ static ROWS: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
 });
 
 /// The mapping with the keys of `field`, or of the rows of its list.
-pub(super) fn row(field: &'static Field) -> &'static Field {
+pub fn row(field: &'static Field) -> &'static Field {
     match field.value_type {
         ValueType::Grants if field.grants.deploy_keys => &ROWS["grants_with_deploy_keys"],
         ValueType::Grants => &ROWS["grants"],

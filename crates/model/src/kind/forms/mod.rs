@@ -25,6 +25,7 @@ pub use request::{
     add_needed, body, credential, edit_body, entry_id, is_hidden, is_kept_back, is_reset,
     is_secret, lacking, named_id, naming, repeated, send_single_level, sensitive, sent,
 };
+pub use rows::without_ids;
 
 /// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
 /// the name of a part of a row.

@@ -210,6 +210,12 @@ impl Spec {
     }
 }
 
+/// Live rows without their ids; another value as it is.
+pub fn without_ids(value: &Json) -> Json {
+    let row = |row: &Json| if row.is_object() { without_id(row).into() } else { row.clone() };
+    value.as_array().map_or_else(|| value.clone(), |rows| rows.iter().map(row).collect())
+}
+
 /// A row without the id that the service gives it.
 pub(super) fn without_id(row: &Json) -> Object {
     let mut row = row.as_object().cloned().unwrap_or_default();
