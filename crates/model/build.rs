@@ -16,6 +16,7 @@ fn main() -> io::Result<()> {
         "catalogue/tables/words",
         "operation/parameters",
         "operation/table",
+        "secret/signs",
         "yaml/syntax",
     ])?;
     for table in ["kind/faults", "yaml/faults"] {
