@@ -84,23 +84,13 @@ impl JsonSchema for Level {
     }
 }
 
-/// A level in a rule. It may also be nobody or administrators.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleLevel;
-
-impl JsonSchema for RuleLevel {
-    fn schema_name() -> Cow<'static, str> {
-        "RuleLevel".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let levels: Vec<_> = OF_RULES[..1]
-            .iter()
-            .chain(LEVELS.iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number)))
-            .chain(&OF_RULES[1..])
-            .copied()
-            .collect();
-        choice(&levels, &["maintainer".into(), 40.into()])
-    }
+/// The schema of a level in a rule. It may also be nobody or administrators.
+pub fn in_rules() -> Schema {
+    let [nobody, admin] = OF_RULES;
+    let pushing =
+        LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
+    let levels: Vec<_> = [nobody].into_iter().chain(pushing).chain([admin]).collect();
+    choice(&levels, &["maintainer".into(), 40.into()])
 }
 
 /// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     field::{ALIASES, Compare, Field, Named, Required, Valid, ValueType},
-    level::{Level, RuleLevel},
+    level::{self, Level},
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
@@ -153,7 +153,7 @@ fn of_type(field: &'static Field) -> Json {
             "required": ["file"],
         }),
         ValueType::Level => level(field, schema::of::<Level>().to_value()),
-        ValueType::RuleLevel => schema::of::<RuleLevel>().to_value(),
+        ValueType::RuleLevel => level::in_rules().to_value(),
         ValueType::Mapping | ValueType::Spread => rows(),
         ValueType::Rows => {
             // The description of the list says what a row is.

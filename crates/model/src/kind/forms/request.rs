@@ -4,7 +4,7 @@ use super::plain_text;
 use crate::{
     cause::Cause,
     field::{Compare, Field, Named, Route, Secrecy},
-    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
+    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on},
     level::Level,
     planted::Bug,
     secret::judge::{self, Credential},
@@ -95,7 +95,7 @@ pub fn add_needed(
 ) -> Result<(), Unable> {
     for spec in section.table().specs() {
         let is_carried = |_: &&str| body.contains_key(spec.field.sent_name());
-        let switch = needs::in_request(spec.field).filter(is_carried);
+        let switch = spec.field.relations.sent_with.filter(is_carried);
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
         if body.contains_key(switch.field.sent_name()) {
             continue;
