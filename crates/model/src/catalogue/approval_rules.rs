@@ -270,7 +270,7 @@ mod tests {
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
             ids(raw(), other.clone(), &names),
-            Err(Unable::Because { code: "unknown-entry", .. })
+            Err(Unable::Because(Fault { code: "unknown-entry", .. }))
         ));
         names.insert_entries("protected_branches", Err(Cause::new("cut")));
         assert_eq!(ids(raw(), other, &names), Err(Unable::Unseen(Cause::new("cut"))));

@@ -4,9 +4,7 @@
 //! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
-use super::{
-    Fault, Former, LiveEntry, Names, Section, Spec, Target, Texts, Wanted, forms, limits, texts,
-};
+use super::{Fault, Former, LiveEntry, Names, Section, Spec, Target, Wanted, forms, limits, texts};
 use crate::{
     address::Address,
     cause::Cause,
@@ -71,31 +69,19 @@ pub enum Unable {
     DependsOnRelease,
     /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
-    /// It is impossible.
-    Because {
-        /// The code of the problem.
-        code: &'static str,
-        /// What is wrong.
-        message: String,
-        /// What to do about it.
-        help: String,
-        /// The declared field with the problem; empty for the entry as a whole.
-        field: String,
-    },
+    /// It is impossible, because of a fault of the entry or of one of its fields.
+    Because(Fault),
+}
+
+impl From<Fault> for Unable {
+    fn from(fault: Fault) -> Self {
+        Self::Because(fault)
+    }
 }
 
 impl Unable {
-    /// It is impossible to do this with `field`, for the reason in `texts`, with those in `parts` for
-    /// their names in braces.
-    pub fn of(texts: Texts, field: &str, parts: &[(&str, &str)]) -> Self {
-        let fault = Fault::of_entry(texts).fill("field", field);
-        let fault = parts.iter().fold(fault, |fault, (part, text)| fault.fill(part, text));
-        let Fault { code, message, help, .. } = fault;
-        Self::Because { code, message, help, field: field.to_owned() }
-    }
-
     /// A user, group, project, runner or role that does not exist.
-    pub fn unknown(named: Named, name: &str, field: &str) -> Self {
+    pub fn unknown(named: Named, name: &str, field: &'static str) -> Self {
         let fault = match named {
             Named::User => texts::UNKNOWN_USER,
             Named::Group => texts::UNKNOWN_GROUP,
@@ -103,26 +89,23 @@ impl Unable {
             Named::Runner => texts::UNKNOWN_RUNNER,
             Named::Role => texts::UNKNOWN_ROLE,
         };
-        Self::of(fault, field, &[("name", &text::escape(name))])
+        Fault::of(fault, field).fill("name", &text::escape(name)).into()
     }
 
     /// Several things with one name.
-    pub fn several(named: Named, name: &str, ids: &[u64], field: &str) -> Self {
-        let nouns = text::plural(named.noun());
+    pub fn several(named: Named, name: &str, ids: &[u64], field: &'static str) -> Self {
         let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
-        let parts = [
-            ("nouns", &*nouns),
-            ("ids", &ids.join(", ")),
-            ("id", &ids[0]),
-            ("name", &text::escape(name)),
-        ];
-        Self::of(texts::SEVERAL_THINGS, field, &parts)
+        let fault = Fault::of(texts::SEVERAL_THINGS, field);
+        let fault = fault.fill("nouns", &text::plural(named.noun()));
+        let fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
+        fault.fill("name", &text::escape(name)).into()
     }
 
     /// An entry of another section that is neither live nor declared, or several with its name.
-    pub fn entry(section: &str, name: &str, field: &str, is_there: bool) -> Self {
+    pub fn entry(section: &str, name: &str, field: &'static str, is_there: bool) -> Self {
         let fault = if is_there { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
-        Self::of(fault, field, &[("section", section), ("name", &text::escape(name))])
+        let fault = Fault::of(fault, field).fill("section", section);
+        fault.fill("name", &text::escape(name)).into()
     }
 }
 
