@@ -57,11 +57,10 @@ const fn level(number: u8, word: &'static str, description: &'static str) -> Lev
 impl Level {
     /// The level with the number `written`, or with this word in any case.
     pub fn parse(written: &Json) -> Option<Self> {
-        let is = |level: &Self| match written {
+        LEVELS.into_iter().chain(OF_RULES).find(|level: &Self| match written {
             Json::String(word) => word.eq_ignore_ascii_case(level.word),
             _ => written.as_u64() == Some(level.number.into()),
-        };
-        LEVELS.into_iter().chain(OF_RULES).find(is)
+        })
     }
 
     /// The word of a level. Unknown levels are returned unchanged.

@@ -15,11 +15,10 @@ const SLUG: &str = "{name}";
 /// The default of the field `name` in a new `section` of the container at `path`: `null` if
 /// unknown. Keys of nested mappings follow a dot.
 pub fn of(section: Section, name: &str, path: &str) -> Json {
-    let key = || {
+    let field = section.table().get(name).map(|spec| spec.field).or_else(|| {
         let (mapping, key) = name.split_once('.')?;
         section.table().get(mapping).and_then(|spec| spec.part(key))
-    };
-    let field = section.table().get(name).map(|spec| spec.field).or_else(key);
+    });
     match field.and_then(|field| field.default.service.as_ref()) {
         Some(Json::String(text)) if text == SLUG => path.rsplit('/').next().unwrap_or(path).into(),
         preset => preset.cloned().unwrap_or_default(),

@@ -109,8 +109,7 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.contains(char::is_whitespace) {
         return Err("must not have white space");
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    match raw || value.chars().all(plain) {
+    match raw || value.chars().all(|c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
         true => Ok(()),
         false => Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true"),
     }

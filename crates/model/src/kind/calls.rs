@@ -261,10 +261,10 @@ impl Job<'_> {
         // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.table().specs();
         for handle in &self.section.home.handle {
-            let is_it = |spec: &&Spec| spec.field.live_name() == Some(handle.field);
             if let HandlePlace::Path(argument) = handle.place
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
-                && let Some(spec) = specs.iter().find(is_it)
+                && let Some(spec) =
+                    specs.iter().find(|spec: &&Spec| spec.field.live_name() == Some(handle.field))
                 && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name())
             {
                 request = request.arg(argument, forms::plain_text(&name));
@@ -330,9 +330,9 @@ impl Job<'_> {
 
     /// Whether a secret has to be sent again that no edit can change.
     fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
-        let renews =
-            |name: &&str| declared.get(name).is_some_and(|value| self.section.renews(name, value));
-        changed.iter().any(renews)
+        changed.iter().any(|name: &&str| {
+            declared.get(name).is_some_and(|value| self.section.renews(name, value))
+        })
     }
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
@@ -340,10 +340,9 @@ impl Job<'_> {
     fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let Some(raw) = &live.whole else { return Err(Unable::Needless) };
         let whole = self.section.read(raw.raw(), Wanted::Known);
-        let is_kept = |spec: &&Spec| {
+        if let Some(lacking) = forms::lacking(self.section, &whole, |spec: &&Spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(spec.name)
-        };
-        if let Some(lacking) = forms::lacking(self.section, &whole, is_kept) {
+        }) {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
             return Err(Unable::Unseen(Cause::new(cause)));
         }

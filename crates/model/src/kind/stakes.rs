@@ -48,8 +48,8 @@ pub fn removing(section: Section, before: &Object) -> Vec<Effect> {
     if section.removal == Removal::Weakens {
         return vec![Effect::Risk(Risk::Weakens, format!("take the {} away", section.noun))];
     }
-    let has = |name: &&str| section.has(before, name);
-    let names: Vec<_> = protecting(section).filter(has).collect();
+    let names: Vec<_> =
+        protecting(section).filter(|name: &&str| section.has(before, name)).collect();
     changing(section, &names, before, &Object::new())
 }
 

@@ -245,8 +245,7 @@ fn pair(text: &str, equals: usize) -> Option<Range<usize>> {
 
 /// Whether `value` may be a secret because of its name.
 fn is_pair(name: &str, value: &str) -> bool {
-    let is_plain = |c: &char| is_of_token(*c) || ".~%@!:".contains(*c);
-    value.chars().take_while(is_plain).count() >= NAMED
+    value.chars().take_while(|c: &char| is_of_token(*c) || ".~%@!:".contains(*c)).count() >= NAMED
         && is_named_like_secret(name)
         && !is_placeholder(value)
 }
@@ -317,12 +316,11 @@ fn user(text: &str, start: usize, length: usize) -> Credential {
 /// parts after a word for hooks and, in doubt, other random parts.
 fn steps(text: &str, host: usize, query: usize, found: &mut Vec<(Credential, Range<usize>)>) {
     let whole = text[host..query].to_ascii_lowercase();
-    let is_at = |address: &&'static str| {
+    if let Some(rest) = SIGNS.addresses.iter().find_map(|address: &&'static str| {
         let at = whole.find(*address)?;
         (at == 0 || whole[..at].ends_with('.') && !whole[..at].contains('/'))
             .then_some(host + at + address.len())
-    };
-    if let Some(rest) = SIGNS.addresses.iter().find_map(is_at) {
+    }) {
         let is_open = query - rest < NAMED;
         let what = if is_open { Credential::Doubt } else { Credential::Address };
         found.extend((rest < query).then_some((what, rest..query)));

@@ -110,10 +110,9 @@ impl Collection<'_> {
             let field = self.kind.fields.iter().find(|of| of.name == field);
             field.map_or("", |field| field.about)
         };
-        let of = |(name, field): &(&'static str, &str)| {
+        let by_query = self.path.addresses.iter().map(|(name, field): &(&'static str, &str)| {
             Parameter::new(Place::Query, name, Type::Text, about(field))
-        };
-        let by_query = self.path.addresses.iter().map(of);
+        });
         write(self.row("delete", Method::Delete, Answer::Nothing, by_query))
     }
 

@@ -50,9 +50,9 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.table().get(name).zip(value.plain()) else { continue };
-        let text =
-            |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned()));
-        names.extend(named(spec, value, |part| part.name).filter_map(text));
+        names.extend(named(spec, value, |part| part.name).filter_map(
+            |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
+        ));
     }
     names
 }

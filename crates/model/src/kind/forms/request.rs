@@ -251,11 +251,10 @@ pub fn named_id(
     names: &Names,
     field: &'static str,
 ) -> Result<Id, Unable> {
-    let why = || match names.several(named, name) {
+    names.id(named, name).ok_or_else(|| match names.several(named, name) {
         Some(ids) => Unable::several(named, name, ids, field),
         None => Unable::unknown(named, name, field),
-    };
-    names.id(named, name).ok_or_else(why)
+    })
 }
 
 /// The ids of entries of another section.

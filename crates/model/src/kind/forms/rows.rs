@@ -67,12 +67,11 @@ impl Spec {
         let readable = self.parts.iter().filter(|field| is_readable(field));
         let fields = readable.filter_map(|field| {
             let value = row.get(field.name)?;
-            let entry = |section: &str| {
-                entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
-            };
             let id = match field.names {
                 Some(named) => Some(super::comparable_name(named, value, names)),
-                None => field.relations.names_entries.and_then(entry),
+                None => field.relations.names_entries.and_then(|section: &str| {
+                    entry_id(section, value.as_str()?, names, field.name).ok().map(Id::sent)
+                }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
