@@ -12,12 +12,11 @@ fn main() -> io::Result<()> {
         "kind/grants",
         "catalogue/tables/constraints",
         "catalogue/description/faults",
-        "catalogue/tables/integration_fields",
-        "catalogue/tables/presets",
         "catalogue/tables/values",
         "catalogue/tables/words",
         "operation/parameters",
         "operation/table",
+        "secret/signs",
         "yaml/syntax",
     ])?;
     for table in ["kind/faults", "yaml/faults"] {

@@ -31,8 +31,8 @@ use crate::{
     desired::{DeclaredSection, Groups, State, Unlisted, subject},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
-        stakes,
+        self, Fault, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
+        forms, stakes,
     },
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
@@ -376,6 +376,6 @@ pub fn problem(
     address: &Address,
     origin: impl Fn(&str) -> Origin,
 ) -> Option<Problem> {
-    let Unable::Because { code, message, help, field } = unable else { return None };
-    Some(Problem::new(address, code, message, help, &origin(&field)))
+    let Unable::Because(Fault { code, message, help, field, .. }) = unable else { return None };
+    Some(Problem::new(address, code, message, help, &origin(field)))
 }

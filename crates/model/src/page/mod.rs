@@ -370,10 +370,9 @@ impl Pager {
                 .get("id")
                 .and_then(Json::as_u64)
                 .filter(|id| self.last_id.is_none_or(|last| last < *id));
-            let unordered = || {
+            self.last_id = Some(id.ok_or_else(|| {
                 Contradiction(format!("the ids on page {} of the list do not ascend", self.pages))
-            };
-            self.last_id = Some(id.ok_or_else(unordered)?);
+            })?);
         }
         let entries = self.objects.len() - from;
         let size = headers.size.unwrap_or(PER_PAGE);

@@ -16,7 +16,7 @@ use crate::{
     field::{Compare, Field},
     kind::{
         Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable, calls::Act, forms,
-        is_readable, needs, stakes,
+        is_readable, stakes,
     },
     level::Level,
     live::Question,
@@ -316,7 +316,7 @@ impl<'a> Comparing<'a> {
             forms::is_reset(field, &changed) || (field.with_every_edit && !is_readable(field))
         };
         let goes_along = |name: &String| {
-            let needs_it = |change: &&str| needs::in_request(self.field(change)) == Some(&**name);
+            let needs_it = |change: &&str| self.field(change).relations.sent_with == Some(&**name);
             !live.fields.raw().contains_key(name) && changed.iter().any(needs_it)
         };
         let forgotten = sent.keys().filter(|name| {

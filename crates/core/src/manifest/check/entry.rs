@@ -10,7 +10,7 @@ use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
     field::{Accepted, Among, Compare},
-    kind::{Handle, HandlePlace, Identity, Section, Shape, forms},
+    kind::{Handle, HandlePlace, Identity, Section, Shape, Spec, forms},
     manifest::{
         faults::{Part as Inner, Spot, missing},
         read::document::{Part, Sound, State, identity},
@@ -340,7 +340,7 @@ impl Check<'_> {
 
 /// Whether the field `name` has a value that nobody has to write.
 fn has_default(of: Section, name: &str) -> bool {
-    of.table().get(name).is_some_and(|spec| spec.has_default)
+    of.table().get(name).is_some_and(Spec::has_default)
 }
 
 /// The place of the field `name` of an entry, or else of its start.
@@ -351,7 +351,7 @@ fn spot(entry: &Entry, name: &str) -> Spot {
 
 /// Fields with the current names of nested keys. Deprecated names were reported before.
 fn modern(of: Section, fields: Declared) -> Declared {
-    let is_mapping = |name: &str| of.table().get(name).filter(|spec| spec.is_mapping);
+    let is_mapping = |name: &str| of.table().get(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| is_mapping(name).is_some()) {
         return fields;
     }
