@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::Comparing;
 use crate::{
     catalogue::constraints,
-    diff::{Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live},
+    diff::{
+        Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live,
+        texts::{self, Words},
+    },
     field::{Accepted, Compare, Readback, Tier},
     kind::{
         LiveEntry, Shape, forms, is_readable,
@@ -80,14 +83,11 @@ impl Comparing<'_> {
         let exceeding = needs::exceeding(self.section, known);
         let problems: Vec<_> = exceeding
             .filter(|(_, _, most, _)| is_changed(most))
-            .map(|(name, own, most, limit)| {
-                let own = forms::plain_text(&own);
-                let limit = forms::plain_text(&limit);
-                let message =
-                    format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
-                let help =
-                    format!("declare `{name}: {limit}` too; the service takes both together");
-                self.problem("too-visible", message, help, most)
+            .map(|(name, value, most, limit)| {
+                let [value, limit] = [value, limit].map(|of| forms::plain_text(&of));
+                let words: Words<'_> =
+                    &[("name", &name), ("value", &value), ("most", &most), ("limit", &limit)];
+                self.problem(texts::TOO_VISIBLE, words, most)
             })
             .collect();
         let any = !problems.is_empty();
