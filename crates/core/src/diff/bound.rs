@@ -1,7 +1,10 @@
 //! Compares declared values and creations with what the groups above allow, and with the release of
 //! the service.
 
-use super::{Context, Findings, Problem, Step};
+use super::{
+    Context, Findings, Problem, Step,
+    texts::{self, Words},
+};
 use crate::{
     address::{Address, group_of},
     catalogue::{
@@ -69,11 +72,10 @@ impl<'c> Context<'c> {
                 Source::Given(outer) => format!("`{outer}` makes `{by}` in this run"),
                 Source::Live | Source::Declared => format!("is `{by}`"),
             };
-            Some(Limit::Refused(
-                "too-visible",
-                format!("`{name}` goes beyond the `{setting}` of `{group}`, which {is}"),
-                format!("declare less here, or more as `{setting}` of `{group}`"),
-            ))
+            let words: Words<'_> =
+                &[("name", &name), ("setting", setting), ("group", &group), ("is", &is)];
+            let [code, message, help] = texts::BEYOND_GROUP;
+            Some(Limit::Refused(code, texts::fill(message, words), texts::fill(help, words)))
         })
     }
 

@@ -11,7 +11,10 @@ use crate::{
     catalogue,
     cause::Cause,
     desired::{Container, DeclaredSection, State, subject},
-    diff::{self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step},
+    diff::{
+        self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step,
+        texts::{self, Words},
+    },
     field::Scope,
     kind::{Arrival, Capability, Effect, Facts, Names, Namespace, NamespaceOwner, Shape, Target},
     level::OWNER,
@@ -346,13 +349,9 @@ impl Planning<'_> {
             let named = entry.fields.get(parent.field);
             let named = named.as_ref().and_then(|named| named.value.text());
             if let Some(name) = named.filter(|name| gone.contains(*name)) {
-                let noun = of.noun;
+                let words: Words<'_> = &[("noun", &of.noun), ("name", &escape(name))];
                 let address = section.address_of(entry, self.address);
-                let name = escape(name);
-                let message = format!("the {noun} `{name}` is removed, and this entry with it");
-                let help = format!("remove this entry too, or keep the {noun}");
-                let code = "unknown-entry";
-                let problem = Problem::new(&address, code, message, help, &entry.origin);
+                let problem = Problem::of(texts::PARENT_REMOVED, words, &address, &entry.origin);
                 findings.problems.push(problem);
             }
         }

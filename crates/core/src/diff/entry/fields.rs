@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::Comparing;
 use crate::{
     catalogue::constraints,
-    diff::{Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live},
+    diff::{
+        Change, Context, Findings, Reason, Shown, Support, fit, shown_declared, shown_live,
+        texts::{self, Words},
+    },
     field::{Accepted, Compare, Readback, Tier},
     kind::{
         LiveEntry, Shape, forms, is_readable,
@@ -80,16 +83,20 @@ impl Comparing<'_> {
         let exceeding = needs::exceeding(self.section, value);
         let problems: Vec<_> = exceeding
             .filter(|(name, _, most, _)| is_changed(most) || is_changed(name))
-            .map(|(name, level, most, limit)| {
-                let (level, limit) = (forms::plain_text(&level), forms::plain_text(&limit));
-                let message = format!(
-                    "`{name}` is `{level}`, and may not show more than `{most}`: `{limit}`"
-                );
-                let (other, value, at) =
-                    if is_changed(most) { (name, limit, most) } else { (most, level, name) };
-                let help =
-                    format!("declare `{other}: {value}` too; the service takes both together");
-                self.problem("too-visible", message, help, at)
+            .map(|(name, value, most, limit)| {
+                let [value, limit] = [value, limit].map(|of| forms::plain_text(&of));
+                // What the manifest declares stays; the other field has to follow.
+                let (at, other, needed) =
+                    if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
+                let words: Words<'_> = &[
+                    ("name", &name),
+                    ("value", &value),
+                    ("most", &most),
+                    ("limit", &limit),
+                    ("other", &other),
+                    ("needed", needed),
+                ];
+                self.problem(texts::TOO_VISIBLE, words, at)
             })
             .collect();
         let any = !problems.is_empty();
