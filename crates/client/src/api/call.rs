@@ -103,10 +103,8 @@ impl Core {
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
-            let (permit, mut place) = admitted.map_err(|why| {
-                let again_at = if let Kind::Stale(instant) = why { instant } else { None };
-                self.error(request, why).with(in_doubt, again_at)
-            })?;
+            let (permit, mut place) =
+                admitted.map_err(|why| self.error(request, why).with(in_doubt, None))?;
             let sent_at = self.now();
             let Verdict { outcome, asked, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;

@@ -30,9 +30,6 @@ use crate::{
 /// How often a list is read again if its answers contradict each other.
 const REREADS: u32 = 2;
 
-/// What is wrong with an object that lacks a key.
-const NAMELESS: &str = "an object without its identity";
-
 /// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -191,16 +188,11 @@ impl ReadClient {
     pub async fn get_known(&self, request: Request<Read>, keys: &[&'static str]) -> Result<Answer> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
-        let (asked, found) = (request.own_id(), answer.body["id"].as_u64());
-        if asked.is_some() && found.is_some() && asked != found {
+        let (requested, found) = (request.own_id(), answer.body["id"].as_u64());
+        if requested.is_some() && found.is_some() && requested != found {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
-        let known = keys.iter().all(|key| match *key {
-            "id" | "iid" => answer.body[*key].is_u64(),
-            "path_with_namespace" | "full_path" | "username" => answer.body[*key].is_string(),
-            key => !answer.body[key].is_null(),
-        });
-        if known { Ok(answer) } else { Err(self.core.malformed(&request, &answer, NAMELESS)) }
+        self.with_identity(&request, answer, keys)
     }
 
     /// Reads one object that may be absent: the service then answers 200 with `null` (a push rule,
@@ -217,13 +209,23 @@ impl ReadClient {
         let request = request.keeping_also(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
-            (false, _) if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) => {
-                Ok(Some(answer))
-            }
-            (false, _) => Err(self.core.malformed(&request, &answer, NAMELESS)),
+            (false, _) => self.with_identity(&request, answer, keys).map(Some),
             (true, 200) => Ok(None),
             (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
         }
+    }
+
+    /// Returns `answer` if its object has each of `keys`.
+    fn with_identity(
+        &self,
+        request: &Request<Read>,
+        answer: Answer,
+        keys: &[&str],
+    ) -> Result<Answer> {
+        if keys.iter().all(|key| tells_apart(key, &answer.body[*key])) {
+            return Ok(answer);
+        }
+        Err(self.core.malformed(request, &answer, "an object without its identity"))
     }
 
     /// Reads a complete collection to show it, whatever its entries hold. To conclude that

@@ -32,7 +32,8 @@ struct Inner {
     kind: Kind,
     /// When the last sending began whose outcome is unknown, for a write.
     in_doubt: Option<Duration>,
-    again_at: Option<Duration>,
+    /// When a request that goes stale may be built and sent again.
+    retry_at: Option<Duration>,
 }
 
 /// What went wrong, and how a sentence about the request goes on.
@@ -53,8 +54,8 @@ pub(super) enum Kind {
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
     Body(String),
-    /// The live values that it was built from may be outdated. When it may be sent, on the client's
-    /// clock, if that is known and concerns no other operation.
+    /// The live values that it was built from may be outdated. Holds when it may be sent, on the
+    /// client's clock, if that is known and concerns no other operation.
     #[error("was not sent: the values that it repeats are too old")]
     Stale(Option<Duration>),
     /// An earlier request showed that further ones are useless.
@@ -106,13 +107,14 @@ impl fmt::Display for Refusal {
 
 impl ApiError {
     pub(super) fn new(operation: &'static Operation, path: String, kind: Kind) -> Self {
-        Self(Arc::new(Inner { operation, path, kind, in_doubt: None, again_at: None }))
+        let retry_at = if let Kind::Stale(instant) = kind { instant } else { None };
+        Self(Arc::new(Inner { operation, path, kind, in_doubt: None, retry_at }))
     }
 
-    /// The same error: in doubt because of a sending that began at `in_doubt`, for a request that may
-    /// be built and sent anew from `again_at` on.
-    pub(crate) fn with(self, in_doubt: Option<Duration>, again_at: Option<Duration>) -> Self {
-        Self(Arc::new(Inner { in_doubt, again_at, ..Arc::unwrap_or_clone(self.0) }))
+    /// Adds when the sending in doubt began, and when the request may be built and sent again.
+    pub(crate) fn with(self, in_doubt: Option<Duration>, retry_at: Option<Duration>) -> Self {
+        let retry_at = retry_at.or(self.0.retry_at);
+        Self(Arc::new(Inner { in_doubt, retry_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -159,7 +161,7 @@ impl ApiError {
     /// When a write that goes stale may be sent again, on the client's clock, after reading and
     /// building it anew.
     pub fn retry_at(&self) -> Option<Duration> {
-        self.0.again_at
+        self.0.retry_at
     }
 
     /// Not sent: the live values that it was built from were read too long ago.

@@ -1,6 +1,6 @@
 //! The message in the body of a failure, and what a 404 reports as absent.
 
-use crate::{field::Scope, secret::judge::mask_url, value::Json};
+use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json};
 
 /// The maximum length of a message that is kept from an answer, in bytes.
 const MAX_MESSAGE: usize = 2048;
@@ -129,12 +129,7 @@ fn words(json: &Json) -> String {
 
 /// `text` on one line, without characters that control a terminal or the text direction.
 pub(super) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    let text: String = text.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace(is_unsafe, " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// The header by which every answer of the sandbox identifies it.
-const SANDBOX_HEADER: &str = "x-undrift-sandbox";
+pub(crate) const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// How many projects from lists may wait to be read. Enough to fill the time that the next page
 /// takes, and independent of the number of projects.

@@ -16,13 +16,11 @@ use crate::{
     api::{Failure, Phase, SendError, Transport, WireRequest, WireResponse},
     desired::Desired,
     digest::Key,
+    observe::SANDBOX_HEADER,
     operation::{Answer, Method},
     secret::Secrets,
     value::Json,
 };
-
-/// The header by which the sandbox identifies itself.
-const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// A snapshot in place of a service.
 #[derive(Debug)]

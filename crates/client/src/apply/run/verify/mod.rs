@@ -106,8 +106,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 sent if sent.is_empty() => MismatchReason::NotPlanned,
                 sent => {
                     let help = self.late(left, &sent);
-                    let (address, reason) = (left.address.clone(), MismatchReason::NotSaved);
-                    return Some(Mismatch { address, fields: sent, reason, help });
+                    let mismatch = Mismatch::new(left, MismatchReason::NotSaved);
+                    return Some(Mismatch { fields: sent, help, ..mismatch });
                 }
             },
             Some(_) => return None,
@@ -115,8 +115,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             None if self.steps.iter().any(was_possible) => MismatchReason::NotPlanned,
             None => MismatchReason::ChangedMeanwhile,
         };
-        let fields = left.changes.iter().map(|change| change.field.to_string()).collect();
-        Some(Mismatch { address: left.address.clone(), fields, reason, help: None })
+        Some(Mismatch::new(left, reason))
     }
 
     /// The fields of `left` that the step with this `result` set: a new container may have to wait with
