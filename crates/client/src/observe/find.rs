@@ -9,7 +9,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, ends_everything, keys};
+use super::{Observer, is_fatal, keys};
 use crate::{
     address::group_of,
     api::{ApiError, Result},
@@ -109,7 +109,7 @@ impl<'c> Search<'_, 'c> {
             let objects = match self.observer.client.page(&mut pager).await {
                 Ok(Some(objects)) => objects,
                 Ok(None) => return Ok(Listed::Done),
-                Err(error) if ends_everything(&error) => return Err(error),
+                Err(error) if is_fatal(&error) => return Err(error),
                 Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
                 // Projects that the list did not contain are read one by one.
                 Err(error) => {
@@ -259,7 +259,8 @@ impl Observer {
         match found {
             // The container at that path is another one, declared elsewhere.
             Found::Not(Presence::Moved { to: Some(to) })
-                if self.moves.declares(&to) && !same(&self.moves.home(&to), &container.path) =>
+                if self.moves.declares(&to)
+                    && !same_path(&self.moves.home(&to), &container.path) =>
             {
                 self.missing(container).await.map(Found::Not)
             }
@@ -328,7 +329,7 @@ impl Observer {
         // Some releases rename a container that is marked for deletion, and restore the path with it
         // (since 15.8: 9).
         let is_marked = (itself.facts)(&raw).deleting.is_some();
-        let is_renamed = !same(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
+        let is_renamed = !same_path(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
             let to = Some(itself.path_in(&raw).to_owned());
             return Ok(Found::Not(Presence::Moved { to }));
@@ -398,7 +399,7 @@ pub(crate) fn part_of(section: &DeclaredSection, raw: &Object) -> Option<Collect
 }
 
 /// Whether two paths are equal for the service.
-pub(super) fn same(one: &str, other: &str) -> bool {
+pub(crate) fn same_path(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 

@@ -14,8 +14,8 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, exist,
-    find::{Found, Parsed, same},
-    lookups, or_cause,
+    find::{Found, Parsed, same_path},
+    lookups, tolerate,
 };
 use crate::{
     address::group_of,
@@ -79,7 +79,7 @@ impl Observer {
             let Some(left) = self.left_for(former).await? else { continue };
             for at in halfway(former, &group.path) {
                 let at = self.live_path(&at).await?;
-                if same(&left, &at) {
+                if same_path(&left, &at) {
                     return Ok(at);
                 }
             }
@@ -143,7 +143,7 @@ impl Observer {
     /// Whether a group or project has exactly this path.
     async fn is_there(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.path_of(scope, path).await {
-            Ok(live) => Ok(same(&live, path)),
+            Ok(live) => Ok(same_path(&live, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }
@@ -212,11 +212,11 @@ impl Observer {
         let on_its_way = self.former(container).iter().flat_map(|former| {
             std::iter::once(former.to_string()).chain(halfway(former, &container.path))
         });
-        if same(&seen.at, &self.live_path(&container.path).await?) {
+        if same_path(&seen.at, &self.live_path(&container.path).await?) {
             return Ok(Found::Here(seen));
         }
         for path in on_its_way {
-            if same(&seen.at, &self.live_path(&path).await?) {
+            if same_path(&seen.at, &self.live_path(&path).await?) {
                 return self.moving(container, seen, &path).await.map(Found::Here);
             }
         }
@@ -240,7 +240,7 @@ impl Observer {
         for path in halfway(former, &container.path) {
             let at = self.live_path(&path).await?;
             match &found {
-                Found::Not(Presence::Moved { to: Some(to) }) if same(to, &at) => {
+                Found::Not(Presence::Moved { to: Some(to) }) if same_path(to, &at) => {
                     return Ok((path, self.read_at(container, &at).await?));
                 }
                 // Nothing shows whether a group was at the former path.
@@ -267,14 +267,14 @@ impl Observer {
             // The service forgets former paths of groups.
             Scope::Group => Vec::new(),
         };
-        all.retain(|path| !same(path, live));
+        all.retain(|path| !same_path(path, live));
         all
     }
 
     /// Whether a container has one of these paths now.
     async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
-            if same(&self.live_path(path).await?, at) {
+            if same_path(&self.live_path(path).await?, at) {
                 return Ok(true);
             }
         }
@@ -320,7 +320,7 @@ impl Observer {
         let below = format!("{}/", path.to_lowercase());
         // Projects that are only shared with the group are elsewhere.
         let is_below = |project: &Project| project.path.to_lowercase().starts_with(&below);
-        Ok(or_cause(all)?.map(|all| all.iter().map(project).filter(is_below).collect()))
+        Ok(tolerate(all)?.map(|all| all.iter().map(project).filter(is_below).collect()))
     }
 
     /// Adds the changes that bring the container to its declared path. `at` is its present path,

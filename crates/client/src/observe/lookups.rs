@@ -172,7 +172,7 @@ impl Observer {
             };
             match self.object(scope, &live, &KeyFilter::All).await {
                 Ok(found) => {
-                    let is_named = find::same(itself.path_in(&found), &live);
+                    let is_named = find::same_path(itself.path_in(&found), &live);
                     Ok(found.get("id").and_then(Json::as_u64).filter(|_| is_named))
                 }
                 Err(error) if error.is_moved() => Ok(None),
@@ -239,5 +239,5 @@ pub(super) fn called(runners: &[(u64, String)], description: &str) -> Vec<u64> {
 
 /// Whether a namespace is the one at `path`, ignoring case.
 fn is_at(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"].as_str().is_some_and(|full_path| find::same(full_path, path))
+    namespace["full_path"].as_str().is_some_and(|full_path| find::same_path(full_path, path))
 }

@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 
 pub use exist::Existing;
 pub(crate) use exist::{all_in, outermost};
-pub(crate) use find::part_of;
 use find::{Found, Parsed};
+pub(crate) use find::{part_of, same_path};
 use memory::Memory;
 
 use crate::{
@@ -94,7 +94,7 @@ impl Observer {
             Ok(answer) => Ok(answer.object().and_then(Token::read)),
             // A refusal here says nothing about the token's rights.
             Err(error) if error.status().is_some() => Ok(None),
-            Err(error) if ends_everything(&error) => Err(error),
+            Err(error) if is_fatal(&error) => Err(error),
             Err(_) => Ok(None),
         }
     }
@@ -182,7 +182,7 @@ impl Observer {
             || facts.arrival.is_some()
             || target.scope == Scope::Group
         {
-            match or_cause(self.point_read(container, target.id).await)? {
+            match tolerate(self.point_read(container, target.id).await)? {
                 Ok(Found::Here(seen)) => take_in(&mut live, seen),
                 Ok(Found::Not(presence)) => return self.absent(container, presence).await,
                 Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
@@ -244,7 +244,7 @@ impl Observer {
         found: Collection,
         live: &mut Live,
     ) -> Result<()> {
-        let found = match or_cause(self.names_in(path, section, &found).await)? {
+        let found = match tolerate(self.names_in(path, section, &found).await)? {
             Ok(names) => {
                 live.names.extend(names);
                 // Looked up with the names.
@@ -267,7 +267,7 @@ impl Observer {
 
     /// Reads the declared sections of a container that was `found`.
     async fn read(&self, container: &Container, found: Result<Found>) -> Result<Live> {
-        match or_cause(found)? {
+        match tolerate(found)? {
             Ok(Found::Here(seen)) => {
                 let live = self.here(container, seen).await?;
                 self.unless_gone(container, live).await
@@ -284,7 +284,7 @@ impl Observer {
         if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
             return Ok(live);
         }
-        Ok(match or_cause(self.read_by_path(container).await)? {
+        Ok(match tolerate(self.read_by_path(container).await)? {
             Ok(Found::Not(presence)) => Live::of(presence, self.now()),
             Ok(Found::Here(_)) | Err(_) => live,
         })
@@ -299,7 +299,7 @@ impl Observer {
         if let Some(fields) = container.create.fields().filter(|_| creates) {
             let (own, _) = catalogue::container(container.scope);
             for (_, named, name) in forms::named_by(own, &fields.values()) {
-                match or_cause(self.id(named, &name).await)? {
+                match tolerate(self.id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
                     Err(cause) => {
                         let why = format!("could not look up `{}`", text::escape(&name));
@@ -310,7 +310,7 @@ impl Observer {
             }
         }
         for section in container.sections.iter().filter(|_| creates) {
-            match or_cause(self.names_in(&container.path, section, &Collection::Fresh).await)? {
+            match tolerate(self.names_in(&container.path, section, &Collection::Fresh).await)? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {
                     live.sections.insert(section.of.section, Collection::Unreadable(cause));
@@ -365,14 +365,14 @@ fn take_in(live: &mut Live, seen: Parsed) {
 }
 
 /// What was read, or why it was not. An error that every further read would share ends the run.
-fn or_cause<T>(read: Result<T>) -> Result<Result<T, Cause>> {
+fn tolerate<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     match read {
-        Err(error) if ends_everything(&error) => Err(error),
+        Err(error) if is_fatal(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),
     }
 }
 
 /// Whether every further request would fail in the same way.
-pub(crate) fn ends_everything(error: &ApiError) -> bool {
+pub(crate) fn is_fatal(error: &ApiError) -> bool {
     error.is_unauthorized() || error.is_over() || error.is_tls() || error.is_not_sent()
 }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, or_cause};
+use super::{Observer, tolerate};
 use crate::{
     address::{group_of, groups_above},
     api::Result,
@@ -40,7 +40,7 @@ impl Observer {
                     live.inherited = Some(self.above(&home).await?);
                 }
                 Question::People => {
-                    let people = or_cause(self.people(container, &live.presence).await)?;
+                    let people = tolerate(self.people(container, &live.presence).await)?;
                     live.people = Some(people.flatten());
                 }
                 Question::InheritedBefore => {
@@ -55,7 +55,7 @@ impl Observer {
                 Question::Own => live.own = Some(self.own_access(container, live).await?),
                 Question::Shares => {
                     let path = self.live_project_path(&container.path).await?;
-                    let shares = or_cause(self.shares(&path).await)?.flatten();
+                    let shares = tolerate(self.shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(Collection::Unreadable, Collection::Within);
                     live.sections.insert(shares::SECTION, shares);
                 }
@@ -77,7 +77,7 @@ impl Observer {
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
             Ok(version.map_or(Known::Hidden, Known::Is))
         };
-        Ok(or_cause(self.memory.release.of("", look_up).await)?.unwrap_or(Known::Hidden))
+        Ok(tolerate(self.memory.release.of("", look_up).await)?.unwrap_or(Known::Hidden))
     }
 
     /// The live entries of a section. A section that was read already is not read again.
@@ -151,7 +151,7 @@ impl Observer {
     /// The access levels in the group above the container at `path`.
     async fn above(&self, path: &str) -> Result<Inherited> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
-        Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
+        Ok(tolerate(self.levels(group).await)?.unwrap_or_default())
     }
 
     /// The users who have access to a project once it is in its place and its declared shares exist,
@@ -234,7 +234,7 @@ impl Observer {
             Ok(Arc::new(object))
         };
         let found = self.memory.groups.of(&group.to_lowercase(), look_up).await;
-        Ok(or_cause(found)?.unwrap_or_default())
+        Ok(tolerate(found)?.unwrap_or_default())
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.
@@ -267,7 +267,7 @@ impl Observer {
         let own = |found: Result<BTreeMap<u64, u8>>| match found {
             // A member would see the group, so this means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
-            found => or_cause(found.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
+            found => tolerate(found.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
         };
         let all = |found: Result<Inherited>| own(found.map(|levels| (*levels).clone()));
         let path = self.live_path(&container.path).await?;

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Observer, exist, find::Sender, keys, or_cause};
+use super::{Observer, exist, find::Sender, keys, tolerate};
 use crate::{
     api::Result,
     catalogue,
@@ -59,7 +59,7 @@ impl Observer {
         for scope in Scope::ALL {
             for root in query.roots(scope).await? {
                 if root.is_empty() {
-                    match or_cause(query.top_level_groups(scope).await)? {
+                    match tolerate(query.top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
                         Err(cause) => roster.incomplete.push(("**".into(), cause)),
                     }
@@ -74,7 +74,7 @@ impl Observer {
         });
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
         while let Some((scope, root, list)) = lists.next().await {
-            let failed = match or_cause(list)? {
+            let failed = match tolerate(list)? {
                 Ok(Some(listed)) => query.take(scope, listed, &mut rows, &mut roster).await?,
                 Ok(None) => {
                     roster.nowhere.push(root);
@@ -208,7 +208,7 @@ impl Query<'_> {
         });
         let mut levels = stream::iter(levels).buffered(AT_ONCE);
         while let Some((at, level)) = levels.next().await {
-            match or_cause(level)? {
+            match tolerate(level)? {
                 Ok(level) => roster.members[at].exception = Exception::by_role(level),
                 // Without the level it is unknown which of them are excluded.
                 Err(cause) => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future;
 
-use super::{Observer, ends_everything, or_cause};
+use super::{Observer, is_fatal, tolerate};
 use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
@@ -91,7 +91,7 @@ impl Observer {
         let result = reading.read(facts, above).await;
         let off = home.closing(facts).map(|off| switched_off(section.of, off));
         match (result, off) {
-            (Err(error), _) if ends_everything(&error) => Err(error),
+            (Err(error), _) if is_fatal(&error) => Err(error),
             (Err(error), Some(off)) if error.is_forbidden() => Ok(Collection::Unreadable(off)),
             (Err(error), _) if error.page_error().is_some() => {
                 Ok(Collection::Partial(Cause::from(&error)))
@@ -250,7 +250,7 @@ impl Reading<'_> {
             for (part, parent) in &below {
                 let Place::List(op) = part.home.place else { continue };
                 let request = self.request(op).arg(parent.argument, id);
-                let rows = match or_cause(self.rows_below(*part, request).await)? {
+                let rows = match tolerate(self.rows_below(*part, request).await)? {
                     Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
                     _ => id.into(),
                 };
@@ -322,7 +322,7 @@ impl Reading<'_> {
             return Ok(entries);
         };
         let list = self.observer.client.list_known(self.request(beside.list), beside.rows);
-        Ok(match or_cause(list.await)? {
+        Ok(match tolerate(list.await)? {
             Ok(others) => entries.map(|mut entry| {
                 let value = (beside.value)(&entry, &others);
                 entry.fields.raw_mut().insert(beside.field.to_owned(), value);

@@ -30,7 +30,7 @@ use crate::{
     field::Scope,
     kind::{Place, Section},
     lock,
-    observe::{all_in, ends_everything, outermost},
+    observe::{all_in, is_fatal, outermost},
     operation::{self, Answer, Method, Op, Read, Request},
     page::{Complete, Pager, Rows},
     secret::Secrets,
@@ -464,7 +464,7 @@ fn user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
 /// # Errors
 /// The failure itself, if all further requests would fail too.
 fn failed(error: ApiError) -> Result<Failed> {
-    if ends_everything(&error) {
+    if is_fatal(&error) {
         return Err(error);
     }
     let message = error.message().filter(|_| !error.is_transient());
