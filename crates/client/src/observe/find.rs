@@ -33,14 +33,14 @@ const NO_FURTHER: u16 = 405;
 const KEYSET_FROM: usize = 10;
 
 /// The result of a container's own read, before its sections are read.
-pub(super) enum ObjectRead {
-    Here(ParsedObject),
+pub(super) enum Location {
+    Here(LiveObject),
     Absent(Presence),
 }
 
 /// The parts of a container's object that are used later. Nothing else is kept, so that thousands
 /// fit into memory.
-pub(super) struct ParsedObject {
+pub(super) struct LiveObject {
     /// Its full path as the service spells it.
     pub(super) path: String,
     pub(super) target: Target,
@@ -55,7 +55,7 @@ pub(super) struct ParsedObject {
 
 /// Sends containers as they are found, each with its row of a list; a container without a row must
 /// be read by itself. The channel is bounded, so lists are not read far ahead.
-pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<ParsedObject>)>;
+pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
 type Pending<'c> = BTreeMap<String, &'c Container>;
@@ -179,22 +179,22 @@ impl Observer {
     pub(super) async fn complete_row(
         &self,
         project: &Container,
-        row: ParsedObject,
-    ) -> Result<ObjectRead> {
+        row: LiveObject,
+    ) -> Result<Location> {
         // Readers in parallel do not wait here: a lock held during a read would serialise all of
         // them.
         if row.lacking.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
-            return Ok(ObjectRead::Here(row));
+            return Ok(Location::Here(row));
         }
         let read = self.read_by_path(project).await?;
-        if let ObjectRead::Here(object) = &read {
+        if let Location::Here(object) = &read {
             lock(&self.memory.never_returned).extend(object.lacking.iter().cloned());
         }
         Ok(read)
     }
 
     /// The parts of a container's object that are used later.
-    pub(super) fn parse(&self, container: &Container, raw: &Object) -> ParsedObject {
+    pub(super) fn parse(&self, container: &Container, raw: &Object) -> LiveObject {
         let itself = catalogue::lookup(container.scope);
         let facts = container.facts(raw);
         let target =
@@ -227,7 +227,7 @@ impl Observer {
         if has_lists && !self.caller.administrator && facts.level.is_none() {
             lacking.push(PERMISSIONS.to_owned());
         }
-        ParsedObject { path, target, facts, sections, lacking, read_at }
+        LiveObject { path, target, facts, sections, lacking, read_at }
     }
 
     /// Reads a container by itself, by `id` if it is known.
@@ -235,24 +235,24 @@ impl Observer {
         &self,
         container: &Container,
         id: Option<u64>,
-    ) -> Result<ObjectRead> {
+    ) -> Result<Location> {
         match id {
             Some(id) => self.read_by_id(container, id).await,
             None => self.read_by_path(container).await,
         }
     }
 
-    pub(super) async fn read_by_path(&self, container: &Container) -> Result<ObjectRead> {
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Location> {
         match self.locate_by_path(container).await? {
             // `state: absent` succeeds on a 404, so confirm it with a second read.
-            ObjectRead::Absent(Presence::Missing(_)) if container.life.absent().is_some() => {
+            Location::Absent(Presence::Missing(_)) if container.life.absent().is_some() => {
                 self.locate_by_path(container).await
             }
             read => Ok(read),
         }
     }
 
-    async fn locate_by_path(&self, container: &Container) -> Result<ObjectRead> {
+    async fn locate_by_path(&self, container: &Container) -> Result<Location> {
         let read = if self.moves.concern(&container.path) {
             self.retry_during_move(container, async || self.search_paths(container).await).await?
         } else {
@@ -260,11 +260,11 @@ impl Observer {
         };
         match read {
             // The container at that path is another one, declared elsewhere.
-            ObjectRead::Absent(Presence::Moved { to: Some(to) })
+            Location::Absent(Presence::Moved { to: Some(to) })
                 if self.moves.declares(&to)
                     && !same_path(&self.moves.home(&to), &container.path) =>
             {
-                self.missing(container).await.map(ObjectRead::Absent)
+                self.missing(container).await.map(Location::Absent)
             }
             read => Ok(read),
         }
@@ -272,15 +272,15 @@ impl Observer {
 
     /// Reads the container that was found or created with `id`. Its path may belong to another one
     /// by now.
-    async fn read_by_id(&self, container: &Container, id: u64) -> Result<ObjectRead> {
+    async fn read_by_id(&self, container: &Container, id: u64) -> Result<Location> {
         let locate = async || self.locate_by_id(container, id).await;
         match self.retry_during_move(container, locate).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
-                    ObjectRead::Here(other) if other.target.id != Some(id) => {
+                    Location::Here(other) if other.target.id != Some(id) => {
                         let why = format!("the {noun} is gone, and another one has its path");
-                        ObjectRead::Absent(Presence::Unreadable(why.into()))
+                        Location::Absent(Presence::Unreadable(why.into()))
                     }
                     read => read,
                 })
@@ -295,12 +295,12 @@ impl Observer {
     async fn retry_during_move(
         &self,
         container: &Container,
-        locate: impl AsyncFn() -> Result<ObjectRead>,
-    ) -> Result<ObjectRead> {
+        locate: impl AsyncFn() -> Result<Location>,
+    ) -> Result<Location> {
         let mut read = locate().await?;
         for is_first in [true, false] {
-            let is_elsewhere = matches!(read, ObjectRead::Absent(Presence::Moved { .. }));
-            let is_doubtful = is_elsewhere || (is_first && matches!(read, ObjectRead::Absent(_)));
+            let is_elsewhere = matches!(read, Location::Absent(Presence::Moved { .. }));
+            let is_doubtful = is_elsewhere || (is_first && matches!(read, Location::Absent(_)));
             if !is_doubtful || !self.is_below_a_move(container) {
                 break;
             }
@@ -316,17 +316,17 @@ impl Observer {
     }
 
     /// Reads the object at `at` as `container`.
-    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<ObjectRead> {
+    pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Location> {
         let itself = catalogue::lookup(container.scope);
         let raw = match self.object_of(container, at).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
-                    return Ok(ObjectRead::Absent(Presence::Moved { to: None }));
+                    return Ok(Location::Absent(Presence::Moved { to: None }));
                 };
                 self.object_of(container, &id.to_string()).await?
             }
             Err(error) if error.is_missing(container.scope) => {
-                return self.missing_at(container, at).await.map(ObjectRead::Absent);
+                return self.missing_at(container, at).await.map(Location::Absent);
             }
             raw => raw?,
         };
@@ -336,9 +336,9 @@ impl Observer {
         let is_renamed = !same_path(itself.path_in(&raw), at) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
             let to = Some(itself.path_in(&raw).to_owned());
-            return Ok(ObjectRead::Absent(Presence::Moved { to }));
+            return Ok(Location::Absent(Presence::Moved { to }));
         }
-        self.parse_whole(container, &raw).await.map(ObjectRead::Here)
+        self.parse_whole(container, &raw).await.map(Location::Here)
     }
 
     /// The parts of a container's object, and the caller's access level if the object lacks it and a
@@ -347,7 +347,7 @@ impl Observer {
         &self,
         container: &Container,
         raw: &Object,
-    ) -> Result<ParsedObject> {
+    ) -> Result<LiveObject> {
         let mut object = self.parse(container, raw);
         let is_needed = object.lacking.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = object.facts.id.filter(|_| is_needed) {

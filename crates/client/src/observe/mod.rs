@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 pub use exist::Existing;
 pub(crate) use exist::{all_in, outermost};
-use find::{ObjectRead, ParsedObject};
+use find::{LiveObject, Location};
 pub(crate) use find::{part_of, same_path};
 use memory::Memory;
 
@@ -140,7 +140,7 @@ impl Observer {
             Some((receiver.recv().await?, receiver))
         });
         let reading = found
-            .map(|(container, row): (&'c Container, Option<ParsedObject>)| {
+            .map(|(container, row): (&'c Container, Option<LiveObject>)| {
                 let each = &each;
                 async move {
                     let object = match row {
@@ -184,12 +184,12 @@ impl Observer {
             || target.scope == Scope::Group
         {
             match tolerate(self.point_read(container, target.id).await)? {
-                Ok(ObjectRead::Here(object)) => {
+                Ok(Location::Here(object)) => {
                     live.times.object = ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Here(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                Ok(ObjectRead::Absent(presence)) => return self.absent(container, presence).await,
+                Ok(Location::Absent(presence)) => return self.absent(container, presence).await,
                 Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
             }
         }
@@ -266,11 +266,11 @@ impl Observer {
     async fn read_sections_of(
         &self,
         container: &Container,
-        object: Result<ObjectRead>,
+        object: Result<Location>,
     ) -> Result<Live> {
         let live = match tolerate(object)? {
-            Ok(ObjectRead::Here(object)) => self.read_present(container, object).await?,
-            Ok(ObjectRead::Absent(presence)) => return self.absent(container, presence).await,
+            Ok(Location::Here(object)) => self.read_present(container, object).await?,
+            Ok(Location::Absent(presence)) => return self.absent(container, presence).await,
             Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
         };
         if container.brought_in.is_none()
@@ -282,8 +282,8 @@ impl Observer {
         }
         // A rule included the container: that it is gone since is no failure.
         Ok(match tolerate(self.read_by_path(container).await)? {
-            Ok(ObjectRead::Absent(presence)) => Live::of(presence, self.now()),
-            Ok(ObjectRead::Here(_)) | Err(_) => live,
+            Ok(Location::Absent(presence)) => Live::of(presence, self.now()),
+            Ok(Location::Here(_)) | Err(_) => live,
         })
     }
 
@@ -332,7 +332,7 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that exists.
-    async fn read_present(&self, container: &Container, object: ParsedObject) -> Result<Live> {
+    async fn read_present(&self, container: &Container, object: LiveObject) -> Result<Live> {
         let (path, level) = (object.path.clone(), object.facts.level);
         let stays_archived = object.facts.archived
             && !container.unarchives(|name: &str| match object.sections.get(name) {

@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{
     Observer, exist,
-    find::{ParsedObject, Sender},
+    find::{LiveObject, Sender},
     keys, tolerate,
 };
 use crate::{
@@ -109,7 +109,7 @@ impl Observer {
             let moves = self.moves.at(&container.path).or(self.moves.left(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
-            let row = row.map(|row| ParsedObject { read_at, ..self.parse(container, &row) });
+            let row = row.map(|row| LiveObject { read_at, ..self.parse(container, &row) });
             match row.filter(|row| row.facts.deleting.is_none()) {
                 // If the receiver is closed, the run is over.
                 row @ Some(_) => drop(sender.send((container, row)).await),
