@@ -13,7 +13,7 @@ use super::{
     Result,
     call::{Core, Delivery, Tally},
     clock::{Clock, Random, SystemClock, SystemRandom},
-    error::Kind,
+    error::{ApiError, Kind},
     limit::Gate,
     pace::InFlight,
     service::Service,
@@ -155,16 +155,16 @@ impl ReadClient {
         // Asked after each step: most services announce none.
         let a_minute = self.a_minute()?;
         let (done, rest) = (done as u64, total.saturating_sub(done) as u64);
-        let more = |calls: u64| calls.saturating_mul(rest).checked_div(done);
-        let (mut all, mut longest) = (0, 0);
+        let (mut all, mut longest) = (0_u64, 0);
         for (id, count) in self.counts() {
             let calls = count.calls - before.get(id).map_or(0, |before| before.calls);
             all += calls;
-            if let Some(own) = count.a_minute {
-                longest = longest.max(minutes(more(calls)?, own.into()));
+            if let Some(a_minute) = count.a_minute {
+                let more = calls.saturating_mul(rest).checked_div(done)?;
+                longest = longest.max(minutes(more, a_minute.into()));
             }
         }
-        Some(longest.max(minutes(more(all)?, a_minute)))
+        Some(longest.max(minutes(all.saturating_mul(rest).checked_div(done)?, a_minute)))
     }
 
     /// Reads one object that must exist.
@@ -253,8 +253,8 @@ impl ReadClient {
     /// # Errors
     /// As of [`list_known`](Self::list_known).
     pub async fn list_shown(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
-        let pager = || Ok(Pager::shown(request.clone(), rows));
-        self.to_the_end(&request, pager, Pager::into_shown).await
+        self.to_the_end(&request, || Ok(Pager::shown(request.clone(), rows)), Pager::into_shown)
+            .await
     }
 
     /// Reads a list with a new pager, and again from the start if the answers contradict each
@@ -265,13 +265,12 @@ impl ReadClient {
         pager: impl Fn() -> Result<Pager, PageError>,
         finish: impl Fn(Pager) -> Result<T, PageError>,
     ) -> Result<T> {
-        let not_whole = |error| self.core.error(request, Kind::Page(error));
         let mut rereads = 0;
         loop {
             let once = async {
-                let mut pager = pager().map_err(not_whole)?;
+                let mut pager = pager().map_err(|error| self.page_error(request, error))?;
                 while self.page(&mut pager).await?.is_some() {}
-                finish(pager).map_err(not_whole)
+                finish(pager).map_err(|error| self.page_error(request, error))
             };
             match once.await {
                 Err(error)
@@ -283,6 +282,10 @@ impl ReadClient {
                 result => return result,
             }
         }
+    }
+
+    fn page_error(&self, request: &Request<Read>, error: PageError) -> ApiError {
+        self.core.error(request, Kind::Page(error))
     }
 
     /// Reads the pager's next page and returns its entries; `None` at the end.
@@ -305,7 +308,7 @@ impl ReadClient {
             }
         };
         let accepted = pager.accept(&headers, objects);
-        accepted.map(Some).map_err(|error| self.core.error(&request, Kind::Page(error)))
+        accepted.map(Some).map_err(|error| self.page_error(&request, error))
     }
 
     /// How often each operation was sent so far, by its id.
@@ -355,8 +358,9 @@ impl ReadClient {
 /// The objects of a list's body; `None` if it is not a list.
 fn objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
-    items
-        .into_iter()
-        .map(|item| if let Json::Object(object) = item { Some(object) } else { None })
-        .collect()
+    let objects = items.into_iter().map(|item| match item {
+        Json::Object(object) => Some(object),
+        _ => None,
+    });
+    objects.collect()
 }

@@ -201,8 +201,8 @@ impl ApiError {
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
     pub fn is_empty_list(&self) -> bool {
-        let said = |text: &str| self.message().is_some_and(|message| message.contains(text));
-        self.is_not_found() && self.operation().empty_as.is_some_and(said)
+        let sign = self.operation().empty_as.filter(|_| self.is_not_found());
+        sign.is_some_and(|sign| self.message().is_some_and(|message| message.contains(sign)))
     }
 
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
@@ -234,10 +234,11 @@ impl ApiError {
 
     /// The project has another path now.
     pub fn is_moved(&self) -> bool {
-        let renamed = |r: &Refusal| {
-            r.status == 405 && r.message.to_ascii_lowercase().contains("moved project")
-        };
-        self.moved_to().is_some() || self.refusal().is_some_and(renamed)
+        self.refusal().is_some_and(|refusal| {
+            let message = refusal.message.to_ascii_lowercase();
+            refusal.moved_to.is_some()
+                || (refusal.status == 405 && message.contains("moved project"))
+        })
     }
 
     /// The id of the project that a redirect leads to, if the service named it.
