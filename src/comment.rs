@@ -16,7 +16,7 @@ use std::fmt;
 
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    apply::LOOKS,
+    apply::REREAD_AFTER,
     operation::{MERGE_REQUEST_GET, NOTE_CREATE, NOTE_LIST, NOTE_UPDATE, Op, Request, Write},
     page::Rows,
     report::marker::Marker,
@@ -209,7 +209,7 @@ async fn found_after(
     look: impl AsyncFn() -> Result<Vec<Own>, ApiError>,
 ) -> Result<u64, ApiError> {
     let Some(began) = error.in_doubt_since() else { return Err(error) };
-    for after in LOOKS {
+    for after in REREAD_AFTER {
         if !reads.wait_until(began.saturating_add(after)).await {
             break;
         }

@@ -54,7 +54,7 @@ async fn take(args: &Args, cx: &Context) -> Outcome {
         for are_nested in [false, true] {
             let requests = taking.sections(&session.desired, are_nested);
             let progress = Progress::asking(requests.len(), taking.client(), &cx.output);
-            taking.also(requests, || progress.step("sections")).await?;
+            taking.fetch_all(requests, || progress.step("sections")).await?;
         }
     }
     let (snapshot, calls) = (taking.finish(), taking.client().sent());

@@ -545,8 +545,8 @@ fn is_path(name: &str) -> bool {
 pub fn tells_apart(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Object(_) => false,
-        _ if name == "id" || name.ends_with("_id") => value.is_u64(),
-        _ if is_path(name) => value.is_string(),
+        _ if matches!(name, "id" | "iid") || name.ends_with("_id") => value.is_u64(),
+        _ if is_path(name) || name == "username" => value.is_string(),
         _ => true,
     }
 }
