@@ -19,7 +19,7 @@ use crate::{
         Approved, Blocked, Drift, LeftOut, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
     },
-    report::{Canvas, Content, Outcomes, Planned, Sink, Sort, Title, terminal},
+    report::{Canvas, Content, Outcomes, Planned, ReportKind, Sink, terminal},
     secret::Reference,
     text::count,
     value::Value,
@@ -216,7 +216,7 @@ impl Proposal<'_> {
     fn text(&self, sink: Sink<'_>) {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
         let canvas = Canvas::to(&mut *sink, style, secrets);
-        terminal::plan_on(canvas, self.plan, &self.session.run, Title::Approval);
+        terminal::plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
         let since = self.saved.map(|saved| terminal::stale(saved, style, secrets));
         since.filter(|text| !text.is_empty()).iter().for_each(|text| sink(&format!("\n{text}")));
     }
@@ -225,7 +225,7 @@ impl Proposal<'_> {
     fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Done {
         let planned = Planned::new(&self.session.run, self.plan);
         let planned = Planned { saved_plan: self.saved, ..planned };
-        self.cx.reports.finish(Sort::Plan, exit, Content::Planned(&planned), text, None)
+        self.cx.reports.finish(ReportKind::Plan, exit, Content::Planned(&planned), text, None)
     }
 
     /// Reports it, and then `why` nothing was changed.
@@ -272,7 +272,7 @@ impl Proposal<'_> {
             record.left_out = left_out.len();
         });
         let content = Content::Outcomes(&outcomes);
-        let done = reports.finish(Sort::Apply, exit, content, text, Some(made(&applied)));
+        let done = reports.finish(ReportKind::Apply, exit, content, text, Some(made(&applied)));
         ended_by.iter().for_each(|failure| output.tell_failure(failure));
         Ok(done)
     }

@@ -3,7 +3,7 @@
 use super::{Context, Done, Exit, Failure, Folder, ReportArgs};
 use crate::{
     manifest::{self, Surroundings},
-    report::{Checked, Content, Sort},
+    report::{Checked, Content, ReportKind},
 };
 
 /// The options of `check`.
@@ -31,5 +31,11 @@ pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);
     let exit = Exit::Usage.when(code != 0);
-    Ok(cx.reports.finish(Sort::Check, exit, Content::Checked(&content), |sink| sink(&text), None))
+    Ok(cx.reports.finish(
+        ReportKind::Check,
+        exit,
+        Content::Checked(&content),
+        |sink| sink(&text),
+        None,
+    ))
 }

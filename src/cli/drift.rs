@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::{Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs};
 use crate::{
     plan::{Plan, Strictness},
-    report::Title,
+    report::ReportKind,
 };
 
 /// The options of `drift`.
@@ -39,7 +39,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     let mut plan = session.plan(cx).await?;
     // Guards are only for writes, and nothing is written.
     plan.guarded = std::mem::take(&mut plan.refusals).len();
-    Ok(cx.reports.finish_plan(&session.run, &plan, Title::Drift, exit(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

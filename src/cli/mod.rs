@@ -59,7 +59,7 @@ use crate::{
     catalogue,
     diagnostic::Diagnostics,
     manifest::{Surroundings, descriptions},
-    report::{Sort, run_record::Job},
+    report::{ReportKind, run_record::Job},
 };
 // Modules of commands import what they share from here.
 use base::BaseArgs;
@@ -319,13 +319,13 @@ impl Command {
     }
 
     /// The targets and the sort of its reports, if it makes any.
-    const fn reports(&self) -> Option<(&ReportArgs, Sort)> {
+    const fn reports(&self) -> Option<(&ReportArgs, ReportKind)> {
         match self {
-            Self::Check(args) => Some((&args.report, Sort::Check)),
-            Self::Plan(args) => Some((&args.report, Sort::Plan)),
-            Self::Apply(args) => Some((&args.report, Sort::Apply)),
-            Self::Drift(args) => Some((&args.report, Sort::Drift)),
-            Self::Show(args) => Some((&args.out, Sort::Plan)),
+            Self::Check(args) => Some((&args.report, ReportKind::Check)),
+            Self::Plan(args) => Some((&args.report, ReportKind::Plan)),
+            Self::Apply(args) => Some((&args.report, ReportKind::Apply)),
+            Self::Drift(args) => Some((&args.report, ReportKind::Drift)),
+            Self::Show(args) => Some((&args.out, ReportKind::Plan)),
             _ => None,
         }
     }

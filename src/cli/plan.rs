@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     plan::{Drift, Plan, Strictness},
-    report::Title,
+    report::ReportKind,
 };
 
 /// The options of `plan`.
@@ -63,8 +63,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
         None => session.plan(cx).await?,
     };
     let is_written = args.output.is_some() && plan.base.is_some();
-    let title = if is_written { Title::Approval } else { Title::Plan };
-    Ok(cx.reports.finish_plan(&session.run, &plan, title, exit(&args, &plan)))
+    let kind = if is_written { ReportKind::Apply } else { ReportKind::Plan };
+    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit(&args, &plan)))
 }
 
 fn exit(args: &Args, plan: &Plan) -> Exit {

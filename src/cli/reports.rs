@@ -19,7 +19,7 @@ use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Canvas, Content, Format, Planned, Run, Sink, Sort, State, Title, marker::Marker,
+        Canvas, Content, Format, Planned, ReportKind, Run, Sink, State, marker::Marker,
         model::Report, terminal,
     },
 };
@@ -62,7 +62,7 @@ pub(super) struct ReportArgs {
 #[derive(Debug)]
 pub(super) struct Reports {
     output: Output,
-    sort: Sort,
+    kind: ReportKind,
     marker: Marker,
     /// The folder or file of manifests of the command.
     manifests: String,
@@ -85,22 +85,22 @@ impl Done {
 }
 
 impl Reports {
-    /// The reports of a command for `manifests`: their targets, and their default sort.
+    /// The reports of a command for `manifests`: their targets, and their default kind.
     pub(super) fn new(
-        command: Option<(&ReportArgs, Sort)>,
+        command: Option<(&ReportArgs, ReportKind)>,
         manifests: Option<&Path>,
         output: &Output,
     ) -> Self {
-        // A command without reports has no sort, and writes none.
-        let (args, sort) = match command {
-            Some((args, sort)) => (args.clone(), sort),
-            None => (ReportArgs::default(), Sort::Check),
+        // A command without reports has no kind, and writes none.
+        let (args, kind) = match command {
+            Some((args, kind)) => (args.clone(), kind),
+            None => (ReportArgs::default(), ReportKind::Check),
         };
         let manifests = manifests.map_or_else(|| ".".into(), Path::to_string_lossy).into_owned();
-        let marker = args.marker.unwrap_or_else(|| sort.into());
+        let marker = args.marker.unwrap_or_else(|| kind.into());
         let (targets, diagnostics) = (args.out, RefCell::default());
         let record = RunRecord::default();
-        Self { output: output.clone(), sort, marker, manifests, targets, diagnostics, record }
+        Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
     /// Refuses to write a report, or the `other` file of the command, over a manifest. Such a
@@ -136,7 +136,7 @@ impl Reports {
         let begun = retain(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
             let Some(path) = path else { return Ok(()) };
-            let text = self.text(target.format, self.sort, State::Unfinished)?;
+            let text = self.text(target.format, self.kind, State::Unfinished)?;
             write(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                     // An old report that cannot be replaced may still be removable; if not, the
@@ -152,11 +152,11 @@ impl Reports {
 
     /// Removes impossible targets, so that the others can report why the run fails.
     fn sort_out(&mut self) -> Result<(), Failure> {
-        let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
+        let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain(&mut self.targets, |Target { format, file }| {
             let failure = match file {
-                _ if !format.fits(sort) => {
-                    format!("`{}` has nothing to report as `{}`", sort.word(), format.name())
+                _ if !format.fits(kind) => {
+                    format!("`{}` has nothing to report as `{}`", kind.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
                 Some(path) if !is_stream(path) && files.contains(&place(path)) => {
@@ -178,9 +178,9 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn text(&self, format: Format, sort: Sort, state: State<'_>) -> Result<String, Failure> {
+    fn text(&self, format: Format, kind: ReportKind, state: State<'_>) -> Result<String, Failure> {
         let diagnostics = &self.diagnostics.borrow();
-        let report = Report { sort, manifests: &self.manifests, diagnostics, state };
+        let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
             .write(&report, &self.marker, &self.output.secrets())
             .map_err(|error| Failure::new(Exit::Internal, error))
@@ -192,13 +192,13 @@ impl Reports {
     }
 
     /// Reports a plan that is not applied.
-    pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, title: Title, exit: Exit) -> Done {
+    pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, kind: ReportKind, exit: Exit) -> Done {
         let (style, secrets) = (self.output.style, &self.output.secrets());
         let text = |sink: Sink<'_>| {
-            terminal::plan_on(Canvas::to(sink, style, secrets), plan, run, title);
+            terminal::plan(Canvas::to(sink, style, secrets), plan, run, kind);
         };
-        let sort = if title == Title::Drift { Sort::Drift } else { Sort::Plan };
-        self.finish(sort, exit, Content::Planned(&Planned::new(run, plan)), text, None)
+        let kind = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
+        self.finish(kind, exit, Content::Planned(&Planned::new(run, plan)), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
@@ -206,7 +206,7 @@ impl Reports {
     /// important one.
     pub(super) fn finish<'c>(
         &self,
-        sort: Sort,
+        kind: ReportKind,
         exit: Exit,
         content: Content<'c>,
         text: impl FnOnce(Sink<'_>),
@@ -217,7 +217,7 @@ impl Reports {
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
         let state = |exit: Exit| State::Finished { exit_code: exit.code(), content };
-        Done(self.write(exit, help, sort, state))
+        Done(self.write(exit, help, kind, state))
     }
 
     /// Ends a run: reports its failure, if any.
@@ -231,7 +231,7 @@ impl Reports {
         let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
         let (error, help) = (error.as_str(), failure.help.as_deref());
         let state = |exit: Exit| State::Failed { exit_code: exit.code(), error, help };
-        let exit = self.write(failure.exit, None, self.sort, state);
+        let exit = self.write(failure.exit, None, self.kind, state);
         self.end_record(exit, Some(error.to_owned()))
     }
 
@@ -248,14 +248,14 @@ impl Reports {
         &self,
         exit: Exit,
         help: Option<&str>,
-        sort: Sort,
+        kind: ReportKind,
         state: impl Fn(Exit) -> State<'s>,
     ) -> Exit {
         let (mut written, mut last) = (Vec::new(), exit);
         for target in &self.targets {
             let Some(path) = &target.file else { continue };
             let done = self
-                .text(target.format, sort, state(exit))
+                .text(target.format, kind, state(exit))
                 .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
             match done {
                 Ok(()) => written.push((target.format, path)),
@@ -266,7 +266,7 @@ impl Reports {
             // Files written before another one failed must contain the final code. They were
             // writable a moment ago.
             for (format, path) in written.into_iter().filter(|(_, path)| !is_stream(path)) {
-                let text = self.text(format, sort, state(last));
+                let text = self.text(format, kind, state(last));
                 text.into_iter().for_each(|text| drop(write(path, &text)));
             }
         }
@@ -274,7 +274,7 @@ impl Reports {
             return last;
         };
         let printed = self
-            .text(target.format, sort, state(last))
+            .text(target.format, kind, state(last))
             .and_then(|text| self.output.print_data(&text));
         printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
     }
@@ -381,7 +381,7 @@ mod tests {
         let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };
         let out = files.iter().map(target).collect();
         Reports::new(
-            Some((&ReportArgs { out, marker: None }, Sort::Check)),
+            Some((&ReportArgs { out, marker: None }, ReportKind::Check)),
             None,
             &Output::new(clap::ColorChoice::Never, 0, false, &Environment::default()),
         )
@@ -412,7 +412,7 @@ mod tests {
             ("unfinished".into(), "unfinished".into(), 2)
         );
         let done = reports.finish(
-            Sort::Check,
+            ReportKind::Check,
             Exit::Differences,
             Content::Checked(&checked()),
             |_| {},
@@ -469,7 +469,13 @@ mod tests {
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(
             reports
-                .finish(Sort::Check, Exit::Success, Content::Checked(&checked()), |_| {}, None)
+                .finish(
+                    ReportKind::Check,
+                    Exit::Success,
+                    Content::Checked(&checked()),
+                    |_| {},
+                    None
+                )
                 .exit(),
             Exit::Success
         );
@@ -481,8 +487,8 @@ mod tests {
         let target = |format, file| Ok(Target { format, file });
         assert_eq!("json=-".parse(), target(Format::Json, None));
         assert_eq!("html=a=b".parse(), target(Format::Html, Some("a=b".into())));
-        for format in Format::ALL {
-            assert_eq!(format!("{}=-", format.name()).parse(), target(format, None));
+        for (format, name) in Format::ALL {
+            assert_eq!(format!("{name}=-").parse(), target(format, None));
         }
         assert_eq!("json".parse(), target(Format::Json, None));
         for wrong in ["", "json=", "xml=a", "-", "=a", "JSON=a"] {

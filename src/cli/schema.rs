@@ -117,7 +117,7 @@ mod tests {
         apply::Applied,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{Run, Sort, State, model},
+        report::{ReportKind, Run, State, model},
         secret::Secrets,
     };
 
@@ -156,15 +156,18 @@ mod tests {
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
         let finished = [
-            ("plan", Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(none)),
+            (
+                "plan",
+                Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(none),
+            ),
             (
                 "apply",
-                Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+                Report::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
                     .to_text(none),
             ),
             (
                 "check",
-                Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(none),
+                Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(none),
             ),
         ];
         for (name, report) in finished {
@@ -173,8 +176,8 @@ mod tests {
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
             let unfinished = |state| {
-                let (sort, diagnostics) = (Sort::Plan, &diagnostics);
-                let report = model::Report { sort, manifests: ".", diagnostics, state };
+                let (kind, diagnostics) = (ReportKind::Plan, &diagnostics);
+                let report = model::Report { kind, manifests: ".", diagnostics, state };
                 Report::of(&report).to_text(none).unwrap()
             };
             let failed = unfinished(State::Failed { exit_code: 7, error: "no", help: None });

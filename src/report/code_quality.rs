@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Keys, Redacted, Sort,
+    Keys, Redacted, ReportKind,
     json::harmless,
     model::{self, Group, Item, Report, gathered, note, tail},
 };
@@ -64,7 +64,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         (origin.file.clone(), origin.line, step.action, tail(&step.address), field, is_drift)
     };
     for same in gathered(&each.collect::<Vec<_>>(), line) {
-        list.step(*same[0], same.len() - 1, report.sort);
+        list.step(*same[0], same.len() - 1, report.kind);
     }
     list.notes(report);
     let struck = Redacted::new(&list.issues, Keys::Words, secrets);
@@ -115,8 +115,8 @@ impl List<'_> {
     }
 
     /// Adds a step, or one change of it, which `others` more share at the same line.
-    fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, sort: Sort) {
-        let is_drift = matches!(sort, Sort::Drift) || step.is_drift();
+    fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, kind: ReportKind) {
+        let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
         let head = format!("{} {}{}", model::word(step.action), step.address, also(others));
@@ -360,7 +360,7 @@ mod tests {
             let planned = Planned::new(&run, &plan);
             let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
             let nothing = Default::default();
-            let report = Report { sort: Sort::Plan, manifests: &text, diagnostics: &nothing, state };
+            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             list(&written(&report));
         }
     }

@@ -13,27 +13,16 @@ const LONGEST: usize = 8_000;
 /// How many unchanged lines are shown around a change.
 const AROUND: usize = 3;
 
-/// The sort of a line in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
-    /// The position of the lines that follow.
-    Head,
-    /// In both texts.
-    Same,
-    /// Only in the text before.
-    Out,
-    /// Only in the text after.
-    In,
-}
+/// A line in a comparison without its line feed, and how it changed; without a tag, the position of
+/// the lines that follow.
+pub(super) type ComparedLine = (Option<ChangeTag>, String);
 
-impl Sign {
-    /// What a line starts with.
-    pub(super) const fn character(self) -> char {
-        match self {
-            Self::Head | Self::Same => ' ',
-            Self::Out => '-',
-            Self::In => '+',
-        }
+/// What a line with this tag starts with.
+pub(super) fn sign(tag: Option<ChangeTag>) -> char {
+    match tag {
+        Some(ChangeTag::Delete) => '-',
+        Some(ChangeTag::Insert) => '+',
+        Some(ChangeTag::Equal) | None => ' ',
     }
 }
 
@@ -42,8 +31,8 @@ impl Sign {
 pub(super) enum Compared {
     /// Words instead of a comparison.
     Aside(String),
-    /// Its lines, each without its line feed.
-    Lines(Vec<(Sign, String)>),
+    /// Its lines.
+    Lines(Vec<ComparedLine>),
 }
 
 /// Compares `before` with `after`, after `strike` has removed secrets from both.
@@ -61,16 +50,12 @@ pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) 
     let mut unified = diff.unified_diff();
     let mut lines = Vec::new();
     for hunk in unified.context_radius(AROUND).iter_hunks() {
-        lines.push((Sign::Head, hunk.header().to_string()));
+        lines.push((None, hunk.header().to_string()));
         for change in hunk.iter_changes() {
-            let sign = match change.tag() {
-                ChangeTag::Equal => Sign::Same,
-                ChangeTag::Delete => Sign::Out,
-                ChangeTag::Insert => Sign::In,
-            };
             let line = change.value();
             let ending = if line.ends_with('\n') { "" } else { " (no line feed at the end)" };
-            lines.push((sign, format!("{}{ending}", line.trim_end_matches('\n'))));
+            let text = format!("{}{ending}", line.trim_end_matches('\n'));
+            lines.push((Some(change.tag()), text));
         }
     }
     Compared::Lines(lines)

@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::json::Sort;
+use super::json::ReportKind;
 
 const START: &str = "<!-- undrift:";
 const END: &str = " -->";
@@ -24,9 +24,9 @@ impl Marker {
 }
 
 /// The marker if the command got no name.
-impl From<Sort> for Marker {
-    fn from(sort: Sort) -> Self {
-        Self(sort.word().to_owned())
+impl From<ReportKind> for Marker {
+    fn from(kind: ReportKind) -> Self {
+        Self(kind.word().to_owned())
     }
 }
 

@@ -217,7 +217,7 @@ mod tests {
     use crate::{
         diagnostic::{Diagnostic, Diagnostics},
         report::{
-            Checked, Outcomes, Planned, Sort, State,
+            Checked, Outcomes, Planned, ReportKind, State,
             json::Report,
             model,
             terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
@@ -237,25 +237,25 @@ mod tests {
             .unwrap()
     }
 
-    /// Reports of every sort, without `secrets`.
+    /// Reports of every kind, without `secrets`.
     fn reports(secrets: &Secrets) -> Vec<Json> {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
-        let unfinished = |sort, state| {
-            let report = model::Report { sort, manifests: ".", diagnostics: &diagnostics, state };
+        let unfinished = |kind, state| {
+            let report = model::Report { kind, manifests: ".", diagnostics: &diagnostics, state };
             Report::of(&report).to_text(secrets)
         };
         let (error, help) = ("it was refused", Some("use another token"));
         let failed = State::Failed { exit_code: 7, error, help };
         let texts = [
-            Report::finished(Sort::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
-            Report::finished(Sort::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
-            Report::finished(Sort::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+            Report::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
+            Report::finished(ReportKind::Drift, 3, Planned::new(&run, &blocked)).to_text(secrets),
+            Report::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
                 .to_text(secrets),
-            Report::finished(Sort::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
-            unfinished(Sort::Apply, failed),
-            unfinished(Sort::Check, State::Unfinished),
+            Report::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0)).to_text(secrets),
+            unfinished(ReportKind::Apply, failed),
+            unfinished(ReportKind::Check, State::Unfinished),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }

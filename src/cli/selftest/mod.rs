@@ -102,7 +102,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     }
     let found = found?;
     let expected = expected(&setup, cx).await?;
-    let report = Report { setup: &setup, found: &found, expected: expected.as_ref() };
+    let report = Report::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
             .map_err(|error| reports::cannot_write(file, &error))?;
@@ -117,17 +117,12 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
-    let group = operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
-    let group = match client.get_known(group, &["id", "full_path"]).await {
-        Ok(answer) => answer,
-        Err(error) if error.is_not_found() => {
-            let failure = Failure::usage(format!("the group `{shown}` does not exist"));
-            return Err(failure.help("create an empty group for this, and name it"));
-        }
-        Err(error) => return Err(error.into()),
+    let Some(group) = read_group(client, path).await? else {
+        let failure = Failure::usage(format!("the group `{shown}` does not exist"));
+        return Err(failure.help("create an empty group for this, and name it"));
     };
-    let path = group.body["full_path"].as_str().unwrap_or(path).to_owned();
-    let id = group.body["id"].as_u64().unwrap_or_default();
+    let path = group["full_path"].as_str().unwrap_or(path).to_owned();
+    let id = group["id"].as_u64().unwrap_or_default();
     if !observer.caller().administrator && observer.level(Scope::Group, id).await? < Some(OWNER) {
         let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
@@ -371,15 +366,20 @@ struct Group {
 /// The group with the id or path `handle`, if its path is `path`, or was before it was marked for
 /// deletion.
 async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Group>, ApiError> {
-    let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
-    let answer = match client.get_known(request, &["id", "full_path"]).await {
-        Ok(answer) => answer.body,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(answer) = read_group(client, handle).await? else { return Ok(None) };
     let is_marked = !answer["marked_for_deletion_on"].is_null();
     let id = answer["id"].as_u64().unwrap_or_default();
     let live = answer["full_path"].as_str().unwrap_or_default();
     let before = if is_marked { unmarked_path(live, id) } else { live };
     Ok((before == path).then(|| Group { id, path: live.to_owned(), is_marked }))
+}
+
+/// The answer for the group with the id or path `handle`, if it exists.
+async fn read_group(client: &ReadClient, handle: &str) -> Result<Option<Json>, ApiError> {
+    let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
+    match client.get_known(request, &["id", "full_path"]).await {
+        Ok(answer) => Ok(Some(answer.body)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }

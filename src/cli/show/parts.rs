@@ -15,7 +15,7 @@ use crate::{
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
-    report::{FORMAT_VERSION, Run, Sort, Title},
+    report::{FORMAT_VERSION, ReportKind, Run},
 };
 
 /// The largest report that is read, in bytes: many more than those of the largest organisations.
@@ -24,7 +24,7 @@ const LARGEST: u64 = 1 << 30;
 /// What every report has.
 #[derive(Deserialize)]
 struct Head {
-    undrift: Sort,
+    undrift: ReportKind,
     format_version: u32,
     exit_code: Option<u8>,
     error: Option<String>,
@@ -63,7 +63,7 @@ struct Finished {
 
 /// One job's part.
 struct Part {
-    sort: Sort,
+    kind: ReportKind,
     exit: Exit,
     run: Option<Run>,
     plan: Plan,
@@ -77,10 +77,10 @@ pub(super) fn show(files: &[PathBuf], cx: &Context) -> Result<Done, Failure> {
     }
     let exit = Exit::first_of(parts.iter().map(|part| part.exit));
     let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
-    let all_drift = parts.iter().all(|part| part.sort == Sort::Drift);
-    let title = if all_drift { Title::Drift } else { Title::Plan };
+    let all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
+    let kind = if all_drift { ReportKind::Drift } else { ReportKind::Plan };
     let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
-    Ok(cx.reports.finish_plan(&run, &plan, title, exit))
+    Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
 /// Why the parts are not those of one whole: two are of different services, or change the same
@@ -117,7 +117,7 @@ fn read(file: &Path) -> Result<Part, Failure> {
         failure.help("make it with `undrift plan --out json=FILE`, of the same version")
     };
     let head: Head = serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
-    if !matches!(head.undrift, Sort::Plan | Sort::Drift) {
+    if !matches!(head.undrift, ReportKind::Plan | ReportKind::Drift) {
         return Err(wrong(&format!("that of `{}` has no plan", head.undrift.word())));
     }
     if head.format_version != FORMAT_VERSION {
@@ -129,7 +129,7 @@ fn read(file: &Path) -> Result<Part, Failure> {
     if head.exit_code.is_some() && head.error.is_none() {
         let Finished { run, plan }: Finished =
             serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
-        return Ok(Part { sort: head.undrift, exit, run: Some(run), plan });
+        return Ok(Part { kind: head.undrift, exit, run: Some(run), plan });
     }
     let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
     let why = match head.diagnostics.iter().find(|what| what.severity == Severity::Error) {
@@ -141,7 +141,7 @@ fn read(file: &Path) -> Result<Part, Failure> {
         address: Address::container(file.to_string_lossy().into()),
         reason: Cause::new(why),
     });
-    Ok(Part { sort: head.undrift, exit, run: None, plan })
+    Ok(Part { kind: head.undrift, exit, run: None, plan })
 }
 
 #[cfg(test)]
@@ -201,7 +201,7 @@ mod tests {
             let mut plan = Plan::default();
             plan.findings.steps.push(step);
             let run = Some(Run { target: target.to_owned(), ..Run::default() });
-            Part { sort: Sort::Plan, exit: Exit::Success, run, plan }
+            Part { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
         let first = || part("https://one", "settings");
         for (second, why) in [
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let head = |sort, version, code| {
-            format!(r#"{{"undrift": "{sort}", "format_version": {version}, "exit_code": {code}}}"#)
+        let head = |kind, version, code| {
+            format!(r#"{{"undrift": "{kind}", "format_version": {version}, "exit_code": {code}}}"#)
         };
         for (text, words) in [
             ("kind: Project".to_owned(), "is no report"),

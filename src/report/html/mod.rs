@@ -83,11 +83,11 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: I
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
     // The heading already names the sort of report.
-    let headline = first.strip_prefix(&format!("{}: ", report.sort.word())).unwrap_or(&first);
+    let headline = first.strip_prefix(&format!("{}: ", report.kind.word())).unwrap_or(&first);
     *page += "<header>\n";
     *page += &format!(
         "<p class=\"brand\">undrift <b>{}</b></p>\n<h1>{}</h1>\n",
-        report.sort.word(),
+        report.kind.word(),
         ink.text(headline)
     );
     for line in lines.chain(report.asides()) {

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use similar::ChangeTag;
+
 use super::ink::Ink;
 use crate::{
     diff::{Action, Step},
     report::{
-        compare::{self, Compared, Sign},
+        compare::{self, Compared},
         model::{
-            Cell, Fold, Folded, Part, Piece, Row, StepItem, by_container, remarks, rows_of, sign,
-            step::object, whose, word,
+            Cell, Fold, Folded, Part, Row, StepItem, by_container, file_line, remarks, rows_of,
+            sign, step::object, whose, word,
         },
     },
     text::count,
@@ -31,7 +33,7 @@ pub(super) fn part(
         return;
     }
     // An element has one step, whole, so that others can link to it.
-    let all = by_container(&own, Fold::Steps, StepItem::with_outcome);
+    let all = by_container(&own, Fold::Steps);
     // Steps that are folded have no element to link to.
     let shown: BTreeSet<_> =
         all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
@@ -47,24 +49,23 @@ pub(super) fn part(
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
     for folded in all {
-        let (aside, alike) = (folded.aside(), folded.alike());
-        let Folded { steps, others, .. } = folded;
+        let Folded { steps, others, .. } = &folded;
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
         };
         *page += &format!(
             "<article{times}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
-            ink.text(&steps[0].step.address.path),
+            ink.text(&folded.first().address.path),
             steps.len()
         );
-        if let Some(aside) = aside {
-            *page += &format!("<p class=\"remark\">{aside}</p>\n");
+        if let Some(shared) = folded.aside() {
+            *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
-        let noun = format!("more {}", steps[0].step.scope.noun());
-        also(page, alike, &count(others.len(), &noun), &others, ink);
-        for Piece { item, .. } in steps {
-            step(page, &item, unfolded, &numbers, ink);
+        let noun = format!("more {}", folded.first().scope.noun());
+        also(page, folded.alike(), &count(others.len(), &noun), others, ink);
+        for piece in steps {
+            step(page, &piece.item, unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
@@ -116,10 +117,9 @@ fn step(
     for badge in [label, item.outcome].into_iter().flatten() {
         *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
     }
-    let origin = format!("{}:{}", step.origin.file, step.origin.line);
     *page += &format!(
         " <span class=\"origin\">{}</span> <span class=\"number\">#{}</span></summary>\n<div class=\"body\">\n",
-        ink.text(&origin),
+        ink.text(&file_line(&step.origin)),
         item.number
     );
     for remark in remarks(step) {
@@ -169,14 +169,13 @@ fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink:
 
 fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
-        let place = format!("{}:{}", origin.file, origin.line);
-        format!(" <span class=\"origin\">{}</span>", ink.text(&place))
+        format!(" <span class=\"origin\">{}</span>", ink.text(&file_line(origin)))
     });
     let label = row.label.map(whose).map_or_else(String::new, |label| {
         format!(" <span class=\"badge\">{}</span>", ink.text(label))
     });
     *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));
-    let span = if row.action == Action::Update { 2 } else { 1 };
+    let span = if row.step.action == Action::Update { 2 } else { 1 };
     match row.texts() {
         Some((before, after)) => {
             *page += &format!("<td class=\"text\" colspan=\"{span}\">");
@@ -214,15 +213,15 @@ fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
         Compared::Lines(lines) => lines,
     };
     *page += "<pre class=\"diff\" tabindex=\"0\">";
-    for (sign, line) in lines {
-        let class = match sign {
-            Sign::Head => "head",
-            Sign::Same => "same",
-            Sign::Out => "out",
-            Sign::In => "in",
+    for (tag, line) in lines {
+        let class = match tag {
+            None => "head",
+            Some(ChangeTag::Equal) => "same",
+            Some(ChangeTag::Delete) => "out",
+            Some(ChangeTag::Insert) => "in",
         };
-        *page +=
-            &format!("<span class=\"{class}\">{} {}\n</span>", sign.character(), ink.line(&line));
+        let (sign, line) = (compare::sign(tag), ink.line(&line));
+        *page += &format!("<span class=\"{class}\">{sign} {line}\n</span>");
     }
     *page += "</pre>";
 }

@@ -6,7 +6,14 @@
 //! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
 //! in which each line begins with our own sign.
 
-use crate::{report::model::value::Cell, secret::Secrets, text::escape};
+use crate::{
+    report::{
+        compare::{self, ComparedLine},
+        model::value::Cell,
+    },
+    secret::Secrets,
+    text::escape,
+};
 
 /// The maximum number of characters shown of a text, so that an element of a page stays small.
 const LONGEST: usize = 240;
@@ -40,14 +47,13 @@ impl Ink<'_> {
     }
 
     /// Lines of text, each after its sign, as a fenced block.
-    pub(super) fn block(self, lines: &[(char, &str)]) -> String {
-        let lines: Vec<_> = lines
-            .iter()
-            .map(|(sign, line)| format!("{sign}{}\n", cut(&escape_line(line))))
+    pub(super) fn block(self, lines: &[ComparedLine]) -> String {
+        let lines = lines.iter();
+        let text: String = lines
+            .map(|(tag, line)| format!("{}{}\n", compare::sign(*tag), cut(&escape_line(line))))
             .collect();
-        let fence =
-            "`".repeat(lines.iter().map(|line| longest_run(line)).max().unwrap_or(0).max(2) + 1);
-        format!("{fence}diff\n{}{fence}\n", lines.concat())
+        let fence = "`".repeat(longest_run(&text).max(2) + 1);
+        format!("{fence}diff\n{text}{fence}\n")
     }
 }
 

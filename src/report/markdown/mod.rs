@@ -16,14 +16,13 @@ use super::{
     compare::{self, Compared},
     marker::Marker,
     model::{
-        Cell, Fold, Folded, Group, Item, Part, Piece, Report, Row, StepItem, acknowledgement,
-        by_container, by_path, firsts, gathered, grouped, note::object as about, remarks, rows_of,
-        same, sign, step::object, whose,
+        Fold, Folded, Group, Item, Part, Piece, Report, Row, StepItem, acknowledgement,
+        by_container, by_path, file_line, firsts, gathered, grouped, note::object as about,
+        remarks, rows_of, same, sign, step::object, whose,
     },
 };
 use crate::{
-    diff::{Refusal, Step},
-    origin::Origin,
+    diff::{Label, Refusal},
     secret::Secrets,
     text::count,
     value::Json,
@@ -156,12 +155,6 @@ fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
-/// A row whose text does not fit into a table.
-struct Text<'a> {
-    step: &'a Step,
-    row: Row<'a>,
-}
-
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
 fn changes<'a>(
@@ -170,27 +163,27 @@ fn changes<'a>(
     steps: &[StepItem<'a>],
     part: Part,
     ink: Ink<'_>,
-) -> Vec<Text<'a>> {
+) -> Vec<Row<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked = report.blocked();
-    let mut all = by_container(&steps, Fold::Fields, StepItem::with_outcome);
+    let mut all = by_container(&steps, Fold::Fields);
     // The end may not fit.
-    all.sort_by_cached_key(|Folded { steps, others, .. }| {
-        let is_whole = steps.iter().any(|piece| piece.step.address.section.is_none());
-        let mut paths = others.iter().copied().chain([&*steps[0].step.address.path]);
+    all.sort_by_cached_key(|folded| {
+        let mut steps = folded.steps.iter();
+        let is_whole = steps.any(|piece| piece.item.step.address.section.is_none());
+        let mut paths = folded.others.iter().copied().chain([&*folded.first().address.path]);
         let is_blocked = paths.any(|path| blocked.contains(path));
-        (!is_whole, !is_blocked, others.is_empty())
+        (!is_whole, !is_blocked, folded.others.is_empty())
     });
     let (mut left, mut texts) = (0, Vec::new());
     for folded in all {
-        let aside = folded.aside().map(|more| format!(" ({more})")).unwrap_or_default();
-        let alike = folded.alike();
-        let Folded { steps, others, .. } = folded;
-        let columns = Columns::of(&steps);
-        let path = ink.code(&steps[0].step.address.path);
-        let head = format!("{path}{aside}{}\n\n{}", also(alike, &others, ink), columns.head());
-        let rows: Vec<_> =
-            steps.into_iter().flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
+        let shared = folded.aside().map(|more| format!(" ({more})")).unwrap_or_default();
+        let columns = Columns::of(&folded.steps);
+        let path = ink.code(&folded.first().address.path);
+        let alike = also(folded.alike(), &folded.others, ink);
+        let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
+        let steps = folded.steps.into_iter();
+        let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
         left += page.list(&head, rows.into_iter(), "\n");
     }
     more(page, left, "line");
@@ -237,9 +230,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(steps: &[Piece<'_, StepItem<'_>>]) -> Self {
+    fn of(steps: &[Piece<'_>]) -> Self {
         Self {
-            whose: steps.iter().any(|piece| piece.step.label.is_some()),
+            whose: steps.iter().any(|piece| piece.item.step.label.is_some()),
             outcome: steps.iter().any(|piece| piece.item.outcome.is_some()),
         }
     }
@@ -266,36 +259,32 @@ impl Columns {
     /// The rows of a step. Texts that do not fit go to `texts`.
     fn rows<'a>(
         self,
-        Piece { item, step, changes }: Piece<'a, StepItem<'a>>,
+        Piece { item, changes }: Piece<'a>,
         ink: Ink<'_>,
-        texts: &mut Vec<Text<'a>>,
+        texts: &mut Vec<Row<'a>>,
     ) -> Vec<String> {
-        let (_, sign) = sign(step.action);
-        let object = format!(
-            "{} {}",
-            ink.cell(&sign.to_string()),
-            ink.cell(&object(step.scope, &step.address))
-        );
-        let place = |origin: &Origin| ink.cell(&format!("{}:{}", origin.file, origin.line));
-        let label = |label| Option::map_or(label, "", whose);
+        let step = item.step;
+        let sign = ink.cell(&sign(step.action).1.to_string());
+        let object = format!("{sign} {}", ink.cell(&object(step.scope, &step.address)));
+        let whose = |label: Option<Label>| label.map_or("", whose);
         let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
         let fields = rows_of(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
-            let cells = [&*remark, "", "", &place(&step.origin)];
-            rows.push(self.row(&object, cells, label(step.label), outcome));
+            let cells = [&*remark, "", "", &ink.cell(&file_line(&step.origin))];
+            rows.push(self.row(&object, cells, whose(step.label), outcome));
         }
         for row in fields {
-            let origin = row.origin.unwrap_or(&step.origin);
-            let side = |said: Option<Cell>| said.map_or_else(String::new, |said| ink.side(&said));
-            let [before, after] = row.sides().map(side);
-            let cells = [&*ink.cell(&row.name), &before, &after, &place(origin)];
+            let place = ink.cell(&file_line(row.origin.unwrap_or(&step.origin)));
+            let [before, after] =
+                row.sides().map(|side| side.map_or_else(String::new, |side| ink.side(&side)));
+            let cells = [&*ink.cell(&row.name), &before, &after, &place];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
-            rows.push(self.row(object, cells, label(row.label.or(step.label)), outcome));
+            rows.push(self.row(object, cells, whose(row.label.or(step.label)), outcome));
             if row.texts().is_some() {
-                texts.push(Text { step, row });
+                texts.push(row);
             }
         }
         rows
@@ -303,25 +292,20 @@ impl Columns {
 }
 
 /// The texts of several lines, folded.
-fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
-    let blocks = texts.iter().filter_map(|Text { step, row }| {
+fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
+    let blocks = texts.iter().filter_map(|row| {
         let (before, after) = row.texts()?;
-        let head = format!("{} {}\n\n", ink.code(&step.address.to_string()), ink.code(&row.name));
+        let address = ink.code(&row.step.address.to_string());
+        let head = format!("{address} {}\n\n", ink.code(&row.name));
         let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
             Compared::Aside(words) => format!("{words}\n"),
             Compared::Lines(lines) => {
-                let shown: Vec<_> = lines
-                    .iter()
-                    .take(LINES)
-                    .map(|(sign, line)| (sign.character(), &**line))
-                    .collect();
-                let left = lines.len() - shown.len();
-                let more = if left > 0 {
-                    format!("\n… {}\n", count(left, "more line"))
-                } else {
-                    String::new()
+                let shown = &lines[..lines.len().min(LINES)];
+                let more = match lines.len() - shown.len() {
+                    0 => String::new(),
+                    more => format!("\n… {}\n", count(more, "more line")),
                 };
-                ink.block(&shown) + &more
+                ink.block(shown) + &more
             }
         };
         Some(format!("{head}{compared}\n"))
@@ -332,22 +316,18 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
 
 /// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
-    let line = |step: &Step, others: &[&str]| {
-        let others = also("the same", others, ink);
-        let after = firsts(step).into_iter().map(move |(reason, firsts)| {
-            let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
+    let mut lines = Vec::new();
+    for Folded { steps, others, .. } in by_container(steps, Fold::Steps) {
+        let others = also("the same", &others, ink);
+        for step in steps.iter().map(|piece| piece.item.step) {
             let address = ink.code(&step.address.to_string());
-            format!("- {address} after {}: {reason}{others}\n", firsts.join(", "))
-        });
-        after.collect::<Vec<_>>()
-    };
-    let each = by_container(steps, Fold::Steps, StepItem::with_outcome).into_iter();
-    let lines: Vec<_> = each
-        .flat_map(|Folded { steps, others, .. }| {
-            let lines = steps.iter().map(move |piece| line(piece.step, &others));
-            lines.collect::<Vec<_>>().concat()
-        })
-        .collect();
+            for (reason, firsts) in firsts(step) {
+                let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
+                let firsts = firsts.join(", ");
+                lines.push(format!("- {address} after {firsts}: {reason}{others}\n"));
+            }
+        }
+    }
     details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 

@@ -21,12 +21,11 @@ pub(in crate::report) use note::by_sort;
 pub use note::{MANY, by_path, grouped};
 pub use outcome::{differs, gist, unread, why, with_request_id};
 use serde::Serialize;
-pub use step::{Row, firsts, remarks, rows_of, sign, tail, whole};
-pub use summary::Title;
+pub use step::{Row, file_line, firsts, remarks, rows_of, sign, tail, whole};
 pub use value::{Cell, cell};
 
 use super::{
-    Line, Run, Sort,
+    Line, ReportKind, Run,
     json::{Checked, Outcomes, Planned},
 };
 use crate::{
@@ -41,7 +40,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// The sort of report.
-    pub sort: Sort,
+    pub kind: ReportKind,
     /// The folder or file of manifests as named by the user; the place of items without another
     /// one.
     pub manifests: &'a str,
@@ -127,9 +126,9 @@ pub struct StepItem<'a> {
 }
 
 impl<'a> StepItem<'a> {
-    /// The step with its outcome.
-    pub(super) const fn with_outcome(self) -> (&'a Step, Option<&'a str>) {
-        (self.step, self.outcome)
+    /// A step that was not applied.
+    pub const fn planned(number: usize, step: &'a Step, part: Part) -> Self {
+        Self { number, step, part, outcome: None, is_done: false }
     }
 }
 
@@ -191,7 +190,7 @@ impl<'a> Report<'a> {
 
     /// The summary, as at least one sentence, with only words and numbers of undrift.
     pub fn summary(&self) -> Vec<String> {
-        let title = self.sort.word();
+        let title = self.kind.word();
         let content = match self.state {
             State::Unfinished => return vec![format!("{title}: not finished")],
             State::Failed { .. } => return vec![format!("{title}: failed")],
@@ -199,9 +198,7 @@ impl<'a> Report<'a> {
         };
         match content {
             Content::Planned(planned) => {
-                let title =
-                    if matches!(self.sort, Sort::Drift) { Title::Drift } else { Title::Plan };
-                let mut lines = summary::lines(planned.plan, title);
+                let mut lines = summary::lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // What stands in the way comes before that nothing was found.
                     lines.rotate_right(summary::obstacles(planned.plan).len());
@@ -240,25 +237,23 @@ impl<'a> Report<'a> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
         // Without changes of the branch, drift is shown as changes.
-        let is_own = |step: &Step| step.label.is_some() && !step.is_drift();
-        let folds = plan.steps.iter().any(is_own);
-        let of = |at: usize, step: &'a Step| {
-            let is_drift = folds && step.is_drift();
-            let known = outcomes.as_ref().map(|known| known.get(&step.address).copied());
-            let told = |known| outcome::outcome(known).1;
-            let outcome = known.map(|known| known.map_or("left out", told));
-            let is_done = known.flatten().is_some_and(Outcome::is_success);
-            let part = if is_drift { Part::Drift } else { Part::Changes };
-            StepItem { number: at + 1, step, part, outcome, is_done }
-        };
-        let watched = plan.watched.iter().enumerate().map(|(at, step)| StepItem {
-            number: plan.steps.len() + at + 1,
-            step,
-            part: Part::Watched,
-            outcome: None,
-            is_done: false,
+        let has_own = plan.steps.iter().any(|step| step.label.is_some() && !step.is_drift());
+        let steps = plan.steps.iter().map(|step| {
+            let part = if has_own && step.is_drift() { Part::Drift } else { Part::Changes };
+            (step, part)
         });
-        plan.steps.iter().enumerate().map(|(at, step)| of(at, step)).chain(watched).collect()
+        let watched = plan.watched.iter().map(|step| (step, Part::Watched));
+        let steps = steps.chain(watched).zip(1..);
+        let steps = steps.map(|((step, part), number)| {
+            let mut item = StepItem::planned(number, step, part);
+            if let Some(outcomes) = outcomes.as_ref().filter(|_| part != Part::Watched) {
+                let outcome = outcomes.get(&step.address);
+                item.outcome = Some(outcome.map_or("left out", |known| outcome::outcome(known).1));
+                item.is_done = outcome.is_some_and(|outcome| outcome.is_success());
+            }
+            item
+        });
+        steps.collect()
     }
 
     /// The paths of groups and projects with a problem or a refusal.

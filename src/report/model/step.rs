@@ -36,6 +36,11 @@ pub fn object(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
 }
 
+/// The file and the line of a declaration.
+pub fn file_line(origin: &Origin) -> String {
+    format!("{}:{}", origin.file, origin.line)
+}
+
 /// An address, decoded for reading.
 pub fn whole(address: &Address) -> String {
     match address.section {
@@ -103,14 +108,14 @@ pub fn rows_of<'s>(
 
 /// A line of a step: a field, or a key of a mapping.
 pub struct Row<'s> {
+    /// The step.
+    pub step: &'s Step,
     /// The field, or the field and the key.
     pub name: String,
     /// The live value.
     pub before: Shown,
     /// The declared value.
     pub after: Shown,
-    /// The action on its object.
-    pub action: Action,
     /// Its label, if it differs from that of its object.
     pub label: Option<Label>,
     /// Where it is declared, if not at the place of its object.
@@ -120,14 +125,14 @@ pub struct Row<'s> {
 impl Row<'_> {
     /// Whether its removal together with the object loses nothing.
     fn is_idle(&self) -> bool {
-        self.action == Action::Delete
+        self.step.action == Action::Delete
             && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
     }
 
     /// The texts of both sides; only one for a creation or a removal.
     pub fn sides(&self) -> [Option<Cell>; 2] {
         let (before, after) = (cell(&self.before), cell(&self.after));
-        match (self.action, &self.before, &self.after) {
+        match (self.step.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
@@ -139,7 +144,7 @@ impl Row<'_> {
 
     /// Both sides as texts for a comparison by lines, if one has several lines.
     pub fn texts(&self) -> Option<(&str, &str)> {
-        match self.action {
+        match self.step.action {
             Action::Create => Some(("", lines(&self.after)?)),
             Action::Delete => Some((lines(&self.before)?, "")),
             Action::Update => {
@@ -152,14 +157,15 @@ impl Row<'_> {
 
 /// A mapping is shown by the keys that differ; a switch together with its limits.
 fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
-    let action = step.action;
     let label = change.label.filter(|_| change.label != step.label);
     let is_news =
         |origin: &&Origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line);
     let origin = change.origin.as_ref().filter(is_news);
-    let row = |name, before, after| Row { name, before, after, action, label, origin };
-    let side = |side: &Shown| side.clone();
-    let whole = || vec![row(change.field.to_string(), side(&change.before), side(&change.after))];
+    let row = |name, before, after| Row { step, name, before, after, label, origin };
+    let whole = || {
+        let (before, after) = (Shown::clone(&change.before), Shown::clone(&change.after));
+        vec![row(change.field.to_string(), before, after)]
+    };
     let Shown::Value(Json::Object(after)) = &*change.after else { return whole() };
     let before = |key: &str| match &*change.before {
         Shown::Value(Json::Object(before)) => {

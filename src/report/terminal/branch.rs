@@ -5,7 +5,7 @@ use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Comparison, Plan},
     report::{
-        Canvas, Line, Overflow, Paint, Title,
+        Canvas, Line, Overflow, Paint, ReportKind,
         model::{by_path, sign, step::object, tail},
     },
 };
@@ -26,11 +26,11 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
 }
 
 /// The steps of `plan`: those of the branch in full, then drift.
-pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
+pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
     let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
     fold::projects(canvas, own);
     let words = "drift: these differed before this branch";
-    if title == Title::Approval {
+    if kind == ReportKind::Apply {
         unfolded(canvas, words, &drift);
     } else {
         folded(canvas, words, &drift);

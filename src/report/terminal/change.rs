@@ -1,5 +1,6 @@
 //! The steps of a plan: one object, then its fields.
 
+use similar::ChangeTag;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::branch;
@@ -7,7 +8,7 @@ use crate::{
     diff::{Action, Change, Shown, Step},
     report::{
         Canvas, Line, Overflow, Paint,
-        compare::{self, Compared, Sign},
+        compare::{self, Compared},
         model::{Cell, Row, cell, firsts, remarks, rows_of, sign, step::object},
     },
     text::count,
@@ -72,7 +73,7 @@ fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, origin: Option<Overf
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             draw(canvas, labelled(before.or(after).unwrap_or_default()));
-            if let (Action::Create, Some((_, text))) = (row.action, row.texts()) {
+            if let (Action::Create, Some((_, text))) = (row.step.action, row.texts()) {
                 block(canvas, 8, text);
             }
             return;
@@ -130,14 +131,14 @@ fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
             canvas.line(&Line::indented(indent).put(Paint::Change, words));
         }
         Compared::Lines(lines) => {
-            let painted = lines.into_iter().map(|(sign, line)| {
-                let paint = match sign {
-                    Sign::Head => Paint::Note,
-                    Sign::Same => Paint::Dim,
-                    Sign::Out => Paint::Remove,
-                    Sign::In => Paint::Add,
+            let painted = lines.into_iter().map(|(tag, line)| {
+                let paint = match tag {
+                    None => Paint::Note,
+                    Some(ChangeTag::Equal) => Paint::Dim,
+                    Some(ChangeTag::Delete) => Paint::Remove,
+                    Some(ChangeTag::Insert) => Paint::Add,
                 };
-                (paint, sign.character(), line)
+                (paint, compare::sign(tag), line)
             });
             cut(canvas, indent, painted.collect());
         }
