@@ -11,10 +11,12 @@ use super::{
     RunRecord, Session, SessionArgs, Use, saved, signal,
 };
 use crate::{
-    apply::{Applied, Event, StepResult},
+    address::Address,
+    apply::{Applied, Event},
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Shown, Step, shown_secret},
     digest::Key,
+    origin::Origin,
     plan::{
         Approved, Blocked, Drift, LeftOut, Plan, Policy,
         saved::{Comparison, Recording, SavedPlan, Sealed},
@@ -121,8 +123,10 @@ impl Args {
         if self.beside.is_none() {
             return Ok(None);
         }
-        let known = self.plan.as_deref().cloned();
-        let sealed = known.map_or_else(|| saved::read(path), Ok)?;
+        let sealed = match self.plan.as_deref() {
+            Some(sealed) => sealed.clone(),
+            None => saved::read(path)?,
+        };
         let key = saved::key(&cx.env)?;
         sealed
             .plan
@@ -172,7 +176,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     session.may_write()?;
     let plan = &session.plan(cx).await?;
-    let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
+    let acknowledged = plan.acknowledged.iter().map(|one| one.refusal.acknowledgement.clone());
     cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());
     let saved = saved.map(|saved| saved.compare(plan, &session));
     let saved = saved.as_ref();
@@ -272,39 +276,44 @@ impl Proposal<'_> {
             record.left_out = left_out.len();
         });
         let content = Content::Outcomes(&outcomes);
-        let done = reports.finish(ReportKind::Apply, exit, content, text, Some(made(&applied)));
+        let done = reports.finish(
+            ReportKind::Apply,
+            exit,
+            content,
+            text,
+            Some(result_without_report(&applied)),
+        );
         ended_by.iter().for_each(|failure| output.tell_failure(failure));
         Ok(done)
     }
 }
 
 /// A short result for readers who miss the report.
-fn made(applied: &Applied) -> &'static str {
-    let is_made = |step: &StepResult| step.outcome.is_success();
-    match (applied.steps.iter().all(is_made), applied.steps.iter().any(is_made)) {
-        (true, _) => "the changes were made; only the report is missing",
-        (false, true) => "some changes were made; run apply again to finish",
-        (false, false) => "no changes are known to have been made; run apply again",
+fn result_without_report(applied: &Applied) -> &'static str {
+    let made = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
+    if made == applied.steps.len() {
+        "the changes were made; only the report is missing"
+    } else if made > 0 {
+        "some changes were made; run apply again to finish"
+    } else {
+        "no changes are known to have been made; run apply again"
     }
 }
 
 /// The missing secrets that `steps` have to send, and secrets that must never be sent. Nothing is
 /// written unless all are set, so that no run stops halfway for lack of one.
 fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
-    let secrets = &session.settings.secrets;
-    let why_missing = |reference: &Reference, is_refused: bool| {
-        secrets.why_missing(reference).filter(|why| why.is_refused() == is_refused)
+    let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, at: &Address| {
+        let why = session.settings.secrets.why_missing(reference);
+        let why = why.filter(|why| why.is_refused() == is_refused)?;
+        let diagnostic = Diagnostic::error(why.code(), why.to_string());
+        Some(diagnostic.at(Place::from(origin)).label(at.to_string()))
     };
-    let references = session.desired.references();
-    let uploads = session
-        .desired
-        .uploads()
-        .map(|(address, origin, path)| (address, origin, Reference::File(path)));
-    let refused = references.chain(uploads).filter_map(|(address, origin, reference)| {
-        let why = why_missing(&reference, true)?;
-        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(&origin));
-        Some(diagnostic.label(address.to_string()))
-    });
+    let uploads = session.desired.uploads();
+    let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
+    let declared = session.desired.references().chain(uploads);
+    let refused = declared
+        .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
     let values = steps.flat_map(|step| step.sources().map(move |value| (step, value)));
     let missing = values.filter_map(|(step, value)| {
         let (reference, shown) = match value {
@@ -312,11 +321,9 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
             Value::Plain(_) => return None,
         };
-        let why = why_missing(&reference, false)?;
         let change = step.changes.iter().find(|change| *change.after == shown);
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-        let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
-        Some(diagnostic.label(step.address.to_string()))
+        diagnose(&reference, false, origin, &step.address)
     });
     refused.chain(missing).collect()
 }

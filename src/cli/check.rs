@@ -29,13 +29,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
     }
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
-    let content = Checked::new(&loaded.diagnostics, projects);
-    let exit = Exit::Usage.when(code != 0);
-    Ok(cx.reports.finish(
-        ReportKind::Check,
-        exit,
-        Content::Checked(&content),
-        |sink| sink(&text),
-        None,
-    ))
+    let checked = Checked::new(&loaded.diagnostics, projects);
+    let (content, exit) = (Content::Checked(&checked), Exit::Usage.when(code != 0));
+    Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

@@ -232,7 +232,7 @@ impl Cli {
         arguments: &[OsString],
         cx: &mut Context,
     ) -> Result<(), Failure> {
-        cx.reports.spare_manifests(self.command.file())?;
+        cx.reports.refuse_manifests(self.command.file())?;
         let job = Job::of(|name| cx.env.get(name));
         if let Some(path) = self.command.record() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
@@ -262,8 +262,10 @@ fn describe(files: &[PathBuf], manifests: Option<&Path>, cx: &Context) -> Result
     if !diagnostics.is_empty() {
         return Err(cx.unusable("the described kinds", diagnostics));
     }
-    let too_late = |_| anyhow::anyhow!("the kinds were asked for before all were known");
-    catalogue::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
+    catalogue::add(registry).map_err(|_| {
+        let error = anyhow::anyhow!("the kinds were asked for before all were known");
+        Failure::new(Exit::Internal, error)
+    })
 }
 
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the

@@ -24,18 +24,13 @@ pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
     // As values of the argument, all 68 would appear in every help and error.
     let operations =
         PossibleValuesParser::new(operations::all().map(|operation| operation.row().id));
-    let complete = |call: Command| {
+    let mut command = Cli::command().mut_subcommand("call", |call| {
         // A changed argument loses its position.
         let call =
             call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
         call.mut_arg("arguments", |arguments| arguments.index(2))
-    };
-    clap_complete::generate(
-        args.shell,
-        &mut Cli::command().mut_subcommand("call", complete),
-        "undrift",
-        &mut text,
-    );
+    });
+    clap_complete::generate(args.shell, &mut command, "undrift", &mut text);
     cx.output.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
 }

@@ -108,21 +108,22 @@ impl Reports {
     ///
     /// # Errors
     /// If a file would be read as a manifest. Nothing was written then.
-    pub(super) fn spare_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
-        let manifests = place(Path::new(&self.manifests));
-        let is_read = |path: &Path| {
-            let place = place(path);
-            // What stands behind `/dev/stdout` is the shell's choice.
+    pub(super) fn refuse_manifests(&mut self, other: Option<&Path>) -> Result<(), Failure> {
+        let manifests = resolve(Path::new(&self.manifests));
+        let check = |path: &Path| {
+            let resolved = resolve(path);
+            // The target of `/dev/stdout` is the shell's choice.
             let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
-            (place == manifests && place.is_file())
-                || (is_chosen && is_yaml(&place) && place.starts_with(&manifests))
+            if (resolved == manifests && resolved.is_file())
+                || (is_chosen && is_yaml(&resolved) && resolved.starts_with(&manifests))
+            {
+                return Err(is_manifest(path, "write to a file with another name"));
+            }
+            Ok(())
         };
-        let spare = |path: &Path| match is_read(path) {
-            true => Err(is_manifest(path, "write to a file with another name")),
-            false => Ok(()),
-        };
-        let spared = other.map_or(Ok(()), spare);
-        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), spare)).and(spared)
+        let checked = other.map_or(Ok(()), check);
+        retain(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), check))
+            .and(checked)
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
@@ -131,7 +132,7 @@ impl Reports {
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. Nothing else was done then.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let sorted = self.sort_out();
+        let possible = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
         let begun = retain(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
@@ -147,11 +148,11 @@ impl Reports {
             })
         });
         self.targets = targets;
-        begun.and(sorted)
+        begun.and(possible)
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
-    fn sort_out(&mut self) -> Result<(), Failure> {
+    fn retain_possible(&mut self) -> Result<(), Failure> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain(&mut self.targets, |Target { format, file }| {
             let failure = match file {
@@ -159,12 +160,12 @@ impl Reports {
                     format!("`{}` has nothing to report as `{}`", kind.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
-                Some(path) if !is_stream(path) && files.contains(&place(path)) => {
+                Some(path) if !is_stream(path) && files.contains(&resolve(path)) => {
                     format!("two reports would go to `{}`", path.display())
                 }
                 file => {
                     has_stdout |= file.is_none();
-                    files.extend(file.as_deref().map(place));
+                    files.extend(file.as_deref().map(resolve));
                     return Ok(());
                 }
             };
@@ -193,12 +194,13 @@ impl Reports {
 
     /// Reports a plan that is not applied.
     pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, kind: ReportKind, exit: Exit) -> Done {
-        let (style, secrets) = (self.output.style, &self.output.secrets());
+        let secrets = &self.output.secrets();
+        let content = &Planned::new(run, plan);
+        let report = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let text = |sink: Sink<'_>| {
-            terminal::plan(Canvas::to(sink, style, secrets), plan, run, kind);
+            terminal::plan(Canvas::to(sink, self.output.style, secrets), plan, run, kind);
         };
-        let kind = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
-        self.finish(kind, exit, Content::Planned(&Planned::new(run, plan)), text, None)
+        self.finish(report, exit, Content::Planned(content), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
@@ -216,8 +218,7 @@ impl Reports {
         let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        let state = |exit: Exit| State::Finished { exit_code: exit.code(), content };
-        Done(self.write(exit, help, kind, state))
+        Done(self.write(exit, help, kind, |exit_code| State::Finished { exit_code, content }))
     }
 
     /// Ends a run: reports its failure, if any.
@@ -227,12 +228,14 @@ impl Reports {
             Err(failure) => failure,
         };
         self.output.tell_failure(&failure);
-        let told = || "see stderr".to_owned();
-        let error = failure.error.map_or_else(told, |error| format!("{error:#}"));
-        let (error, help) = (error.as_str(), failure.help.as_deref());
-        let state = |exit: Exit| State::Failed { exit_code: exit.code(), error, help };
-        let exit = self.write(failure.exit, None, self.kind, state);
-        self.end_record(exit, Some(error.to_owned()))
+        let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
+        let (text, help) = (error.as_str(), failure.help.as_deref());
+        let exit = self.write(failure.exit, None, self.kind, |exit_code| State::Failed {
+            exit_code,
+            error: text,
+            help,
+        });
+        self.end_record(exit, Some(error))
     }
 
     /// Writes the record, and returns the final exit code.
@@ -249,13 +252,13 @@ impl Reports {
         exit: Exit,
         help: Option<&str>,
         kind: ReportKind,
-        state: impl Fn(Exit) -> State<'s>,
+        state: impl Fn(u8) -> State<'s>,
     ) -> Exit {
         let (mut written, mut last) = (Vec::new(), exit);
         for target in &self.targets {
             let Some(path) = &target.file else { continue };
             let done = self
-                .text(target.format, kind, state(exit))
+                .text(target.format, kind, state(exit.code()))
                 .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
             match done {
                 Ok(()) => written.push((target.format, path)),
@@ -266,7 +269,7 @@ impl Reports {
             // Files written before another one failed must contain the final code. They were
             // writable a moment ago.
             for (format, path) in written.into_iter().filter(|(_, path)| !is_stream(path)) {
-                let text = self.text(format, kind, state(last));
+                let text = self.text(format, kind, state(last.code()));
                 text.into_iter().for_each(|text| drop(write(path, &text)));
             }
         }
@@ -274,7 +277,7 @@ impl Reports {
             return last;
         };
         let printed = self
-            .text(target.format, kind, state(last))
+            .text(target.format, kind, state(last.code()))
             .and_then(|text| self.output.print_data(&text));
         printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
     }
@@ -297,15 +300,15 @@ pub(super) fn is_manifest(path: &Path, help: &'static str) -> Failure {
 }
 
 /// Identifies the file at `path`, however it is named.
-fn place(path: &Path) -> PathBuf {
-    let named = || {
+fn resolve(path: &Path) -> PathBuf {
+    let resolved = fs::canonicalize(path).ok().or_else(|| {
         let folder = match path.parent()? {
             here if here.as_os_str().is_empty() => Path::new("."),
             folder => folder,
         };
         Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
-    };
-    fs::canonicalize(path).ok().or_else(named).unwrap_or_else(|| path.to_owned())
+    });
+    resolved.unwrap_or_else(|| path.to_owned())
 }
 
 /// Whether what is written to `path` cannot be replaced: a device or a pipe.
@@ -342,14 +345,16 @@ pub(super) fn write_by(
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         _ => return write(&mut fs::File::create(path)?),
     };
-    let is_old = permissions.is_some();
-    let is_refused = |error: &io::Error| {
-        use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
-        matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices)
-    };
+    use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
+    let exists = permissions.is_some();
     match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
-        Err(error) if is_old && is_refused(&error) => write(&mut fs::File::create(path)?),
+        Err(error)
+            if exists
+                && matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices) =>
+        {
+            write(&mut fs::File::create(path)?)
+        }
         replaced => replaced,
     }
 }

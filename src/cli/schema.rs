@@ -97,12 +97,14 @@ fn write(folder: &Path) -> Outcome {
 }
 
 fn check(folder: &Path, cx: &Context) -> Outcome {
-    let paths = SCHEMAS.iter().map(|(name, schema)| (file(folder, name), schema));
-    let is_stale = |path: &Path, text: String| {
-        input::read(path, text.len() as u64).map_or(true, |bytes| bytes != text.into_bytes())
-    };
-    let stale = paths.filter(|(path, schema)| is_stale(path, text(**schema)));
-    let stale: Vec<_> = stale.map(|(path, _)| path.display().to_string()).collect();
+    let mut stale = Vec::new();
+    for (name, schema) in SCHEMAS {
+        let (path, text) = (file(folder, name), text(*schema));
+        let bytes = input::read(&path, text.len() as u64);
+        if !bytes.is_ok_and(|bytes| bytes == text.into_bytes()) {
+            stale.push(path.display().to_string());
+        }
+    }
     if stale.is_empty() {
         return Ok(Exit::Success);
     }

@@ -21,9 +21,9 @@ pub(super) fn watch(
     at_once: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Arc<OnceLock<Exit>>> {
     let first = Arc::new(OnceLock::new());
-    let told = Arc::clone(&first);
+    let received = Arc::clone(&first);
     let once = move |signal| {
-        let _ = told.set(signal);
+        let _ = received.set(signal);
         interrupt();
         output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
     };
@@ -39,16 +39,16 @@ pub(super) async fn unless_signalled<T>(
     output: &Output,
     reading: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let (tell, told) = oneshot::channel();
+    let (sender, received) = oneshot::channel();
     let output = output.clone();
     let once = move |signal| {
         output.tell("\ninterrupted: the service was only read\n");
-        let _ = tell.send(signal);
+        let _ = sender.send(signal);
     };
     listen(once, |_| {})?;
     tokio::select! {
         done = reading => done,
-        Ok(signal) = told => Err(Failure::reported(signal)),
+        Ok(signal) = received => Err(Failure::reported(signal)),
     }
 }
 

@@ -30,7 +30,6 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
         .iter()
         .try_for_each(|file| {
             let name = file.path.display();
-            let unwritten = |error| unwritten(&file.path, &error);
             match (&file.old, fs::symlink_metadata(&file.path).is_ok()) {
                 (None, false) => {}
                 (None, true) => {
@@ -47,8 +46,9 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
-            make(folder, &mut folders).map_err(unwritten)?;
-            staged.push((stage(&file.path, &file.new).map_err(unwritten)?, file));
+            make(folder, &mut folders).map_err(|error| unwritten(&file.path, &error))?;
+            let beside = stage(&file.path, &file.new);
+            staged.push((beside.map_err(|error| unwritten(&file.path, &error))?, file));
             Ok(())
         })
         .and_then(|()| {

@@ -35,10 +35,13 @@ pub(super) enum Compared {
     Lines(Vec<ComparedLine>),
 }
 
+fn is_too_long(text: &str) -> bool {
+    text.len() > LARGEST || text.matches('\n').count() > LONGEST
+}
+
 /// Compares `before` with `after`, after `strike` has removed secrets from both.
 pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> Compared {
-    let lines = |text: &str| text.matches('\n').count();
-    if before.len().max(after.len()) > LARGEST || lines(before).max(lines(after)) > LONGEST {
+    if [before, after].iter().any(|text| is_too_long(text)) {
         let words = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
         return Compared::Aside(words);
     }

@@ -34,8 +34,8 @@ impl FromStr for Marker {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-        let fits = (1..=Self::LONGEST).contains(&name.len()) && name.chars().all(is_plain);
+        let fits = (1..=Self::LONGEST).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
         // Two hyphens would end the HTML comment.
         if fits && !name.contains("--") {
             Ok(Self(name.to_owned()))

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use undrift::{
     api::WriteClient,
-    comment::{self, Comment, CommentError, Outcome, Place},
+    comment::{self, Comment, CommentError, MergeRequestRef, Outcome},
     desired::Desired,
     report::marker::Marker,
     sandbox::{Fault, Misfortune, Profile},
@@ -35,11 +35,11 @@ fn body(text: &str) -> String {
     format!("{}\n{text}\n", marker())
 }
 
-fn of(merge_request: u64) -> Place {
-    Place { project: "acme/shop".to_owned(), merge_request }
+fn of(merge_request: u64) -> MergeRequestRef {
+    MergeRequestRef { project: "acme/shop".to_owned(), merge_request }
 }
 
-async fn put(world: &World, place: &Place, text: &str) -> Result<Comment, CommentError> {
+async fn put(world: &World, place: &MergeRequestRef, text: &str) -> Result<Comment, CommentError> {
     let (observer, _) = world.connect_as("ci", &Desired::default()).await.unwrap();
     let client = WriteClient::new(observer.client().clone());
     comment::put(&client, observer.caller().id, place, &marker(), &body(text)).await

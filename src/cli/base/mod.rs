@@ -58,11 +58,10 @@ impl BaseArgs {
         if self.base.is_some() {
             return self.named();
         }
-        let is_default = env
-            .get("CI_COMMIT_BRANCH")
-            .is_some_and(|own| env.get("CI_DEFAULT_BRANCH") == Some(own));
-        let before = Some(BEFORE_PUSH).filter(|_| is_default);
-        [Some(OF_MERGE_REQUEST), before].into_iter().flatten().find_map(|variable| {
+        let branch = env.get("CI_COMMIT_BRANCH");
+        let is_default = branch.is_some() && branch == env.get("CI_DEFAULT_BRANCH");
+        let before_push = Some(BEFORE_PUSH).filter(|_| is_default);
+        [Some(OF_MERGE_REQUEST), before_push].into_iter().flatten().find_map(|variable| {
             let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
             Some(Request { revision: revision.to_owned(), variable: Some(variable) })
         })
@@ -138,13 +137,10 @@ impl Request {
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
-        let failed = |error: std::io::Error| {
+        let folder = private_folder().map_err(|error| {
             let message = format!("cannot make a temporary folder: {error}");
             trouble(message, "make sure that there is room in it")
-        };
-        let folder = private_folder().map_err(failed)?;
-        // No `undrift.yaml` above counts.
-        std::fs::create_dir(folder.path().join(".git")).map_err(failed)?;
+        })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
             cx.output.tell(&format!(
                 "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
@@ -190,27 +186,32 @@ fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {
-        folders.push(last.rsplit_once('/').map_or("", |(above, _)| above));
+        folders.push(last.rsplit_once('/').map_or("", |(parent, _)| parent));
     }
-    let in_folder = |folder: &str, name: &str| {
-        if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
-    };
     let configs: Vec<_> =
-        folders.iter().map(|folder| in_folder(folder, manifest::config::FILE)).collect();
-    let there = repository.files(commit, &configs)?;
-    let root = folders.iter().zip(&configs).find(|(_, config)| there.contains(config));
-    let file = || named.is_file().then(|| named.file_name()?.to_str()).flatten();
-    Ok(match root {
-        Some((root, _)) => (*root).to_owned(),
-        None => file().map_or_else(|| folder.to_owned(), |name| in_folder(folder, name)),
-    })
+        folders.iter().map(|folder| join(folder, manifest::config::FILE)).collect();
+    let existing = repository.files(commit, &configs)?;
+    if let Some((root, _)) = folders.iter().zip(&configs).find(|(_, file)| existing.contains(file))
+    {
+        return Ok((*root).to_owned());
+    }
+    let file = named.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| named.is_file());
+    Ok(file.map_or_else(|| folder.to_owned(), |name| join(folder, name)))
 }
 
-/// A temporary folder that only this user can read. It is removed when dropped.
+/// The path of `name` in a folder of the repository, which is empty for its root.
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// A temporary folder that only this user can read, like a repository. It is removed when dropped.
 fn private_folder() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("undrift-base-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir()
+    let folder = builder.tempdir()?;
+    // No `undrift.yaml` above counts.
+    std::fs::create_dir(folder.path().join(".git"))?;
+    Ok(folder)
 }

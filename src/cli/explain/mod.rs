@@ -36,12 +36,12 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         return address::run(&args, cx).await;
     }
     let style = cx.output.style;
-    let mut known = schema::known(what);
-    if let ([], [one]) = (&known[..], &schema::with_last_name(what)[..]) {
-        known = schema::known(one);
+    let mut fields = schema::known(what);
+    if let ([], [one]) = (&fields[..], &schema::with_last_name(what)[..]) {
+        fields = schema::known(one);
     }
     let code = explain::code(what, style);
-    let field = (!known.is_empty()).then(|| explain::fields(&known, style));
+    let field = (!fields.is_empty()).then(|| explain::fields(&fields, style));
     // Some words are both a code and a field.
     // `exit code 4`, `exit 4` or `4`.
     let number = what.to_lowercase().replace([' ', '-'], "");

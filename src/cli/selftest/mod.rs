@@ -35,7 +35,7 @@ use crate::{
     plan::{Plan, Policy},
     secret::Secrets,
     text::escape,
-    value::{Json, Object},
+    value::Json,
 };
 use outcome::{Findings, Report};
 use sample::{Phase, Setup};
@@ -156,23 +156,25 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
-    let own = format!("{path}/{PREFIX}");
-    let mut deleted = Vec::new();
+    let remains = format!("{path}/{PREFIX}");
+    let mut deleted: Vec<String> = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
         let rows = client.list_known(list, Rows::with_id(&[])).await?;
-        let path =
-            |row: &Object| row.get(name).and_then(Json::as_str).unwrap_or("something").to_owned();
-        let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
-        let is_marked = |row: &&Object| {
-            marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
-                && path(row).starts_with(&own)
-        };
-        deleted.extend(rows.iter().filter(is_marked).map(path));
-        let is_deleted = |path: &str| {
-            deleted.iter().any(|above| format!("{path}/").starts_with(&format!("{above}/")))
-        };
-        if let Some(found) = rows.iter().map(path).find(|path| !is_deleted(path)) {
-            return Ok(Some(escape(&found).into_owned()));
+        let paths: Vec<_> = rows
+            .iter()
+            .map(|row| row.get(name).and_then(Json::as_str).unwrap_or("something"))
+            .collect();
+        for (row, path) in rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&remains)) {
+            let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
+            if marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
+                deleted.push(format!("{path}/"));
+            }
+        }
+        let found = paths
+            .into_iter()
+            .find(|path| !deleted.iter().any(|parent| format!("{path}/").starts_with(parent)));
+        if let Some(found) = found {
+            return Ok(Some(escape(found).into_owned()));
         }
     }
     Ok(None)
@@ -334,24 +336,23 @@ async fn carry_out(
 async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some(own) = group(client, path, path).await? else { return Ok(None) };
-    let id = own.id;
-    let delete = || operation::GROUP_DELETE.request().arg("id", id);
-    writer.send(delete()).await?;
+    let Some(Group { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
+    let delete = operation::GROUP_DELETE.request().arg("id", id);
+    writer.send(delete.clone()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
-    let look = || async { group(client, &id.to_string(), path).await };
+    let id = id.to_string();
     for looks in 1..=LOOKS {
-        let Some(own) = look().await? else { return Ok(None) };
-        if own.is_marked {
+        let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
+        if group.is_marked {
             // If possible, delete it at once instead of after some days.
-            let at_once = delete().query("permanently_remove", true);
-            if writer.send(at_once.query("full_path", own.path)).await.is_err() {
+            let at_once = delete.clone().query("permanently_remove", true);
+            if writer.send(at_once.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
             }
         }
         client.clock().sleep(LONGER * looks).await;
     }
-    Ok(look().await?.map(|own| own.is_marked))
+    Ok(find_group(client, &id, path).await?.map(|group| group.is_marked))
 }
 
 /// The new group.
@@ -365,7 +366,11 @@ struct Group {
 
 /// The group with the id or path `handle`, if its path is `path`, or was before it was marked for
 /// deletion.
-async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Group>, ApiError> {
+async fn find_group(
+    client: &ReadClient,
+    handle: &str,
+    path: &str,
+) -> Result<Option<Group>, ApiError> {
     let Some(answer) = read_group(client, handle).await? else { return Ok(None) };
     let is_marked = !answer["marked_for_deletion_on"].is_null();
     let id = answer["id"].as_u64().unwrap_or_default();

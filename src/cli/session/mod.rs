@@ -65,7 +65,7 @@ pub(super) struct Session {
     /// The run, for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
-    pub(super) taking: Option<Arc<Recorder>>,
+    pub(super) recorder: Option<Arc<Recorder>>,
     compared: Option<Compared>,
 }
 
@@ -91,8 +91,8 @@ impl Session {
     async fn add_all(&self, mut plan: Plan, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         // Only the client that asks the service learns of its limits.
-        let taking = self.taking.as_ref().map(|taking| taking.client());
-        let client = taking.unwrap_or_else(|| self.observer.client());
+        let recorded = self.recorder.as_ref().map(|recorder| recorder.client());
+        let client = recorded.unwrap_or_else(|| self.observer.client());
         let each = containers.iter().copied();
         let progress = Progress::reading(each, client, &cx.output);
         self.apart.iter().for_each(|container| plan.also_brought_in(container));

@@ -56,8 +56,8 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
         return Err(cx.unusable("the manifests", loaded.diagnostics));
     };
     for glob in &args.effective {
-        let is_at = |trace: &Trace| glob.matches(&trace.path().to_lowercase());
-        if !loaded.traces.iter().any(is_at) {
+        let mut traces = loaded.traces.iter();
+        if !traces.any(|trace| glob.matches(&trace.path().to_lowercase())) {
             let path = glob.written();
             let failure =
                 Failure::usage(format!("no manifest declares a group or project `{path}`"));

@@ -112,23 +112,27 @@ fn read(file: &Path) -> Result<Part, Failure> {
     let bytes = input::read(file, LARGEST)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
     let bytes: &'static [u8] = bytes.leak();
-    let wrong = |why: &dyn std::fmt::Display| {
+    parse(file, bytes).map_err(|why| {
         let failure = Failure::usage(format!("`{}` is no report: {why}", file.display()));
         failure.help("make it with `undrift plan --out json=FILE`, of the same version")
-    };
-    let head: Head = serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
+    })
+}
+
+/// The part in the report `bytes`, or why they are none.
+fn parse(file: &Path, bytes: &'static [u8]) -> Result<Part, String> {
+    let head: Head = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if !matches!(head.undrift, ReportKind::Plan | ReportKind::Drift) {
-        return Err(wrong(&format!("that of `{}` has no plan", head.undrift.word())));
+        return Err(format!("that of `{}` has no plan", head.undrift.word()));
     }
     if head.format_version != FORMAT_VERSION {
-        return Err(wrong(&format!("its format is {}", head.format_version)));
+        return Err(format!("its format is {}", head.format_version));
     }
     // An unfinished report has no exit code.
     let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::of_code);
-    let exit = exit.ok_or_else(|| wrong(&"its exit code is unknown"))?;
+    let exit = exit.ok_or("its exit code is unknown")?;
     if head.exit_code.is_some() && head.error.is_none() {
         let Finished { run, plan }: Finished =
-            serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         return Ok(Part { kind: head.undrift, exit, run: Some(run), plan });
     }
     let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));

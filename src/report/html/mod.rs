@@ -71,11 +71,9 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
 
 /// The policy: only the page's own style and script.
 fn policy() -> String {
-    let digest = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        digest(STYLE),
-        digest(SCRIPT)
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
     )
 }
 
@@ -90,7 +88,7 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: I
         report.kind.word(),
         ink.text(headline)
     );
-    for line in lines.chain(report.asides()) {
+    for line in lines.chain(report.footnotes()) {
         *page += &format!("<p class=\"lead\">{}</p>\n", ink.text(&line));
     }
     *page += "<p class=\"about\">";
@@ -119,11 +117,11 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
-        let counts = |item: &&StepItem<'_>| {
+        let counted = steps.iter().filter(|item| {
             item.step.action == action
                 && if applied { item.is_done } else { item.part != Part::Watched }
-        };
-        let (number, class) = (steps.iter().filter(counts).count(), word(action));
+        });
+        let (number, class) = (counted.count(), word(action));
         let words = match action {
             _ if !applied => format!("to {class}"),
             Action::Create => "created".into(),

@@ -28,12 +28,12 @@ pub(super) fn part(
     unfolded: bool,
     ink: Ink<'_>,
 ) {
-    let own: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
-    if own.is_empty() {
+    let items: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
+    if items.is_empty() {
         return;
     }
     // An element has one step, whole, so that others can link to it.
-    let all = by_container(&own, Fold::Steps);
+    let all = by_container(&items, Fold::Steps);
     // Steps that are folded have no element to link to.
     let shown: BTreeSet<_> =
         all.iter().flat_map(|folded| folded.steps.iter().map(|piece| piece.item.number)).collect();
@@ -43,7 +43,7 @@ pub(super) fn part(
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
-        own.len()
+        items.len()
     );
     if part != Part::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
@@ -59,7 +59,7 @@ pub(super) fn part(
             ink.text(&folded.first().address.path),
             steps.len()
         );
-        if let Some(shared) = folded.aside() {
+        if let Some(shared) = folded.shared_remark() {
             *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
         let noun = format!("more {}", folded.first().scope.noun());
@@ -100,17 +100,18 @@ fn step(
     let (step, action) = (item.step, word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(whose);
-    let facet = |name: &str, value: Option<&str>| {
-        value.map_or_else(String::new, |value| format!(" data-{name}=\"{}\"", ink.text(value)))
-    };
+    let mut facets = String::new();
+    for (name, value) in [("whose", label), ("outcome", item.outcome)] {
+        if let Some(value) = value {
+            facets += &format!(" data-{name}=\"{}\"", ink.text(value));
+        }
+    }
     let (_, sign) = sign(step.action);
     *page += &format!(
-        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{}{}{}>\n\
+        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{facets}{}>\n\
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
         item.number,
         ink.text(section),
-        facet("whose", label),
-        facet("outcome", item.outcome),
         if unfolded { " open" } else { "" },
         ink.text(&object(step.scope, &step.address)),
     );
@@ -189,8 +190,8 @@ fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 
 /// The values of both sides; only one for a creation or a removal.
 fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
-    for (class, said) in ["before", "after"].into_iter().zip(row.sides()) {
-        *page += &match said {
+    for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
+        *page += &match side {
             None => continue,
             Some(Cell::Aside(words)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",

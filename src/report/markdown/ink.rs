@@ -40,8 +40,8 @@ impl Ink<'_> {
     }
 
     /// One side of a change in a cell of a table.
-    pub(super) fn side(self, said: &Cell) -> String {
-        match said {
+    pub(super) fn side(self, side: &Cell) -> String {
+        match side {
             Cell::Aside(words) | Cell::Value(words) => self.cell(words),
         }
     }
@@ -77,9 +77,11 @@ fn span(text: &str) -> String {
     }
     let fence = "`".repeat(longest_run(text) + 1);
     // Parsers remove one space on both sides.
-    let ends = |c: char| text.starts_with(c) || text.ends_with(c);
     let is_blank = text.chars().all(|c| c == ' ');
-    let space = if ends('`') || (ends(' ') && !is_blank) { " " } else { "" };
+    let needs_space = ['`', ' ']
+        .into_iter()
+        .any(|c| (text.starts_with(c) || text.ends_with(c)) && (c == '`' || !is_blank));
+    let space = if needs_space { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }
 

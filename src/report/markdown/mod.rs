@@ -17,16 +17,11 @@ use super::{
     marker::Marker,
     model::{
         Fold, Folded, Group, Item, Part, Piece, Report, Row, StepItem, acknowledgement,
-        by_container, by_path, file_line, firsts, gathered, grouped, note::object as about,
-        remarks, rows_of, same, sign, step::object, whose,
+        by_container, by_path, file_line, firsts, gathered, grouped, note, remarks, rows_of, same,
+        sign, step::object, whose,
     },
 };
-use crate::{
-    diff::{Label, Refusal},
-    secret::Secrets,
-    text::count,
-    value::Json,
-};
+use crate::{diff::Refusal, secret::Secrets, text::count, value::Json};
 use ink::Ink;
 use page::{Page, Room};
 
@@ -83,7 +78,7 @@ fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
         let target = if run.sandbox { "the sandbox".into() } else { ink.code(&run.target) };
         page.put(&format!("For {target} as {}.\n\n", ink.code(&run.caller)));
     }
-    for line in report.asides() {
+    for line in report.footnotes() {
         page.put(&format!("{line}\n\n"));
     }
 }
@@ -94,13 +89,13 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
         let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut is_shown = |item: &Item<'_>| {
+        let mut all = same(of_group, false, Item::gist);
+        let rest = all.extract_if(.., |(item, _)| {
             let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
-            *seen <= ALIKE || item.refusal.is_some()
-        };
-        let mut all = same(of_group, false, Item::gist);
-        let rest: Vec<_> = all.extract_if(.., |(item, _)| !is_shown(item)).collect();
+            *seen > ALIKE && item.refusal.is_none()
+        });
+        let rest: Vec<_> = rest.collect();
         // The same help stands only at the first of neighbours.
         let mut last = None;
         let all = all.into_iter().map(|(item, others)| {
@@ -108,13 +103,13 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
             listed(item, &others, item.help.as_deref().filter(|_| is_new), ink)
         });
         let number = all.len();
-        let left = page.list(&head, all, "\n");
-        if left == number {
+        let omitted = page.list(&head, all, "\n");
+        if omitted == number {
             // Its heading is missing too.
             page.without.push(format!("{} ({})", first.group.title(), of_group.len()));
             continue;
         }
-        more(page, left, "entry");
+        more(page, omitted, "entry");
         for of_code in gathered(&rest, |(item, _)| item.code.clone()) {
             let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
             page.say(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
@@ -175,18 +170,18 @@ fn changes<'a>(
         let is_blocked = paths.any(|path| blocked.contains(path));
         (!is_whole, !is_blocked, folded.others.is_empty())
     });
-    let (mut left, mut texts) = (0, Vec::new());
+    let (mut omitted, mut texts) = (0, Vec::new());
     for folded in all {
-        let shared = folded.aside().map(|more| format!(" ({more})")).unwrap_or_default();
+        let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::of(&folded.steps);
         let path = ink.code(&folded.first().address.path);
         let alike = also(folded.alike(), &folded.others, ink);
         let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
         let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
-        left += page.list(&head, rows.into_iter(), "\n");
+        omitted += page.list(&head, rows.into_iter(), "\n");
     }
-    more(page, left, "line");
+    more(page, omitted, "line");
     texts
 }
 
@@ -266,14 +261,13 @@ impl Columns {
         let step = item.step;
         let sign = ink.cell(&sign(step.action).1.to_string());
         let object = format!("{sign} {}", ink.cell(&object(step.scope, &step.address)));
-        let whose = |label: Option<Label>| label.map_or("", whose);
         let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
         let fields = rows_of(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
             let cells = [&*remark, "", "", &ink.cell(&file_line(&step.origin))];
-            rows.push(self.row(&object, cells, whose(step.label), outcome));
+            rows.push(self.row(&object, cells, step.label.map_or("", whose), outcome));
         }
         for row in fields {
             let place = ink.cell(&file_line(row.origin.unwrap_or(&step.origin)));
@@ -282,7 +276,7 @@ impl Columns {
             let cells = [&*ink.cell(&row.name), &before, &after, &place];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
-            rows.push(self.row(object, cells, whose(row.label.or(step.label)), outcome));
+            rows.push(self.row(object, cells, row.label.or(step.label).map_or("", whose), outcome));
             if row.texts().is_some() {
                 texts.push(row);
             }
@@ -334,7 +328,7 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let projects = by_path(found.iter().map(|note| (&*note.address.path, about(note))));
+        let projects = by_path(found.iter().map(|note| (&*note.address.path, note::object(note))));
         let lines = grouped(projects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
@@ -357,8 +351,8 @@ fn details(page: &mut Page, title: &str, number: usize, elements: Vec<String>, n
     }
     let title = format!("{title} ({number})");
     fold(page, &title, |page| {
-        let left = page.list("", elements.into_iter(), "\n");
-        more(page, left, noun);
+        let omitted = page.list("", elements.into_iter(), "\n");
+        more(page, omitted, noun);
     });
 }
 
@@ -376,8 +370,8 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
 }
 
 /// Adds how many did not fit.
-fn more(page: &mut Page, left: usize, noun: &str) {
-    if left > 0 {
-        page.say(&format!("… and {}\n\n", count(left, &format!("more {noun}"))));
+fn more(page: &mut Page, omitted: usize, noun: &str) {
+    if omitted > 0 {
+        page.say(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }
 }

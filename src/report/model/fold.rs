@@ -61,19 +61,19 @@ impl Folded<'_> {
         if self.differs { "the same, with other values," } else { "the same" }
     }
 
-    /// That the group or project has more changes, which are shown with those of others.
-    pub fn aside(&self) -> Option<String> {
-        let changes = || count(self.shared, "more change");
-        (self.shared > 0).then(|| format!("and {}, shared with others", changes()))
+    /// A remark about changes of the group or project that are shown with those of others.
+    pub fn shared_remark(&self) -> Option<String> {
+        let changes = (self.shared > 0).then(|| count(self.shared, "more change"));
+        changes.map(|changes| format!("and {changes}, shared with others"))
     }
 }
 
 /// Groups `all` by key, each group at the position of its first member.
 pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
-    let (mut groups, mut known) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
+    let (mut groups, mut positions) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
     for one in all {
         let next = groups.len();
-        let at = *known.entry(key(one)).or_insert(next);
+        let at = *positions.entry(key(one)).or_insert(next);
         if at == next {
             groups.push(Vec::new());
         }
@@ -88,8 +88,8 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
     let numbered: Vec<_> = all.iter().enumerate().collect();
     let mut shown = Vec::new();
     for group in gathered(&numbered, |(_, one)| key(one)) {
-        let stands_alone = full || group.len() < FOLD_FROM;
-        let (first, others) = group.split_at(if stands_alone { group.len() } else { 1 });
+        let folds = !full && group.len() >= FOLD_FROM;
+        let (first, others) = group.split_at(if folds { 1 } else { group.len() });
         let others: Vec<_> = others.iter().map(|(_, one)| *one).collect();
         shown.extend(first.iter().map(|(at, one)| (*at, *one, others.clone())));
     }
@@ -103,8 +103,7 @@ type Key = [u8; 32];
 /// Groups `steps`, which are in the order of a plan, by group or project. What many of them have is
 /// put together at the first one, before its own.
 pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<Folded<'s>> {
-    let path = |item: &StepItem<'s>| &item.step.address.path;
-    let containers = steps.chunk_by(|a, b| path(a) == path(b));
+    let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| pieces(*item, fold)).collect())
         .collect();
@@ -115,7 +114,8 @@ pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<Folded<'s>> {
         }
     }
     let holders = holders(&containers);
-    let paths: Vec<_> = containers.iter().map(|pieces| &**path(&pieces[0].1.item)).collect();
+    let paths: Vec<_> =
+        containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
     let mut shown = Vec::new();
     for (at, pieces) in containers.iter().enumerate() {
         let pieces =
@@ -183,16 +183,16 @@ fn equality_key(piece: &Piece<'_>) -> Key {
 /// The same for a piece whose changes are declared at the same places as those of others: each group
 /// or project has its own values, such as `{name}`. What a removal loses is not put together.
 fn declaration_key(piece: &Piece<'_>) -> Option<Key> {
-    let shape = |side: &Shown| {
-        let is_blank = matches!(side, Shown::Value(value) if value.is_null() || value == "");
-        (std::mem::discriminant(side), is_blank)
-    };
     let step = piece.item.step;
     let is_declared = step.action != Action::Delete && !piece.changes.is_empty();
     is_declared.then(|| {
         key_of(piece, |Change { field, before, after, label, origin }| {
             let origin = origin.as_ref().unwrap_or(&step.origin);
-            let sides = (shape(before), shape(after));
+            let sides = [before, after].map(|side| {
+                let is_blank =
+                    matches!(&**side, Shown::Value(value) if value.is_null() || value == "");
+                (std::mem::discriminant(&**side), is_blank)
+            });
             format!("{field:?} {sides:?} {label:?} {origin}")
         })
     })

@@ -90,7 +90,7 @@ pub struct Item<'a> {
     pub gist: Option<String>,
     /// Whether the message belongs to its identity, which else is its code, object and file.
     /// `false` if the message contains numbers that change from run to run.
-    pub is_told_by_message: bool,
+    pub is_identified_by_message: bool,
 }
 
 impl<'a> Item<'a> {
@@ -108,21 +108,22 @@ impl<'a> Item<'a> {
             help: None,
             refusal: None,
             gist: None,
-            is_told_by_message: true,
+            is_identified_by_message: true,
         }
     }
 
     /// What items with the same text, or refusals of the same sort, have in common.
     pub fn gist(&self) -> (Group, Cow<'static, str>, String, Option<String>) {
-        let said = match self.refusal {
-            Some(refusal) => format!("{:?}", sort_of(refusal)),
-            None => self.apart(self.gist.as_deref().unwrap_or(&self.message)),
+        let message = match self.refusal {
+            Some(refusal) => format!("{:?}", acknowledged_together(refusal)),
+            None => self.without_object(self.gist.as_deref().unwrap_or(&self.message)),
         };
-        (self.group, self.code.clone(), said, self.help.as_deref().map(|help| self.apart(help)))
+        let help = self.help.as_deref().map(|help| self.without_object(help));
+        (self.group, self.code.clone(), message, help)
     }
 
     /// `text` without the path of its object, and without the quoted ones of the groups above.
-    fn apart(&self, text: &str) -> String {
+    fn without_object(&self, text: &str) -> String {
         let Some(Address { path, .. }) = self.address else { return text.to_owned() };
         let above = groups_above(path).map(|group| format!("`{group}`"));
         above.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
@@ -191,14 +192,14 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
     let acknowledged = plan.acknowledged.iter().map(|acknowledged| {
         let Acknowledged { refusal, reason, by, is_new } = acknowledged;
         let item = refused(Group::Acknowledged, refusal);
-        let by_whom = match (reason, by) {
+        let acknowledgement = match (reason, by) {
             (Some(reason), _) => format!("acknowledged: {reason}"),
             (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
             (None, None) => "acknowledged on the command line".into(),
         };
-        let by_whom =
-            Some(if *is_new { format!("{by_whom}; only this branch does") } else { by_whom });
-        Item { refusal: None, ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin))) }
+        let only_here = if *is_new { "; only this branch does" } else { "" };
+        let item = item.help(Some(acknowledgement + only_here));
+        Item { refusal: None, ..item.at(by.as_ref().or(Some(&refusal.origin))) }
     });
     let refusals = plan.refusals.iter().map(|refusal| refused(Group::Refused, refusal));
     let problems = plan.problems.iter().map(|problem| of_problem(Group::Problem, problem));
@@ -218,7 +219,7 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
 
 /// What refusals have in common that one acknowledgement accepts: the guard and the section. Each
 /// deletion must be named.
-pub fn sort_of(refusal: &Refusal) -> (Guard, Option<&'static str>, Option<Address>) {
+pub fn acknowledged_together(refusal: &Refusal) -> (Guard, Option<&'static str>, Option<Address>) {
     let Refusal { guard, address, .. } = refusal;
     (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
 }
@@ -233,9 +234,10 @@ pub fn acknowledgement<'r>(first: &Refusal, others: impl Iterator<Item = &'r Ref
     let path = &first.address.path;
     let mut starts = path.match_indices('/').map(|(at, _)| &path[..=at]);
     let shared = starts.rfind(|start| others.iter().all(|path| path.starts_with(start)));
-    let glob = match others.iter().all(|other| *other == &**path) {
-        true => path.to_string(),
-        false => format!("{}**", shared.unwrap_or_default()),
+    let glob = if others.iter().all(|other| *other == &**path) {
+        path.to_string()
+    } else {
+        format!("{}**", shared.unwrap_or_default())
     };
     let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
     format!("{}:{glob}{section}", first.guard)
@@ -251,13 +253,16 @@ fn of_problem(group: Group, problem: &Problem) -> Item<'_> {
 fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
     let item = Item::new(group, format!("guard-{}", refusal.guard), message).of(&refusal.address);
-    Item { refusal: Some(refusal), is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
+    Item {
+        refusal: Some(refusal),
+        is_identified_by_message: false,
+        ..item.at(Some(&refusal.origin))
+    }
 }
 
 fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
     let origins: BTreeMap<_, _> =
         outcomes.plan.steps.iter().map(|step| (&step.address, declared_at(step))).collect();
-    let origin = |address: &Address| origins.get(address).copied();
     let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
     let failed = failed.map(|step| {
         let (_, ended) = outcome(&step.outcome);
@@ -269,7 +274,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
         let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
         Item::new(Group::NotApplied, "not-applied", message)
             .of(&step.address)
-            .at(origin(&step.address))
+            .at(origins.get(&step.address).copied())
             .help(cause.and_then(|cause| cause.help.as_deref()))
             .common(format!("{ended}: {common}"))
     });
@@ -283,18 +288,18 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
         let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
         Item::new(Group::Mismatch, "mismatch", message)
             .of(&mismatch.address)
-            .at(origin(&mismatch.address))
+            .at(origins.get(&mismatch.address).copied())
             .help(mismatch.help.as_deref().or(cause))
             .common(common)
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
         Item::new(Group::Run, "ended", error.to_string()).help(error.hint().map(str::to_owned))
     });
-    let left_out = outcomes.left_out.iter().map(|left| {
-        let message = format!("not applied, with {}", count(left.steps, "change"));
+    let left_out = outcomes.left_out.iter().map(|container| {
+        let message = format!("not applied, with {}", count(container.steps, "change"));
         Item {
-            is_told_by_message: false,
-            ..Item::new(Group::LeftOut, "left-out", message).of(&left.address)
+            is_identified_by_message: false,
+            ..Item::new(Group::LeftOut, "left-out", message).of(&container.address)
         }
     });
     ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
@@ -304,8 +309,8 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
 pub fn declared_at(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
     let first = origins.next().unwrap_or(&step.origin);
-    let is_one = |origin: &Origin| (&origin.file, origin.line) == (&first.file, first.line);
-    if origins.all(is_one) { first } else { &step.origin }
+    let is_shared = origins.all(|origin| (&origin.file, origin.line) == (&first.file, first.line));
+    if is_shared { first } else { &step.origin }
 }
 
 fn of_diagnostic(diagnostic: &Diagnostic) -> Item<'_> {

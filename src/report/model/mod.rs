@@ -16,7 +16,7 @@ pub mod value;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use fold::{Fold, Folded, Piece, by_container, gathered, same};
-pub use item::{Group, Item, acknowledgement, declared_at, sort_of};
+pub use item::{Group, Item, acknowledged_together, acknowledgement, declared_at};
 pub(in crate::report) use note::by_sort;
 pub use note::{MANY, by_path, grouped};
 pub use outcome::{differs, gist, unread, why, with_request_id};
@@ -214,17 +214,17 @@ impl<'a> Report<'a> {
     }
 
     /// Sentences about containers outside the plan, with only words and numbers of undrift.
-    pub fn asides(&self) -> Vec<String> {
+    pub fn footnotes(&self) -> Vec<String> {
         let live = self.run().and_then(|run| run.live.as_ref());
-        let from = live.map(|live| {
+        let sentences = live.map(|live| {
             format!("From the snapshot of {}: later changes are not in it.", live.taken_at)
         });
         let rehearsed = self.run().into_iter().flat_map(Run::rehearsals);
-        let rehearsed = rehearsed.map(|told| format!("{told}."));
-        let from = from.into_iter().chain(rehearsed);
-        let Some(plan) = self.plan() else { return from.collect() };
-        let asides = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
-        from.chain(texts(asides)).collect()
+        let rehearsed = rehearsed.map(|sentence| format!("{sentence}."));
+        let sentences = sentences.into_iter().chain(rehearsed);
+        let Some(plan) = self.plan() else { return sentences.collect() };
+        let exceptions = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
+        sentences.chain(texts(exceptions)).collect()
     }
 
     /// The notes, by sort.
@@ -237,9 +237,9 @@ impl<'a> Report<'a> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
         // Without changes of the branch, drift is shown as changes.
-        let has_own = plan.steps.iter().any(|step| step.label.is_some() && !step.is_drift());
+        let has_changes = plan.steps.iter().any(|step| step.label.is_some() && !step.is_drift());
         let steps = plan.steps.iter().map(|step| {
-            let part = if has_own && step.is_drift() { Part::Drift } else { Part::Changes };
+            let part = if has_changes && step.is_drift() { Part::Drift } else { Part::Changes };
             (step, part)
         });
         let watched = plan.watched.iter().map(|step| (step, Part::Watched));
@@ -248,7 +248,8 @@ impl<'a> Report<'a> {
             let mut item = StepItem::planned(number, step, part);
             if let Some(outcomes) = outcomes.as_ref().filter(|_| part != Part::Watched) {
                 let outcome = outcomes.get(&step.address);
-                item.outcome = Some(outcome.map_or("left out", |known| outcome::outcome(known).1));
+                item.outcome =
+                    Some(outcome.map_or("left out", |outcome| outcome::outcome(outcome).1));
                 item.is_done = outcome.is_some_and(|outcome| outcome.is_success());
             }
             item
@@ -258,11 +259,9 @@ impl<'a> Report<'a> {
 
     /// The paths of groups and projects with a problem or a refusal.
     pub fn blocked(&self) -> BTreeSet<&'a str> {
-        let of = |plan: &'a Plan| {
-            let problems = plan.problems.iter().map(|problem| &*problem.address.path);
-            problems.chain(plan.refusals.iter().map(|refusal| &*refusal.address.path))
-        };
-        self.plan().into_iter().flat_map(of).collect()
+        let Some(plan) = self.plan() else { return BTreeSet::new() };
+        let problems = plan.problems.iter().map(|problem| &*problem.address.path);
+        problems.chain(plan.refusals.iter().map(|refusal| &*refusal.address.path)).collect()
     }
 
     /// The outcomes of approved steps, if the plan was applied.

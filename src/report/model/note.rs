@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::{fold::same, step::tail};
 use crate::{
-    address::Address,
     catalogue,
     diff::{Note, Reason},
 };
@@ -97,16 +96,17 @@ impl Alike<'_> {
 /// are put together at the first one, unless `full`.
 pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<Alike<'_>> {
     let all: Vec<_> = all.into_iter().collect();
-    let common = |objects: &[String]| {
-        objects.iter().map(|object| without_id(object).to_owned()).collect::<Vec<_>>()
-    };
-    let together = same(&all, full || all.len() <= MANY, |(_, objects)| common(objects));
+    let together = same(&all, full || all.len() <= MANY, |(_, objects)| without_ids(objects));
     let alike = together.into_iter().map(|((path, objects), others)| Alike {
         path,
         others: others.iter().map(|(path, _)| *path).collect(),
-        objects: if others.is_empty() { objects.clone() } else { common(objects) },
+        objects: if others.is_empty() { objects.clone() } else { without_ids(objects) },
     });
     alike.collect()
+}
+
+fn without_ids(objects: &[String]) -> Vec<String> {
+    objects.iter().map(|object| without_id(object).to_owned()).collect()
 }
 
 /// An object without the id that tells equal entries of one group or project apart.
@@ -132,11 +132,11 @@ pub fn object(note: &Note) -> String {
         Reason::Protected { why } | Reason::Closed { why } => why.clone(),
         Reason::Besides { what } => what.clone(),
         Reason::TakesAlong { grants_of } => {
-            let each = |address: &Address| match address.entry {
+            let grants = grants_of.iter().map(|address| match address.entry {
                 Some(_) => tail(address),
                 None => format!("any of {}: not read", tail(address)),
-            };
-            grants_of.iter().map(each).collect::<Vec<_>>().join(", ")
+            });
+            grants.collect::<Vec<_>>().join(", ")
         }
         Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
         Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),

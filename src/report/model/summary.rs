@@ -55,8 +55,8 @@ pub fn obstacles(plan: &Plan) -> Vec<Line> {
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
         let unread = plan.unread();
-        let left_out = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
-        let effect = some(left_out.count(), |steps| {
+        let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
+        let effect = some(affected.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
             format!("; apply leaves out {}, with {}", few_listed(&paths), count(steps, "change"))
         });

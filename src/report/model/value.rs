@@ -58,10 +58,10 @@ fn json(value: &Json) -> String {
 
 /// Whether a text needs no quotes.
 fn is_bare(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c);
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c));
     // Only undrift itself writes `(hidden)` and the like.
-    let other = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
-    !text.is_empty() && text.chars().all(plain) && !other
+    let is_ambiguous = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
+    !text.is_empty() && is_plain && !is_ambiguous
 }
 
 fn size(text: &str) -> String {

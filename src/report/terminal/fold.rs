@@ -29,7 +29,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
             more.extend(steps.map(|piece| (piece.item.step, folded.others.clone())));
             continue;
         }
-        let shared = folded.aside().map(|more| format!("  ({more})"));
+        let shared = folded.shared_remark().map(|more| format!("  ({more})"));
         let head = Line::of(Paint::Bold, &*folded.first().address.path);
         canvas.paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
         let noun = format!("more {}", folded.first().scope.noun());
@@ -49,12 +49,12 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
             if differs { "the same change, with other values, in" } else { "the same change in" };
         line(canvas, words, &noun, &others, most);
     }
-    left_out(canvas, &more);
+    omitted(canvas, &more);
 }
 
 /// What there was no room for: steps, each with the paths of others that have it too. Removals are
 /// named. A step counts once, also if its fields are in several pieces.
-fn left_out(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
+fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = more
         .iter()
         .flat_map(|(step, others)| {

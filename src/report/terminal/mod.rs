@@ -81,5 +81,5 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     if let Some(live) = &run.live {
         canvas.line(&Line::of(Paint::Note, format!("from the snapshot of {}", live.shown)));
     }
-    run.rehearsals().for_each(|told| canvas.line(&Line::of(Paint::Note, told)));
+    run.rehearsals().for_each(|text| canvas.line(&Line::of(Paint::Note, text)));
 }

@@ -85,8 +85,8 @@ pub fn declared(
 ) -> String {
     let mut canvas = Canvas::new(style, secrets);
     canvas.line(&Line::of(Paint::Bold, subject.title()));
-    if let Some(known) = documentation {
-        described(&mut canvas, &known.described);
+    if let Some(documentation) = documentation {
+        described(&mut canvas, &documentation.described);
         canvas.gap();
     }
     match (subject.of, subject.entry) {
