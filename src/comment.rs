@@ -52,7 +52,7 @@ pub struct MergeRequest {
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommentOutcome {
     /// It was written.
     Written,
     /// It existed with another text, and was edited.
@@ -67,7 +67,7 @@ pub struct Comment {
     /// The id of the note.
     pub note: u64,
     /// What was done.
-    pub outcome: Outcome,
+    pub outcome: CommentOutcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub copies: Vec<u64>,
     /// Its merge request.
@@ -129,15 +129,15 @@ pub async fn put(
             Ok(written) => Ok(written["id"].as_u64().unwrap_or_default()),
         };
         let note = note.map_err(write_error)?;
-        let (outcome, copies) = (Outcome::Written, Vec::new());
+        let (outcome, copies) = (CommentOutcome::Written, Vec::new());
         return Ok(Comment { note, outcome, copies, merge_request });
     };
     let outcome = if normalised(&first.body) == normalised(body) {
-        Outcome::Same
+        CommentOutcome::Same
     } else {
         let edit = at(NOTE_UPDATE, target).arg("note_id", first.id);
         send(client, edit, body).await.map_err(write_error)?;
-        Outcome::Edited
+        CommentOutcome::Edited
     };
     let copies = others.iter().map(|note| note.id).collect();
     Ok(Comment { note: first.id, outcome, copies, merge_request })

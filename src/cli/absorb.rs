@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Progress, Session,
-    SessionArgs, selects_something, usable, write_files,
+    CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Progress, Session, SessionArgs,
+    SessionBuilder, selects_something, usable, write_files,
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
@@ -77,7 +77,7 @@ struct Drift {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
     let mut texts = ManifestTexts::new(&args.dir, &around, loaded.paths(), cx);
@@ -152,7 +152,7 @@ async fn open(
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    Opening::of(&of_session).with(manifests, around.today, cx).await
+    SessionBuilder::of(&of_session).with(manifests, around.today, cx).await
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
@@ -302,7 +302,7 @@ impl<'a> ManifestTexts<'a> {
     pub(super) fn write(&self) -> Result<(), Failure> {
         let files = self.new.iter().map(|(name, new)| {
             let (path, old) = (self.paths[name].clone(), self.old[name].clone());
-            write_files::File { path, old, new: new.clone() }
+            write_files::FileEdit { path, old, new: new.clone() }
         });
         write_files::all(&files.collect::<Vec<_>>())
     }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, Folder, Opening, Progress, ReportArgs,
-    RunRecord, Session, SessionArgs, Use, saved, signal,
+    BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, ManifestFolder, Progress, ReportArgs,
+    Reported, RunRecord, Session, SessionArgs, SessionBuilder, saved, signal,
 };
 use crate::{
     address::Address,
@@ -101,7 +101,7 @@ impl Args {
         if dir.is_twice() {
             let named = dir.named.take();
             if dir.is_dir() {
-                return Err(Folder::twice());
+                return Err(ManifestFolder::twice());
             }
             self.beside = named;
         }
@@ -118,7 +118,7 @@ impl Args {
     }
 
     /// The saved plan to apply, if one is named.
-    fn saved(&self, cx: &Context) -> Result<Option<Saved>, Failure> {
+    fn saved(&self, cx: &Context) -> Result<Option<PlanToApply>, Failure> {
         let path = &self.session.dir;
         if self.beside.is_none() {
             return Ok(None);
@@ -134,18 +134,18 @@ impl Args {
             .and_then(|()| sealed.check_seal(key.as_ref()))
             .map_err(saved::unusable)?;
         let Sealed { plan, id, .. } = sealed;
-        Ok(Some(Saved { plan: Arc::new(plan), id, key }))
+        Ok(Some(PlanToApply { plan: Arc::new(plan), id, key }))
     }
 }
 
 /// A saved plan to apply.
-struct Saved {
+struct PlanToApply {
     plan: Arc<SavedPlan>,
     id: String,
     key: Option<Key>,
 }
 
-impl Saved {
+impl PlanToApply {
     /// Compares it with `plan`, which was made now.
     fn compare(&self, plan: &Plan, session: &Session) -> Comparison {
         let recording = Recording { secrets: &session.settings.secrets, key: self.key.as_ref() };
@@ -154,7 +154,7 @@ impl Saved {
 }
 
 /// Shows, asks, applies and reports. Every exit states whether anything was changed.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     cx.reports.record.watch(&cx.output)?;
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
@@ -169,10 +169,13 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
         return Err(Failure::usage("`--base` cannot be combined with a saved plan")
             .help("leave it out, or save another plan"));
     }
-    let used =
-        Use { drift: if args.heal { Drift::Write } else { Drift::Exclude }, only_changed: false };
+    let used = BaseUse {
+        drift: if args.heal { Drift::Write } else { Drift::Exclude },
+        only_changed: false,
+    };
     let base = base.map(|base| (base, used));
-    let session = Opening { changes, base, ..Opening::of(&of_session) }.open(cx).await?;
+    let session =
+        SessionBuilder { changes, base, ..SessionBuilder::of(&of_session) }.open(cx).await?;
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     session.may_write()?;
     let plan = &session.plan(cx).await?;
@@ -226,14 +229,14 @@ impl Proposal<'_> {
     }
 
     /// Reports it, with `text`, after a run without changes.
-    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Done {
+    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Reported {
         let planned = Planned::new(&self.session.run, self.plan);
         let planned = Planned { saved_plan: self.saved, ..planned };
         self.cx.reports.finish(ReportKind::Plan, exit, Content::Planned(&planned), text, None)
     }
 
     /// Reports it, and then `why` nothing was changed.
-    fn end(&self, exit: Exit, why: &str) -> Done {
+    fn end(&self, exit: Exit, why: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
         self.cx.output.tell(why);
         done
@@ -245,7 +248,7 @@ impl Proposal<'_> {
         approved: &Approved<'_>,
         left_out: &[LeftOut],
         is_confirmed: bool,
-    ) -> Result<Done, Failure> {
+    ) -> Result<Reported, Failure> {
         let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replace_text() {

@@ -1,6 +1,6 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{Context, Done, Exit, Failure, Folder, ReportArgs};
+use super::{Context, Exit, Failure, ManifestFolder, ReportArgs, Reported};
 use crate::{
     manifest::{self, Surroundings},
     report::{Checked, Content, ReportKind},
@@ -11,13 +11,13 @@ use crate::{
 #[command(after_help = include_str!("help/check.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) dir: Folder,
+    pub(super) dir: ManifestFolder,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) fn run(args: &Args, cx: &Context) -> Result<Reported, Failure> {
     let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
     #[cfg(feature = "sandbox")]
     let seed = super::embedded::seed_faults(&args.dir);

@@ -104,7 +104,7 @@ pub(super) struct Failure {
 }
 
 /// The result of a command.
-pub(super) type Outcome = Result<Exit, Failure>;
+pub(super) type CommandResult = Result<Exit, Failure>;
 
 impl Failure {
     /// An error that exits with `exit`.

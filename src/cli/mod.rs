@@ -65,15 +65,15 @@ use crate::{
 use base::BaseArgs;
 use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
-use exit::{Exit, Failure, Outcome};
-use input::Folder;
+use exit::{CommandResult, Exit, Failure};
+use input::ManifestFolder;
 use output::Output;
 use progress::Progress;
 use record::RunRecord;
-use reports::{Done, ReportArgs, Reports, cannot_write};
+use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
-    ChangeArgs, LiveArgs, Manifests, Opening, Session, SessionArgs, Source, Use, selects_something,
-    usable,
+    BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
+    selects_something, usable,
 };
 use signal::unless_signalled;
 
@@ -196,7 +196,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     output.tell_panics();
     let settled = match &mut cli.command {
         Command::Apply(args) => args.settle(),
-        other => other.folder().map_or(Ok(()), Folder::once),
+        other => other.folder().map_or(Ok(()), ManifestFolder::once),
     };
     let reports = Reports::new(cli.command.reports(), cli.command.manifests(), &output);
     let mut cx = Context {
@@ -291,7 +291,7 @@ impl Command {
     }
 
     /// Its argument that is a folder of manifests, if it has one.
-    const fn folder(&self) -> Option<&Folder> {
+    const fn folder(&self) -> Option<&ManifestFolder> {
         match self {
             Self::Check(args) => Some(&args.dir),
             Self::Plan(args) => Some(&args.session.dir),
@@ -333,14 +333,16 @@ impl Command {
     }
 }
 
-async fn dispatch(command: Command, cx: &Context) -> Outcome {
+async fn dispatch(command: Command, cx: &Context) -> CommandResult {
     let output = &cx.output;
     match command {
-        Command::Check(args) => check::run(&args, cx).map(Done::exit),
-        Command::Plan(args) => unless_signalled(output, plan::run(args, cx)).await.map(Done::exit),
-        Command::Apply(args) => apply::run(args, cx).await.map(Done::exit),
+        Command::Check(args) => check::run(&args, cx).map(Reported::exit),
+        Command::Plan(args) => {
+            unless_signalled(output, plan::run(args, cx)).await.map(Reported::exit)
+        }
+        Command::Apply(args) => apply::run(args, cx).await.map(Reported::exit),
         Command::Drift(args) => {
-            unless_signalled(output, drift::run(args, cx)).await.map(Done::exit)
+            unless_signalled(output, drift::run(args, cx)).await.map(Reported::exit)
         }
         Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, cx)).await,
         Command::Export(args) => unless_signalled(output, export::run(args, cx)).await,

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Context, Exit, Failure, Outcome};
+use super::{CommandResult, Context, Exit, Failure};
 use crate::{
     desired::Desired,
     diagnostic::FileName,
@@ -52,7 +52,7 @@ fn param(written: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let around = Surroundings::of_process();
     let text = document(args);
     let loaded = manifest::load(&args.dir, &around);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    BaseArgs, ChangeArgs, Context, Done, Exit, Failure, LiveArgs, Opening, ReportArgs, SessionArgs,
-    Use, saved::Target,
+    BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, LiveArgs, ReportArgs, Reported,
+    SessionArgs, SessionBuilder, saved::SavedPlanTarget,
 };
 use crate::{
     plan::{Drift, Plan, Strictness},
@@ -37,21 +37,22 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Result<Done, Failure> {
+pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     // `apply` writes all of a saved plan, so drift in it counts.
     let drift = if args.output.is_some() { Drift::Write } else { Drift::Show };
-    let used = Use { drift, only_changed: args.changed };
+    let used = BaseUse { drift, only_changed: args.changed };
     let base = args.base.named_or_of_job(&cx.env);
     if args.changed && base.is_none() {
         return Err(Failure::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
     }
-    let target = args.output.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
-    let session = Opening {
+    let target =
+        args.output.as_deref().map(|path| SavedPlanTarget::begin(path, &cx.env)).transpose()?;
+    let session = SessionBuilder {
         source: args.live.source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, used)),
-        ..Opening::of(&args.session)
+        ..SessionBuilder::of(&args.session)
     };
     let session = session.open(cx).await?;
     let plan = match target {

@@ -79,7 +79,7 @@ impl RunRecord {
     /// If the system does not allow handling signals.
     pub(super) fn watch(&self, output: &Output) -> io::Result<()> {
         let (record, output) = (self.clone(), output.clone());
-        signal::handle(async move |mut source: signal::Source| {
+        signal::handle(async move |mut source: signal::Signals| {
             let signal = source.next().await;
             if !record.changes.load(Ordering::SeqCst) {
                 output.tell("\ninterrupted: nothing was changed\n");

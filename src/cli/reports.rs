@@ -14,7 +14,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{Exit, Failure, Outcome, Output, record::RunRecord, saved::is_yaml};
+use super::{CommandResult, Exit, Failure, Output, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
@@ -26,13 +26,13 @@ use crate::{
 
 /// The target and format of a report: `FORMAT=FILE`, or `FORMAT=-` for stdout in place of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ReportTarget {
     format: Format,
     /// The file, beside the text; `None` for stdout, in place of the text.
     file: Option<PathBuf>,
 }
 
-impl std::str::FromStr for Target {
+impl std::str::FromStr for ReportTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -51,7 +51,7 @@ pub(super) struct ReportArgs {
     /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality,
     /// html or concise; without FILE it replaces the text on stdout; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    pub(super) out: Vec<Target>,
+    pub(super) out: Vec<ReportTarget>,
     /// Name in the hidden marker of a Markdown report, to distinguish the comments of several jobs
     /// [default: the command]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
@@ -66,7 +66,7 @@ pub(super) struct Reports {
     marker: Marker,
     /// The folder or file of manifests of the command.
     manifests: String,
-    targets: Vec<Target>,
+    targets: Vec<ReportTarget>,
     diagnostics: RefCell<Diagnostics>,
     /// The record of the run.
     pub(super) record: RunRecord,
@@ -75,9 +75,9 @@ pub(super) struct Reports {
 /// The proof that the result of a run was reported, with the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Done(Exit);
+pub(super) struct Reported(Exit);
 
-impl Done {
+impl Reported {
     /// The exit code.
     pub(super) const fn exit(self) -> Exit {
         self.0
@@ -154,7 +154,7 @@ impl Reports {
     /// Removes impossible targets, so that the others can report why the run fails.
     fn retain_possible(&mut self) -> Result<(), Failure> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
-        retain(&mut self.targets, |Target { format, file }| {
+        retain(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
                 _ if !format.fits(kind) => {
                     format!("`{}` has nothing to report as `{}`", kind.word(), format.name())
@@ -193,7 +193,13 @@ impl Reports {
     }
 
     /// Reports a plan that is not applied.
-    pub(super) fn finish_plan(&self, run: &Run, plan: &Plan, kind: ReportKind, exit: Exit) -> Done {
+    pub(super) fn finish_plan(
+        &self,
+        run: &Run,
+        plan: &Plan,
+        kind: ReportKind,
+        exit: Exit,
+    ) -> Reported {
         let secrets = &self.output.secrets();
         let content = &Planned::new(run, plan);
         let report = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
@@ -213,16 +219,16 @@ impl Reports {
         content: Content<'c>,
         text: impl FnOnce(Sink<'_>),
         help: Option<&str>,
-    ) -> Done {
+    ) -> Reported {
         // The text comes first: it shows what was done even if a file cannot be written.
         let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        Done(self.write(exit, help, kind, |exit_code| State::Finished { exit_code, content }))
+        Reported(self.write(exit, help, kind, |exit_code| State::Finished { exit_code, content }))
     }
 
     /// Ends a run: reports its failure, if any.
-    pub(super) fn end(self, outcome: Outcome) -> Exit {
+    pub(super) fn end(self, outcome: CommandResult) -> Exit {
         let failure = match outcome {
             Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
@@ -318,8 +324,8 @@ fn is_stream(path: &Path) -> bool {
 
 /// Keeps the `targets` that pass the check; returns the last failure of the others.
 fn retain(
-    targets: &mut Vec<Target>,
-    mut check: impl FnMut(&Target) -> Result<(), Failure>,
+    targets: &mut Vec<ReportTarget>,
+    mut check: impl FnMut(&ReportTarget) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut checked = Ok(());
     targets.retain(|target| check(target).map_err(|failure| checked = Err(failure)).is_ok());
@@ -383,7 +389,8 @@ mod tests {
     use crate::{cli::environment::Environment, report::Checked, value::Json};
 
     fn reports(files: &[&Path]) -> Reports {
-        let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };
+        let target =
+            |path: &&Path| ReportTarget { format: Format::Json, file: Some(path.to_path_buf()) };
         let out = files.iter().map(target).collect();
         Reports::new(
             Some((&ReportArgs { out, marker: None }, ReportKind::Check)),
@@ -489,7 +496,7 @@ mod tests {
 
     #[test]
     fn a_target_names_its_format() {
-        let target = |format, file| Ok(Target { format, file });
+        let target = |format, file| Ok(ReportTarget { format, file });
         assert_eq!("json=-".parse(), target(Format::Json, None));
         assert_eq!("html=a=b".parse(), target(Format::Html, Some("a=b".into())));
         for (format, name) in Format::ALL {
@@ -497,7 +504,7 @@ mod tests {
         }
         assert_eq!("json".parse(), target(Format::Json, None));
         for wrong in ["", "json=", "xml=a", "-", "=a", "JSON=a"] {
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ReportTarget>().is_err(), "{wrong}");
         }
     }
 }

@@ -87,12 +87,12 @@ pub(super) fn key(env: &Environment) -> Result<Option<Key>, Failure> {
 }
 
 /// The target of `plan -o`.
-pub(super) struct Target {
+pub(super) struct SavedPlanTarget {
     path: PathBuf,
     key: Option<Key>,
 }
 
-impl Target {
+impl SavedPlanTarget {
     /// Removes an old file, so that nobody takes it for this run's.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::{Context, Exit, Failure, Outcome, cannot_write, input};
+use super::{CommandResult, Context, Exit, Failure, cannot_write, input};
 use crate::{
     manifest,
     plan::saved,
@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// A schema's name and the function that makes it. Its file is `NAME.schema.json`.
-type Generated = (&'static str, fn() -> Json);
+type NamedSchema = (&'static str, fn() -> Json);
 
 /// Every schema.
-const SCHEMAS: &[Generated] = &[
+const SCHEMAS: &[NamedSchema] = &[
     ("manifest", manifest::schema::manifest),
     ("undrift", manifest::schema::config),
     ("kind", manifest::schema::description),
@@ -58,7 +58,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     match (&args.write, &args.check) {
         (Some(folder), _) => write(folder),
         (_, Some(folder)) => check(folder, cx),
@@ -86,7 +86,7 @@ fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.schema.json"))
 }
 
-fn write(folder: &Path) -> Outcome {
+fn write(folder: &Path) -> CommandResult {
     for (name, schema) in SCHEMAS {
         let path = file(folder, name);
         std::fs::create_dir_all(folder)
@@ -96,7 +96,7 @@ fn write(folder: &Path) -> Outcome {
     Ok(Exit::Success)
 }
 
-fn check(folder: &Path, cx: &Context) -> Outcome {
+fn check(folder: &Path, cx: &Context) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (file(folder, name), text(*schema));

@@ -3,8 +3,8 @@
 use std::{fs, io::BufWriter, path::PathBuf};
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Folder, Opening, Outcome, Progress, SessionArgs, Source,
-    cannot_write, reports::write_by,
+    CommandResult, ConnectArgs, Context, Exit, Failure, ManifestFolder, Progress, SessionArgs,
+    SessionBuilder, SessionSource, cannot_write, reports::write_by,
 };
 use crate::{field::Scope, text::count};
 
@@ -13,7 +13,7 @@ use crate::{field::Scope, text::count};
 #[command(after_help = include_str!("help/snapshot.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) dir: Folder,
+    pub(super) dir: ManifestFolder,
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(super) output: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let taken = take(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
@@ -40,9 +40,12 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need, and saves it.
-async fn take(args: &Args, cx: &Context) -> Outcome {
+async fn take(args: &Args, cx: &Context) -> CommandResult {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session = Opening { source: Source::Taking, ..Opening::of(&of_session) }.open(cx).await?;
+    let session =
+        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::of(&of_session) }
+            .open(cx)
+            .await?;
     let Some(recorder) = &session.recorder else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };

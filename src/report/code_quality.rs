@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     Keys, Redacted, ReportKind,
     json::harmless,
-    model::{self, Group, Item, Report, StepItem, gathered, note, tail},
+    model::{self, ItemGroup, Report, ReportItem, StepItem, gathered, note, tail},
 };
 use crate::{
     address::Address,
@@ -44,8 +44,12 @@ struct Issue {
 /// # Errors
 /// If a value cannot be expressed in JSON, which does not happen.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
-    let mut list =
-        List { manifests: report.manifests, secrets, issues: Vec::new(), seen: BTreeMap::new() };
+    let mut list = IssueList {
+        manifests: report.manifests,
+        secrets,
+        issues: Vec::new(),
+        seen: BTreeMap::new(),
+    };
     // The same fault at one line is one finding.
     for same in gathered(&report.items(), |item| (item.gist(), item.place_text())) {
         list.item(same[0], same.len() - 1);
@@ -85,7 +89,7 @@ fn identity_of(address: &Address, others: usize) -> String {
 }
 
 /// A list that is being built.
-struct List<'a> {
+struct IssueList<'a> {
     manifests: &'a str,
     secrets: &'a Secrets,
     issues: Vec<Issue>,
@@ -93,15 +97,17 @@ struct List<'a> {
     seen: BTreeMap<String, usize>,
 }
 
-impl List<'_> {
+impl IssueList<'_> {
     /// Adds an item, which `others` more share.
-    fn item(&mut self, item: &Item<'_>, others: usize) {
+    fn item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
-            Group::Run => "blocker",
-            Group::Refused | Group::Problem | Group::Error | Group::NotApplied => "critical",
-            Group::Mismatch | Group::LeftOut | Group::Incomplete => "major",
-            Group::Drift | Group::Warning => "minor",
-            Group::Acknowledged => "info",
+            ItemGroup::Run => "blocker",
+            ItemGroup::Refused | ItemGroup::Problem | ItemGroup::Error | ItemGroup::NotApplied => {
+                "critical"
+            }
+            ItemGroup::Mismatch | ItemGroup::LeftOut | ItemGroup::Incomplete => "major",
+            ItemGroup::Drift | ItemGroup::Warning => "minor",
+            ItemGroup::Acknowledged => "info",
         };
         let object = item.address.map(|address| identity_of(address, others));
         let message = item.is_identified_by_message.then(|| match others {
@@ -110,7 +116,7 @@ impl List<'_> {
         });
         let about = item.address.map(|address| format!("{address}{}: ", also(others)));
         let about = about.unwrap_or_default();
-        let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
+        let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
         let place = item.place.map(|(file, spot)| (file, spot.map(|(line, _)| line)));
         self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);

@@ -28,7 +28,7 @@ pub(super) fn sign(tag: Option<ChangeTag>) -> char {
 
 /// The result of comparing two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum TextComparison {
     /// Words instead of a comparison.
     Aside(String),
     /// Its lines.
@@ -40,14 +40,14 @@ fn is_too_long(text: &str) -> bool {
 }
 
 /// Compares `before` with `after`, after `strike` has removed secrets from both.
-pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> Compared {
+pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> TextComparison {
     if [before, after].iter().any(|text| is_too_long(text)) {
         let words = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
-        return Compared::Aside(words);
+        return TextComparison::Aside(words);
     }
     let (before, after) = (strike(before), strike(after));
     if before == after {
-        return Compared::Aside("changed in a secret, which is not shown".into());
+        return TextComparison::Aside("changed in a secret, which is not shown".into());
     }
     let diff = TextDiff::from_lines(&before, &after);
     let mut unified = diff.unified_diff();
@@ -61,7 +61,7 @@ pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) 
             lines.push((Some(change.tag()), text));
         }
     }
-    Compared::Lines(lines)
+    TextComparison::Lines(lines)
 }
 
 #[cfg(test)]
@@ -72,10 +72,10 @@ mod tests {
     fn large_texts_are_not_compared() {
         let long = |lines: usize| "a\n".repeat(lines);
         let strike = |text: &str| text.to_owned();
-        assert!(matches!(texts(&long(LONGEST), "b\n", strike), Compared::Lines(_)));
+        assert!(matches!(texts(&long(LONGEST), "b\n", strike), TextComparison::Lines(_)));
         for text in [long(LONGEST + 1), "x".repeat(LARGEST + 1)] {
             let words = format!("changed ({} bytes → 2 bytes)", text.len());
-            assert_eq!(texts(&text, "y\n", strike), Compared::Aside(words));
+            assert_eq!(texts(&text, "y\n", strike), TextComparison::Aside(words));
         }
     }
 }

@@ -27,24 +27,24 @@ pub enum Keys {
 /// A value without `secrets`.
 pub struct Redacted<'v, T: ?Sized> {
     value: &'v T,
-    rule: Rule<'v>,
+    rule: RedactionRule<'v>,
 }
 
 impl<'v, T: ?Sized> Redacted<'v, T> {
     /// `value` without `secrets`.
     pub const fn new(value: &'v T, keys: Keys, secrets: &'v Secrets) -> Self {
-        Self { value, rule: Rule { secrets, keys, depth: Depth::Outermost } }
+        Self { value, rule: RedactionRule { secrets, keys, depth: Depth::Outermost } }
     }
 }
 
 impl<T: Serialize + ?Sized> Serialize for Redacted<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Redacting { inner: serializer, rule: self.rule })
+        self.value.serialize(RedactingSerializer { inner: serializer, rule: self.rule })
     }
 }
 
 #[derive(Clone, Copy)]
-struct Rule<'s> {
+struct RedactionRule<'s> {
     secrets: &'s Secrets,
     keys: Keys,
     depth: Depth,
@@ -57,13 +57,13 @@ enum Depth {
     Within,
 }
 
-impl<'s> Rule<'s> {
+impl<'s> RedactionRule<'s> {
     /// `value` at `depth` inside this one.
     const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
     {
-        Redacted { value, rule: Rule { depth, ..self } }
+        Redacted { value, rule: RedactionRule { depth, ..self } }
     }
 
     const fn within<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
@@ -75,9 +75,9 @@ impl<'s> Rule<'s> {
 }
 
 /// Removes secrets from texts on their way to `inner`.
-struct Redacting<'s, S> {
+struct RedactingSerializer<'s, S> {
     inner: S,
-    rule: Rule<'s>,
+    rule: RedactionRule<'s>,
 }
 
 /// Passes on values without text.
@@ -92,14 +92,14 @@ macro_rules! pass {
 /// Begins values with parts, which have the same rule.
 macro_rules! begin {
     ($($method:ident($($argument:ident: $type:ty),*) -> $parts:ident;)*) => {
-        $(type $parts = Redacting<'s, S::$parts>;
+        $(type $parts = RedactingSerializer<'s, S::$parts>;
         fn $method(self, $($argument: $type),*) -> Result<Self::$parts, S::Error> {
-            Ok(Redacting { inner: self.inner.$method($($argument),*)?, rule: self.rule })
+            Ok(RedactingSerializer { inner: self.inner.$method($($argument),*)?, rule: self.rule })
         })*
     };
 }
 
-impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
+impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
     type Ok = S::Ok;
     type Error = S::Error;
 
@@ -164,7 +164,7 @@ impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
 /// The parts of lists, and of structs, whose names are words of the format.
 macro_rules! parts {
     ($($trait:ident::$method:ident($($name:ident)?);)*) => {
-        $(impl<S: $trait> $trait for Redacting<'_, S> {
+        $(impl<S: $trait> $trait for RedactingSerializer<'_, S> {
             type Ok = S::Ok;
             type Error = S::Error;
             fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), S::Error> {
@@ -186,13 +186,13 @@ parts! {
     SerializeStructVariant::serialize_field(name);
 }
 
-impl<S: SerializeMap> SerializeMap for Redacting<'_, S> {
+impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
     // A flattened struct serializes as a mapping; that is the outermost one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
-            Rule { keys: Keys::Data, depth: Depth::Within, .. } => {
+            RedactionRule { keys: Keys::Data, depth: Depth::Within, .. } => {
                 self.inner.serialize_key(&self.rule.strike(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),

@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use super::repository::{Folder, root_of};
+use super::repository::{ResolvedFolder, root_of};
 use crate::{
     cli::Failure,
     manifest::{MAX_FILES, MAX_TOTAL, RESERVED, is_manifest_name},
@@ -78,7 +78,7 @@ impl Repository {
                 "run undrift in the clone, or pass `--base none`",
             )
         };
-        let way = Folder::to(folder).map_err(|_| outside())?;
+        let way = ResolvedFolder::to(folder).map_err(|_| outside())?;
         let repository = Self::containing(&way.folder).ok_or_else(outside)?;
         let output = repository.run(["rev-parse", "--git-dir"])?;
         if !output.status.success() {

@@ -40,7 +40,7 @@ const BEFORE_PUSH: &str = "CI_COMMIT_BEFORE_SHA";
 
 /// A requested base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Request {
+pub(in crate::cli) struct BaseRequest {
     revision: String,
     /// The variable that names it, if it is not from the command line.
     variable: Option<&'static str>,
@@ -48,13 +48,13 @@ pub(in crate::cli) struct Request {
 
 impl BaseArgs {
     /// The base from the command line.
-    pub(in crate::cli) fn named(&self) -> Option<Request> {
+    pub(in crate::cli) fn named(&self) -> Option<BaseRequest> {
         let revision = self.base.clone().filter(|base| base != NONE)?;
-        Some(Request { revision, variable: None })
+        Some(BaseRequest { revision, variable: None })
     }
 
     /// The base from the command line, or else from the variables of the job.
-    pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<Request> {
+    pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<BaseRequest> {
         if self.base.is_some() {
             return self.named();
         }
@@ -63,22 +63,22 @@ impl BaseArgs {
         let before_push = Some(BEFORE_PUSH).filter(|_| is_default);
         [Some(OF_MERGE_REQUEST), before_push].into_iter().flatten().find_map(|variable| {
             let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
-            Some(Request { revision: revision.to_owned(), variable: Some(variable) })
+            Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
         })
     }
 }
 
 /// The base as it was found.
-pub(in crate::cli) struct Found {
+pub(in crate::cli) struct ResolvedBase {
     /// The revision as named.
     pub(in crate::cli) revision: String,
     /// The manifests there; `None` if they cannot be used, which was reported.
-    pub(in crate::cli) content: Option<Content>,
+    pub(in crate::cli) content: Option<BaseContent>,
 }
 
 /// The manifests at a base.
 #[derive(Default)]
-pub(in crate::cli) struct Content {
+pub(in crate::cli) struct BaseContent {
     /// Their declarations.
     pub(in crate::cli) desired: Desired,
     /// Their rules with `undeclared: include`.
@@ -93,7 +93,7 @@ pub(in crate::cli) struct Content {
     _files: Option<TempDir>,
 }
 
-impl Request {
+impl BaseRequest {
     /// Reads the manifests of `named` at this base. If it comes from a variable and cannot be used,
     /// there is only a warning; the same for a base with faults, for a plan.
     ///
@@ -106,7 +106,7 @@ impl Request {
         around: &Surroundings,
         must_work: bool,
         cx: &Context,
-    ) -> Result<Found, Failure> {
+    ) -> Result<ResolvedBase, Failure> {
         let (content, fault) = match self.content(named, around, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
@@ -123,7 +123,7 @@ impl Request {
             let warnings = [warning].into_iter().collect::<Diagnostics>();
             cx.output.tell_faults(&warnings);
         }
-        Ok(Found { revision: self.revision, content })
+        Ok(ResolvedBase { revision: self.revision, content })
     }
 
     /// Loads the manifests at the base, or returns their first fault.
@@ -132,7 +132,7 @@ impl Request {
         named: &Path,
         around: &Surroundings,
         cx: &Context,
-    ) -> Result<Result<Content, Failure>, Failure> {
+    ) -> Result<Result<BaseContent, Failure>, Failure> {
         let repository = Repository::of(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
@@ -147,7 +147,7 @@ impl Request {
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
             ));
-            return Ok(Ok(Content::default()));
+            return Ok(Ok(BaseContent::default()));
         }
         let around = Surroundings { folder: folder.path().to_owned(), today: around.today };
         let options = Options { without_files: true, ..Options::default() };
@@ -157,7 +157,7 @@ impl Request {
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Failure> {
+fn usable(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -168,7 +168,7 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Failure> {
         return Err(trouble(message, help));
     };
     let Loaded { includes, config, diagnostics, .. } = loaded;
-    Ok(Content { desired, includes, config, diagnostics, paths, _files: Some(folder) })
+    Ok(BaseContent { desired, includes, config, diagnostics, paths, _files: Some(folder) })
 }
 
 /// A fault on one line, with its file.

@@ -15,14 +15,14 @@ use std::{
 const MAX_LINKS: usize = 40;
 
 /// The way to a folder.
-pub(super) struct Folder {
+pub(super) struct ResolvedFolder {
     /// The folder, without links.
     pub(super) folder: PathBuf,
     /// The links on the way, each by its path without other links.
     pub(super) links: Vec<PathBuf>,
 }
 
-impl Folder {
+impl ResolvedFolder {
     /// The way to `named`, from the working directory as named by the shell.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
-use super::{Cli, ConnectArgs, Context, Exit, Failure, Outcome};
+use super::{Cli, CommandResult, ConnectArgs, Context, Exit, Failure};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     catalogue::operations,
@@ -56,7 +56,7 @@ pub(super) struct Args {
         default_value = "json",
         help_heading = "Output"
     )]
-    out: Format,
+    out: AnswerFormat,
     /// Show the values of variables, tokens of runners and credentials in addresses
     #[arg(long, help_heading = "Output")]
     show_secrets: bool,
@@ -69,7 +69,7 @@ pub(super) struct Args {
 
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum AnswerFormat {
     /// One JSON document
     Json,
     /// JSON lines: one object a line
@@ -77,7 +77,7 @@ enum Format {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
         let text = if args.list { help::list() } else { general_help() };
         return cx.output.print(&text).map(|()| Exit::Success);
@@ -170,7 +170,7 @@ async fn read(
     (client, request): (ReadClient, Request<Read>),
     args: &Args,
     cx: &Context,
-) -> Outcome {
+) -> CommandResult {
     let row = request.operation;
     let is_list = row.answer == operation::Answer::List && !request.has_query("page");
     let answer = if !is_list {
@@ -191,7 +191,7 @@ async fn write(
     (client, request): (ReadClient, Request<Write>),
     args: &Args,
     cx: &Context,
-) -> Outcome {
+) -> CommandResult {
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
         cx.output.tell("nothing was changed\n");
@@ -230,7 +230,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     let shown = args.show_secrets.then(|| secrets.showing_credentials());
     let secrets = shown.as_ref().unwrap_or(&secrets);
     let lines = match (args.out, &answer) {
-        (Format::Ndjson, Json::Array(items)) => items.as_slice(),
+        (AnswerFormat::Ndjson, Json::Array(items)) => items.as_slice(),
         (_, answer) => std::slice::from_ref(answer),
     };
     let mut text = String::new();
@@ -238,8 +238,8 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
         // The keys are names used by the service.
         let line = Redacted::new(line, Keys::Words, secrets);
         let line = match args.out {
-            Format::Ndjson => serde_json::to_string(&line),
-            Format::Json => serde_json::to_string_pretty(&line),
+            AnswerFormat::Ndjson => serde_json::to_string(&line),
+            AnswerFormat::Json => serde_json::to_string_pretty(&line),
         };
         text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
         text += "\n";

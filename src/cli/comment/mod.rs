@@ -8,10 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{ConnectArgs, Context, Endpoint, Environment, Exit, Failure, Outcome, input};
+use super::{CommandResult, ConnectArgs, Context, Endpoint, Environment, Exit, Failure, input};
 use crate::{
     api::WriteClient,
-    comment::{self, Comment, CommentError, LONGEST, MergeRequestRef, Outcome as CommentOutcome},
+    comment::{self, Comment, CommentError, CommentOutcome, LONGEST, MergeRequestRef},
     observe::Observer,
     report::marker::Marker,
     secret::Secrets,
@@ -51,7 +51,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let target = args.target(&cx.env)?;
     let (marker, texts) = read_reports(&args.report)?;
     let (endpoint, config) = args.connect.without_manifests(args.config.as_deref(), cx).await?;

@@ -6,7 +6,7 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{Context, Exit, Failure, Opening, Outcome, SessionArgs},
+    cli::{CommandResult, Context, Exit, Failure, SessionArgs, SessionBuilder},
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
     manifest::{self, Options, Surroundings, schema},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Explains an address.
-pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let (path, rest) =
         args.what.split_once('#').map_or((&*args.what, None), |(path, rest)| (path, Some(rest)));
     let glob = Glob::over_paths(path).map_err(Failure::usage)?;
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
     let session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = Opening::of(&session).open(cx).await?;
+    let session = SessionBuilder::of(&session).open(cx).await?;
     let (plan, live) = session.look().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);

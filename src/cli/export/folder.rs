@@ -48,13 +48,13 @@ pub(super) fn write(
         let path = root.join(&file.path);
         let is_manifest = !RESERVED.contains(&file.path.as_str());
         let modeline = if is_manifest { modeline(&path) } else { String::new() };
-        write_files::File { path, old: None, new: modeline + &file.text }
+        write_files::FileEdit { path, old: None, new: modeline + &file.text }
     });
     let mut files: Vec<_> = files.collect();
     let count = written.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
     if !written.secrets.is_empty() {
         let path = root.join("secrets.env.example");
-        files.push(write_files::File { path, old: None, new: example(written) });
+        files.push(write_files::FileEdit { path, old: None, new: example(written) });
     }
     if let Some(file) = secrets {
         write_secrets(file, written).map_err(|error| cannot_write(file, &error))?;

@@ -17,7 +17,7 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{ConnectArgs, Context, Endpoint, Exit, Failure, Outcome, Progress};
+use super::{CommandResult, ConnectArgs, Context, Endpoint, Exit, Failure, Progress};
 use crate::{
     address::{Glob, Selector},
     catalogue,
@@ -147,7 +147,7 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     args.check()?;
     let empty = folder::check(&args.dir);
     if args.update && empty.is_err() {

@@ -15,7 +15,7 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
+        CommandResult, Context, Exit, Failure, Manifests, Session, SessionArgs, SessionBuilder,
         absorb::{ManifestTexts, compare, render_edits},
         usable,
     },
@@ -111,7 +111,7 @@ impl ManifestTexts<'_> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
     let manages = loaded.config.manages.clone();
@@ -120,7 +120,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> Outcome {
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &[], &args.connect, Vec::new());
-    let session = Opening::of(&of_session).with(manifests, around.today, cx).await?;
+    let session = SessionBuilder::of(&of_session).with(manifests, around.today, cx).await?;
     update(args, texts, manages.as_ref(), desired, &session).await
 }
 
@@ -130,7 +130,7 @@ async fn update(
     manages: Option<&Manages>,
     mut desired: Desired,
     session: &Session,
-) -> Outcome {
+) -> CommandResult {
     let cx = texts.cx;
     let settings = args.settings(&session.observer, manages).await?;
     let existing = found(args, &settings, &session.observer, cx).await?;

@@ -19,8 +19,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    ConnectArgs, Context, Exit, Failure, Manifests, Opening, Outcome, Session, SessionArgs,
-    reports, signal,
+    CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Session, SessionArgs,
+    SessionBuilder, reports, signal,
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
@@ -37,8 +37,8 @@ use crate::{
     text::escape,
     value::Json,
 };
-use outcome::{Findings, Report};
-use sample::{Phase, Setup};
+use outcome::{Findings, SelftestReport};
+use sample::{Phase, TestSetup};
 
 /// The start of the new group's name.
 const PREFIX: &str = "undrift-selftest-";
@@ -82,7 +82,7 @@ fn tier(text: &str) -> Result<Tier, String> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
     let setup = prepare(&args, &tester.connect(cx).await?).await?;
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
@@ -102,7 +102,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     }
     let found = found?;
     let expected = expected(&setup, cx).await?;
-    let report = Report::new(&setup, &found, expected.as_ref());
+    let report = SelftestReport::new(&setup, &found, expected.as_ref());
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
             .map_err(|error| reports::cannot_write(file, &error))?;
@@ -113,7 +113,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 }
 
 /// Checks that the named group may be used, and returns the setup for the manifests.
-async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
+async fn prepare(args: &Args, observer: &Observer) -> Result<TestSetup, Failure> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
@@ -146,7 +146,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     let name = format!("{PREFIX}{:08x}", rand::random::<u32>());
     let root = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
-    Ok(Setup { root, user, tier: args.tier, release, attributes })
+    Ok(TestSetup { root, user, tier: args.tier, release, attributes })
 }
 
 /// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the
@@ -182,7 +182,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
-async fn expected(setup: &Setup, cx: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(setup: &TestSetup, cx: &Context) -> Result<Option<Findings>, Failure> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
@@ -215,7 +215,7 @@ async fn expected(setup: &Setup, cx: &Context) -> Result<Option<Findings>, Failu
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &Setup, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(_: &TestSetup, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
@@ -249,7 +249,7 @@ impl Tester {
     }
 
     /// Runs all phases, unless interrupted.
-    async fn phases(&self, setup: &Setup, cx: &Context) -> Result<Findings, Failure> {
+    async fn phases(&self, setup: &TestSetup, cx: &Context) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
             let session = self.session(phase, setup, cx).await?;
@@ -265,7 +265,12 @@ impl Tester {
     }
 
     /// A session for the documents of a phase.
-    async fn session(&self, phase: Phase, setup: &Setup, cx: &Context) -> Result<Session, Failure> {
+    async fn session(
+        &self,
+        phase: Phase,
+        setup: &TestSetup,
+        cx: &Context,
+    ) -> Result<Session, Failure> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let around = Surroundings::of_process();
@@ -279,7 +284,7 @@ impl Tester {
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
-        let opening = Opening::of(&args);
+        let opening = SessionBuilder::of(&args);
         let session = opening.with(manifests, around.today, cx).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
@@ -288,7 +293,7 @@ impl Tester {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, setup: &Setup, cx: &Context) -> bool {
+    async fn clean(&self, setup: &TestSetup, cx: &Context) -> bool {
         let root = escape(&setup.root);
         let cleaned = match self.connect(cx).await {
             Ok(observer) => remove(&observer, &setup.root).await.map_err(Failure::from),
@@ -336,7 +341,7 @@ async fn carry_out(
 async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some(Group { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
+    let Some(TestGroup { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
     let delete = operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete.clone()).await?;
     // A group marked for deletion may have another path, so it is followed by id.
@@ -356,7 +361,7 @@ async fn remove(observer: &Observer, path: &str) -> Result<Option<bool>, ApiErro
 }
 
 /// The new group.
-struct Group {
+struct TestGroup {
     id: u64,
     /// Its present path.
     path: String,
@@ -370,13 +375,13 @@ async fn find_group(
     client: &ReadClient,
     handle: &str,
     path: &str,
-) -> Result<Option<Group>, ApiError> {
+) -> Result<Option<TestGroup>, ApiError> {
     let Some(answer) = read_group(client, handle).await? else { return Ok(None) };
     let is_marked = !answer["marked_for_deletion_on"].is_null();
     let id = answer["id"].as_u64().unwrap_or_default();
     let live = answer["full_path"].as_str().unwrap_or_default();
     let before = if is_marked { unmarked_path(live, id) } else { live };
-    Ok((before == path).then(|| Group { id, path: live.to_owned(), is_marked }))
+    Ok((before == path).then(|| TestGroup { id, path: live.to_owned(), is_marked }))
 }
 
 /// The answer for the group with the id or path `handle`, if it exists.

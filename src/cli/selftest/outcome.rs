@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{Phase, Setup, Trial, attribute_at, scope_at};
+use super::sample::{Phase, TestSetup, Trial, attribute_at, scope_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -177,8 +177,8 @@ impl Findings {
 
 /// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
 /// was asked.
-pub(super) struct Report<'a> {
-    setup: &'a Setup,
+pub(super) struct SelftestReport<'a> {
+    setup: &'a TestSetup,
     found: &'a Findings,
     expected: Option<&'a Findings>,
     /// How many kinds and fields were tried.
@@ -191,9 +191,9 @@ const REFUSED: &str = "the service refuses it";
 /// How many findings of a sort fit on a screen.
 const MOST: usize = 6;
 
-impl<'a> Report<'a> {
+impl<'a> SelftestReport<'a> {
     pub(super) fn new(
-        setup: &'a Setup,
+        setup: &'a TestSetup,
         found: &'a Findings,
         expected: Option<&'a Findings>,
     ) -> Self {

@@ -2,7 +2,7 @@
 //!
 //! They are made from the tables of the kinds alone, so a new kind is tested without code here. The
 //! identity of an entry, and fields that a create needs, get the examples of their schema; then one
-//! more field is changed. With [`Setup::attributes`] each further field is changed too, in a group
+//! more field is changed. With [`TestSetup::attributes`] each further field is changed too, in a group
 //! or project of its own, so that effects on one field stay separate.
 
 use std::fmt;
@@ -43,7 +43,7 @@ impl fmt::Display for Phase {
 
 /// The facts that the manifests depend on.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
+pub(super) struct TestSetup {
     /// The path of the new group.
     pub(super) root: String,
     /// A user to name, other than the caller.
@@ -78,7 +78,7 @@ impl fmt::Display for Trial {
     }
 }
 
-impl Setup {
+impl TestSetup {
     /// The documents of a phase.
     pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
         let mut documents = self.kinds(phase);
@@ -357,7 +357,7 @@ impl Setup {
     }
 }
 
-/// The scope, the section and the field for the container at a [`Setup::path_of`].
+/// The scope, the section and the field for the container at a [`TestSetup::path_of`].
 pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
     let (noun, rest) = name.split_once('-')?;
@@ -454,9 +454,9 @@ mod tests {
     use super::*;
     use crate::manifest::{self, Surroundings};
 
-    fn setup(user: Option<&str>, tier: Tier) -> Setup {
+    fn setup(user: Option<&str>, tier: Tier) -> TestSetup {
         let user = user.map(str::to_owned);
-        Setup {
+        TestSetup {
             root: "acme/void/own".to_owned(),
             user,
             tier,
@@ -498,7 +498,7 @@ mod tests {
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
         let release = Known::Is("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
-        let setup = Setup { attributes: true, release, ..setup };
+        let setup = TestSetup { attributes: true, release, ..setup };
         let (mut changed, mut unchanged) = setup.extent();
         changed.retain(|one| one.field.is_some());
         unchanged.retain(|(one, _)| one.field.is_some());
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn no_two_declarations_contradict_each_other() {
-        let setup = Setup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
+        let setup = TestSetup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
         for phase in Phase::ALL {
             let folder = tempfile::tempdir().unwrap();
             let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();

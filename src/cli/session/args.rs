@@ -12,7 +12,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::Selector,
-    cli::{ConnectArgs, Environment, Exit, Failure, Folder},
+    cli::{ConnectArgs, Environment, Exit, Failure, ManifestFolder},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
     manifest::Loaded,
@@ -34,7 +34,7 @@ const HOLD_NAME: &str = "UNDRIFT_HOLD";
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct SessionArgs {
     #[command(flatten)]
-    pub(in crate::cli) dir: Folder,
+    pub(in crate::cli) dir: ManifestFolder,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
     /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]

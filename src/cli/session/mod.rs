@@ -18,9 +18,9 @@ use jiff::civil::Date;
 
 use super::{Context, Failure, Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
-pub(super) use opening::Opening;
-pub(super) use source::{LiveArgs, Source};
-pub(super) use with_base::Use;
+pub(super) use opening::SessionBuilder;
+pub(super) use source::{LiveArgs, SessionSource};
+pub(super) use with_base::BaseUse;
 
 use crate::{
     api::WriteClient,
@@ -36,7 +36,7 @@ use crate::{
     snapshot::Recorder,
     value::Value,
 };
-use with_base::Compared;
+use with_base::SessionBase;
 
 /// Everything that a run needs after its start.
 pub(super) struct Session {
@@ -66,7 +66,7 @@ pub(super) struct Session {
     pub(super) run: Run,
     /// The snapshot that is being taken.
     pub(super) recorder: Option<Arc<Recorder>>,
-    compared: Option<Compared>,
+    compared: Option<SessionBase>,
 }
 
 impl Session {

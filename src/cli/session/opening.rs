@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::{
-    ChangeArgs, Manifests, Session, SessionArgs, Source, Use, args, preflight,
-    source::{Opened, Transport},
+    BaseUse, ChangeArgs, Manifests, Session, SessionArgs, SessionSource, args, preflight,
+    source::{OpenedSource, Transport},
     usable,
 };
 use crate::{
@@ -21,18 +21,18 @@ use crate::{
 };
 
 /// What to open.
-pub(in crate::cli) struct Opening<'a> {
+pub(in crate::cli) struct SessionBuilder<'a> {
     pub(in crate::cli) args: &'a SessionArgs,
     pub(in crate::cli) changes: ChangeArgs,
-    pub(in crate::cli) source: Source<'a>,
+    pub(in crate::cli) source: SessionSource<'a>,
     /// The base, if there is one.
-    pub(in crate::cli) base: Option<(base::Request, Use)>,
+    pub(in crate::cli) base: Option<(base::BaseRequest, BaseUse)>,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> SessionBuilder<'a> {
     /// Uses the service in the arguments, without a base, and changes nothing.
     pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
-        Self { args, changes: ChangeArgs::default(), source: Source::Service, base: None }
+        Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
     }
 
     /// Loads the manifests, finds the service, and reads the token's user.
@@ -88,7 +88,7 @@ impl<'a> Opening<'a> {
         let (holds, over) = args::holds(&cx.env, today)?;
         cx.output.tell_faults(&over);
         let opened = self.source.open(self.args, &manifests, cx).await?;
-        let Opened { target, live, has_token, client, secrets, transport } = opened;
+        let OpenedSource { target, live, has_token, client, secrets, transport } = opened;
         if let Some(saved) = &select.saved {
             saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
         }

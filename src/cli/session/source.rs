@@ -39,14 +39,14 @@ pub(in crate::cli) struct LiveArgs {
 
 impl LiveArgs {
     /// The source that it names.
-    pub(in crate::cli) fn source(&self) -> Source<'_> {
-        self.live.as_deref().map_or(Source::Service, Source::Snapshot)
+    pub(in crate::cli) fn source(&self) -> SessionSource<'_> {
+        self.live.as_deref().map_or(SessionSource::Service, SessionSource::Snapshot)
     }
 }
 
 /// The source of a session.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) enum Source<'w> {
+pub(in crate::cli) enum SessionSource<'w> {
     /// A service.
     Service,
     /// The snapshot in this file.
@@ -56,7 +56,7 @@ pub(in crate::cli) enum Source<'w> {
 }
 
 /// A source that can be read.
-pub(super) struct Opened {
+pub(super) struct OpenedSource {
     /// The address of the service.
     pub(super) target: String,
     /// The snapshot in place of the service, if any.
@@ -91,7 +91,7 @@ impl Transport {
     }
 }
 
-impl Source<'_> {
+impl SessionSource<'_> {
     /// Finds the service, or reads the snapshot, for `manifests`.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Source<'_> {
         args: &SessionArgs,
         manifests: &Manifests,
         cx: &Context,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<OpenedSource, Failure> {
         let allowed = args.allowed(&cx.env)?;
         let find_all =
             |secrets: Secrets| Arc::new(secrets_of(manifests, secrets.allowing(allowed)));
@@ -124,7 +124,7 @@ fn from_snapshot(
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &Context,
-) -> Result<Opened, Failure> {
+) -> Result<OpenedSource, Failure> {
     let snapshot = load(path)?;
     let Head { target, taken_at, .. } = &snapshot.head;
     let (target, taken_at) = (target.clone(), *taken_at);
@@ -139,7 +139,7 @@ fn from_snapshot(
     let offline = Arc::new(Offline::new(snapshot, key));
     let transport = Transport::Offline(Arc::clone(&offline));
     let client = ReadClient::new(service, offline, Arc::clone(&secrets), Settings::default());
-    Ok(Opened { target, live, has_token: false, client, secrets, transport })
+    Ok(OpenedSource { target, live, has_token: false, client, secrets, transport })
 }
 
 async fn from_service(
@@ -148,7 +148,7 @@ async fn from_service(
     Manifests { root, config, .. }: &Manifests,
     find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &Context,
-) -> Result<Opened, Failure> {
+) -> Result<OpenedSource, Failure> {
     let endpoint = args.connect.endpoint(root, config, cx).await?;
     let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets = find_all(endpoint.apart_from(Secrets::new(root, endpoint.environment.clone())));
@@ -164,7 +164,7 @@ async fn from_service(
         let settings = Settings { in_flight, ..Settings::default() };
         client = ReadClient::new(service, recorder, Arc::clone(&secrets), settings);
     }
-    Ok(Opened { target, live: None, has_token: !sandbox, client, secrets, transport })
+    Ok(OpenedSource { target, live: None, has_token: !sandbox, client, secrets, transport })
 }
 
 fn load(path: &Path) -> Result<Snapshot, Failure> {

@@ -11,7 +11,7 @@ use super::{Session, opening::limits};
 use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
-    cli::{Context, base::Found},
+    cli::{Context, base::ResolvedBase},
     desired::{Acknowledgement, Container, Desired, Member, Roster},
     diagnostic::{Diagnostic, Diagnostics},
     diff::Problem,
@@ -23,7 +23,7 @@ use crate::{
 
 /// How a session uses a base.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct Use {
+pub(in crate::cli) struct BaseUse {
     /// What it does with differences from before the branch.
     pub(in crate::cli) drift: Drift,
     /// Whether only containers whose declarations differ from the base are read.
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Use {
 }
 
 /// The base of a session.
-pub(super) struct Compared {
+pub(super) struct SessionBase {
     base: Base,
     config: Config,
     acknowledgements: Vec<Acknowledgement>,
@@ -46,8 +46,8 @@ impl Session {
     /// The session with a base. The limits of both sides hold.
     pub(in crate::cli) fn against(
         mut self,
-        found: Found,
-        used: Use,
+        found: ResolvedBase,
+        used: BaseUse,
         (selection, mut outline): (Selection, Outline),
         cx: &Context,
     ) -> Self {
@@ -94,7 +94,7 @@ impl Session {
                     || containers.iter().any(|container| one.at.touches(&container.path))
             });
         }
-        self.compared = Some(Compared {
+        self.compared = Some(SessionBase {
             base,
             config,
             acknowledgements,
@@ -122,7 +122,7 @@ impl Session {
     }
 }
 
-impl Compared {
+impl SessionBase {
     /// The plan of one container, with labels.
     pub(super) async fn plan(
         &self,

@@ -14,8 +14,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{
-    Content, Group, Item, Part, Report, StepItem, fold::same, item::acknowledgement, note::object,
-    word,
+    Content, ItemGroup, Report, ReportItem, ReportPart, StepItem, fold::same,
+    item::acknowledgement, note::object, word,
 };
 use crate::{
     diff::Action,
@@ -53,14 +53,14 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     header(&mut page, report, &steps, ink);
     page += "<main>\n";
     let all = report.items();
-    let warnings = all.partition_point(|item| item.group < Group::Warning);
+    let warnings = all.partition_point(|item| item.group < ItemGroup::Warning);
     items(&mut page, &all[..warnings], ink);
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
     let unfold = steps.len() <= UNFOLDED;
-    for part in Part::ALL {
-        steps::part(&mut page, &steps, part, unfold && part != Part::Drift, ink);
+    for part in ReportPart::ALL {
+        steps::part(&mut page, &steps, part, unfold && part != ReportPart::Drift, ink);
     }
     items(&mut page, &all[warnings..], ink);
     notes(&mut page, report, ink);
@@ -119,7 +119,7 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     for action in [Action::Create, Action::Update, Action::Delete] {
         let counted = steps.iter().filter(|item| {
             item.step.action == action
-                && if applied { item.is_done } else { item.part != Part::Watched }
+                && if applied { item.is_done } else { item.part != ReportPart::Watched }
         });
         let (number, class) = (counted.count(), word(action));
         let words = match action {
@@ -134,11 +134,11 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
 }
 
 /// The items, in a section for each group.
-fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
+fn items(page: &mut String, items: &[ReportItem<'_>], ink: Ink<'_>) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first() else { continue };
         let tone = match first.group {
-            Group::Acknowledged => "acknowledged",
+            ItemGroup::Acknowledged => "acknowledged",
             group if group.is_bad() => "bad",
             _ => "warning",
         };
@@ -147,14 +147,14 @@ fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
             ink.text(first.group.title()),
             of_group.len()
         );
-        for (one, others) in same(of_group, false, Item::gist) {
+        for (one, others) in same(of_group, false, ReportItem::gist) {
             item(page, one, &others, ink);
         }
         *page += "</ul>\n</section>\n";
     }
 }
 
-fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) {
+fn item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], ink: Ink<'_>) {
     *page += "<li>";
     if let Some(address) = item.address {
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));

@@ -8,10 +8,10 @@ use super::ink::Ink;
 use crate::{
     diff::{Action, Step},
     report::{
-        compare::{self, Compared},
+        compare::{self, TextComparison},
         model::{
-            Cell, Fold, Folded, Part, Row, StepItem, by_container, file_line, remarks, rows_of,
-            sign, step::object, whose, word,
+            Fold, FoldedSteps, ReportPart, Row, StepItem, ValueText, by_container, file_line,
+            remarks, rows_of, sign, step::object, whose, word,
         },
     },
     text::count,
@@ -24,7 +24,7 @@ const NAMED: usize = 3;
 pub(super) fn part(
     page: &mut String,
     steps: &[StepItem<'_>],
-    part: Part,
+    part: ReportPart,
     unfolded: bool,
     ink: Ink<'_>,
 ) {
@@ -45,11 +45,11 @@ pub(super) fn part(
         part.title(),
         items.len()
     );
-    if part != Part::Watched {
+    if part != ReportPart::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
     for folded in all {
-        let Folded { steps, others, .. } = &folded;
+        let FoldedSteps { steps, others, .. } = &folded;
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
@@ -193,11 +193,11 @@ fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match side {
             None => continue,
-            Some(Cell::Aside(words)) => format!(
+            Some(ValueText::Aside(words)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
                 ink.text(&words)
             ),
-            Some(Cell::Value(text)) => {
+            Some(ValueText::Value(text)) => {
                 format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text))
             }
         };
@@ -207,11 +207,11 @@ fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
 /// The comparison of two texts.
 fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
     let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
-        Compared::Aside(words) => {
+        TextComparison::Aside(words) => {
             *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
             return;
         }
-        Compared::Lines(lines) => lines,
+        TextComparison::Lines(lines) => lines,
     };
     *page += "<pre class=\"diff\" tabindex=\"0\">";
     for (tag, line) in lines {

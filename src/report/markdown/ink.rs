@@ -9,7 +9,7 @@
 use crate::{
     report::{
         compare::{self, ComparedLine},
-        model::value::Cell,
+        model::value::ValueText,
     },
     secret::Secrets,
     text::escape,
@@ -40,9 +40,9 @@ impl Ink<'_> {
     }
 
     /// One side of a change in a cell of a table.
-    pub(super) fn side(self, side: &Cell) -> String {
+    pub(super) fn side(self, side: &ValueText) -> String {
         match side {
-            Cell::Aside(words) | Cell::Value(words) => self.cell(words),
+            ValueText::Aside(words) | ValueText::Value(words) => self.cell(words),
         }
     }
 

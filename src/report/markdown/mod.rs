@@ -13,12 +13,12 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::{
-    compare::{self, Compared},
+    compare::{self, TextComparison},
     marker::Marker,
     model::{
-        Fold, Folded, Group, Item, Part, Piece, Report, Row, StepItem, acknowledgement,
-        by_container, by_path, file_line, firsts, gathered, grouped, note, remarks, rows_of, same,
-        sign, step::object, whose,
+        Fold, FoldedSteps, ItemGroup, Piece, Report, ReportItem, ReportPart, Row, StepItem,
+        acknowledgement, by_container, by_path, file_line, firsts, gathered, grouped, note,
+        remarks, rows_of, same, sign, step::object, whose,
     },
 };
 use crate::{diff::Refusal, secret::Secrets, text::count, value::Json};
@@ -45,13 +45,13 @@ fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> S
     let mut page = Page::new(budget);
     head(&mut page, report, marker, ink);
     let items = report.items();
-    items_of(&mut page, &items, |group| group != Group::Warning, ink);
+    items_of(&mut page, &items, |group| group != ItemGroup::Warning, ink);
     let steps = report.steps();
-    let texts = changes(&mut page, report, &steps, Part::Changes, ink);
-    for part in [Part::Drift, Part::Watched] {
+    let texts = changes(&mut page, report, &steps, ReportPart::Changes, ink);
+    for part in [ReportPart::Drift, ReportPart::Watched] {
         folded_changes(&mut page, report, &steps, part, ink);
     }
-    items_of(&mut page, &items, |group| group == Group::Warning, ink);
+    items_of(&mut page, &items, |group| group == ItemGroup::Warning, ink);
     comparisons(&mut page, &texts, ink);
     conditions(&mut page, &steps, ink);
     notes(&mut page, report, ink);
@@ -84,12 +84,17 @@ fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
 }
 
 /// A list for each `wanted` group of items.
-fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool, ink: Ink<'_>) {
+fn items_of(
+    page: &mut Page,
+    items: &[ReportItem<'_>],
+    wanted: impl Fn(ItemGroup) -> bool,
+    ink: Ink<'_>,
+) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
         let mut seen: BTreeMap<_, usize> = BTreeMap::new();
-        let mut all = same(of_group, false, Item::gist);
+        let mut all = same(of_group, false, ReportItem::gist);
         let rest = all.extract_if(.., |(item, _)| {
             let seen = seen.entry(item.code.clone()).or_default();
             *seen += 1;
@@ -118,7 +123,12 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
 }
 
 /// An item of a list, with `help`.
-fn listed(item: &Item<'_>, others: &[&Item<'_>], help: Option<&str>, ink: Ink<'_>) -> String {
+fn listed(
+    item: &ReportItem<'_>,
+    others: &[&ReportItem<'_>],
+    help: Option<&str>,
+    ink: Ink<'_>,
+) -> String {
     let mut text = String::from("- ");
     if let Some(address) = item.address {
         text += &format!("{} ", ink.code(&address.to_string()));
@@ -156,7 +166,7 @@ fn changes<'a>(
     page: &mut Page,
     report: &Report<'_>,
     steps: &[StepItem<'a>],
-    part: Part,
+    part: ReportPart,
     ink: Ink<'_>,
 ) -> Vec<Row<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
@@ -206,7 +216,7 @@ fn folded_changes(
     page: &mut Page,
     report: &Report<'_>,
     steps: &[StepItem<'_>],
-    part: Part,
+    part: ReportPart,
     ink: Ink<'_>,
 ) {
     let number = steps.iter().filter(|item| item.part == part).count();
@@ -292,8 +302,8 @@ fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
         let address = ink.code(&row.step.address.to_string());
         let head = format!("{address} {}\n\n", ink.code(&row.name));
         let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
-            Compared::Aside(words) => format!("{words}\n"),
-            Compared::Lines(lines) => {
+            TextComparison::Aside(words) => format!("{words}\n"),
+            TextComparison::Lines(lines) => {
                 let shown = &lines[..lines.len().min(LINES)];
                 let more = match lines.len() - shown.len() {
                     0 => String::new(),
@@ -311,7 +321,7 @@ fn comparisons(page: &mut Page, texts: &[Row<'_>], ink: Ink<'_>) {
 /// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let mut lines = Vec::new();
-    for Folded { steps, others, .. } in by_container(steps, Fold::Steps) {
+    for FoldedSteps { steps, others, .. } in by_container(steps, Fold::Steps) {
         let others = also("the same", &others, ink);
         for step in steps.iter().map(|piece| piece.item.step) {
             let address = ink.code(&step.address.to_string());

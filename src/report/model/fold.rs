@@ -39,7 +39,7 @@ pub struct Piece<'s> {
 
 /// Steps of one group or project, and the paths of others with equal ones.
 #[derive(Debug)]
-pub struct Folded<'s> {
+pub struct FoldedSteps<'s> {
     /// The steps of the first one.
     pub steps: Vec<Piece<'s>>,
     /// The paths of the others.
@@ -50,7 +50,7 @@ pub struct Folded<'s> {
     pub shared: usize,
 }
 
-impl Folded<'_> {
+impl FoldedSteps<'_> {
     /// The first step.
     pub fn first(&self) -> &Step {
         self.steps[0].item.step
@@ -102,7 +102,7 @@ type Key = [u8; 32];
 
 /// Groups `steps`, which are in the order of a plan, by group or project. What many of them have is
 /// put together at the first one, before its own.
-pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<Folded<'s>> {
+pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| pieces(*item, fold)).collect())
@@ -129,11 +129,11 @@ pub fn by_container<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<Folded<'s>> {
             let (_, holders, differs) = together[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
             let steps = joined(together.into_iter().map(|(piece, ..)| *piece));
-            shown.push(Folded { steps, others, differs: *differs, shared: 0 });
+            shown.push(FoldedSteps { steps, others, differs: *differs, shared: 0 });
         }
         if !single.is_empty() {
             let steps = joined(single.into_iter().map(|(piece, ..)| piece));
-            shown.push(Folded { steps, others: Vec::new(), differs: false, shared: number });
+            shown.push(FoldedSteps { steps, others: Vec::new(), differs: false, shared: number });
         }
     }
     shown

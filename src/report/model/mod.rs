@@ -1,7 +1,7 @@
 //! The one model of a report, which every renderer uses.
 //!
 //! A [`Report`] borrows the finished values of a run. Problems, acknowledgements and failures are
-//! [`Item`]s of one shape; steps, planned or carried out, are [`StepItem`]. So each fact is put into
+//! [`ReportItem`]s of one shape; steps, planned or carried out, are [`StepItem`]. So each fact is put into
 //! words once, here, and a renderer only lays them out. Texts are unchanged: the renderer removes
 //! secrets and escapes.
 
@@ -15,14 +15,14 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{Fold, Folded, Piece, by_container, gathered, same};
-pub use item::{Group, Item, acknowledged_together, acknowledgement, declared_at};
+pub use fold::{Fold, FoldedSteps, Piece, by_container, gathered, same};
+pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
 pub(in crate::report) use note::by_sort;
 pub use note::{MANY, by_path, grouped};
 pub use outcome::{differs, gist, unread, why, with_request_id};
 use serde::Serialize;
 pub use step::{Row, file_line, firsts, remarks, rows_of, sign, tail, whole};
-pub use value::{Cell, cell};
+pub use value::{ValueText, cell};
 
 use super::{
     Line, ReportKind, Run,
@@ -87,7 +87,7 @@ pub enum Content<'a> {
 
 /// The part of a report in which a step is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum ReportPart {
     /// Steps that are, or would be, carried out.
     Changes,
     /// Steps that are drift, if there are also changes of the branch, which come first.
@@ -96,7 +96,7 @@ pub enum Part {
     Watched,
 }
 
-impl Part {
+impl ReportPart {
     /// Every part, in display order.
     pub const ALL: [Self; 3] = [Self::Changes, Self::Drift, Self::Watched];
 
@@ -118,7 +118,7 @@ pub struct StepItem<'a> {
     /// The step.
     pub step: &'a Step,
     /// The part in which it is shown.
-    pub part: Part,
+    pub part: ReportPart,
     /// Its outcome, if the plan was applied.
     pub outcome: Option<&'static str>,
     /// Whether its object matches now.
@@ -127,7 +127,7 @@ pub struct StepItem<'a> {
 
 impl<'a> StepItem<'a> {
     /// A step that was not applied.
-    pub const fn planned(number: usize, step: &'a Step, part: Part) -> Self {
+    pub const fn planned(number: usize, step: &'a Step, part: ReportPart) -> Self {
         Self { number, step, part, outcome: None, is_done: false }
     }
 }
@@ -228,7 +228,7 @@ impl<'a> Report<'a> {
     }
 
     /// The notes, by sort.
-    pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
+    pub(super) fn notes(&self) -> BTreeMap<note::NoteKind, Vec<&'a Note>> {
         note::by_sort(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }
 
@@ -239,14 +239,18 @@ impl<'a> Report<'a> {
         // Without changes of the branch, drift is shown as changes.
         let has_changes = plan.steps.iter().any(|step| step.label.is_some() && !step.is_drift());
         let steps = plan.steps.iter().map(|step| {
-            let part = if has_changes && step.is_drift() { Part::Drift } else { Part::Changes };
+            let part = if has_changes && step.is_drift() {
+                ReportPart::Drift
+            } else {
+                ReportPart::Changes
+            };
             (step, part)
         });
-        let watched = plan.watched.iter().map(|step| (step, Part::Watched));
+        let watched = plan.watched.iter().map(|step| (step, ReportPart::Watched));
         let steps = steps.chain(watched).zip(1..);
         let steps = steps.map(|((step, part), number)| {
             let mut item = StepItem::planned(number, step, part);
-            if let Some(outcomes) = outcomes.as_ref().filter(|_| part != Part::Watched) {
+            if let Some(outcomes) = outcomes.as_ref().filter(|_| part != ReportPart::Watched) {
                 let outcome = outcomes.get(&step.address);
                 item.outcome =
                     Some(outcome.map_or("left out", |outcome| outcome::outcome(outcome).1));
@@ -271,7 +275,7 @@ impl<'a> Report<'a> {
     }
 
     /// The items, in display order.
-    pub fn items(&self) -> Vec<Item<'a>> {
+    pub fn items(&self) -> Vec<ReportItem<'a>> {
         item::of(self)
     }
 }

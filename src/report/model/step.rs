@@ -1,6 +1,6 @@
 //! A step of a plan, field by field: which lines it gets, and which steps come before it.
 
-use super::value::{Cell, cell, comparable, lines};
+use super::value::{ValueText, cell, comparable, lines};
 use crate::{
     address::Address,
     catalogue,
@@ -130,13 +130,13 @@ impl Row<'_> {
     }
 
     /// The texts of both sides; only one for a creation or a removal.
-    pub fn sides(&self) -> [Option<Cell>; 2] {
+    pub fn sides(&self) -> [Option<ValueText>; 2] {
         let (before, after) = (cell(&self.before), cell(&self.after));
         match (self.step.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
-                [Some(before), Some(Cell::Aside("(another value, hidden)".into()))]
+                [Some(before), Some(ValueText::Aside("(another value, hidden)".into()))]
             }
             (Action::Update, ..) => [Some(before), Some(after)],
         }

@@ -4,7 +4,7 @@ use crate::{diff::Shown, text::count, value::Json};
 
 /// The text for one side of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub enum ValueText {
     /// A remark about the value, in brackets.
     Aside(String),
     /// The value itself, on one line if it has no control characters.
@@ -12,15 +12,15 @@ pub enum Cell {
 }
 
 /// The text for one side of a change.
-pub fn cell(value: &Shown) -> Cell {
-    Cell::Aside(match value {
+pub fn cell(value: &Shown) -> ValueText {
+    ValueText::Aside(match value {
         Shown::Absent => "(absent)".into(),
         Shown::Unknown => "(not shown by the service)".into(),
         Shown::Hidden => "(hidden)".into(),
         Shown::Secret(reference) => format!("(secret {reference})"),
         Shown::File(path) => format!("(file {path})"),
         Shown::Value(Json::String(text)) if text.contains('\n') => size(text),
-        Shown::Value(value) => return Cell::Value(json(value)),
+        Shown::Value(value) => return ValueText::Value(json(value)),
     })
 }
 

@@ -8,8 +8,8 @@ use crate::{
     diff::{Action, Change, Shown, Step},
     report::{
         Canvas, Line, Overflow, Paint,
-        compare::{self, Compared},
-        model::{Cell, Row, cell, firsts, remarks, rows_of, sign, step::object},
+        compare::{self, TextComparison},
+        model::{Row, ValueText, cell, firsts, remarks, rows_of, sign, step::object},
     },
     text::count,
 };
@@ -110,10 +110,10 @@ pub(super) fn shown(value: &Shown) -> Line {
 }
 
 /// One side of a change.
-fn paint(side: Cell) -> Line {
+fn paint(side: ValueText) -> Line {
     match side {
-        Cell::Aside(words) => Line::of(Paint::Dim, words),
-        Cell::Value(text) => Line::default().text(text),
+        ValueText::Aside(words) => Line::of(Paint::Dim, words),
+        ValueText::Value(text) => Line::default().text(text),
     }
 }
 
@@ -127,10 +127,10 @@ fn block(canvas: &mut Canvas, indent: usize, text: &str) {
 /// The comparison of two texts.
 fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::texts(before, after, |text| canvas.redact(text)) {
-        Compared::Aside(words) => {
+        TextComparison::Aside(words) => {
             canvas.line(&Line::indented(indent).put(Paint::Change, words));
         }
-        Compared::Lines(lines) => {
+        TextComparison::Lines(lines) => {
             let painted = lines.into_iter().map(|(tag, line)| {
                 let paint = match tag {
                     None => Paint::Note,

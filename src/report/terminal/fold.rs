@@ -7,7 +7,9 @@ use crate::{
     diff::{Action, Step},
     report::{
         Canvas, Line, Paint, Style,
-        model::{Fold, Folded, Part, Piece, StepItem, by_container, same, step::object, whole},
+        model::{
+            Fold, FoldedSteps, Piece, ReportPart, StepItem, by_container, same, step::object, whole,
+        },
     },
     secret::Secrets,
     text::count,
@@ -20,7 +22,7 @@ pub(super) const NAMED: usize = 3;
 
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
-    let steps = steps.into_iter().map(|step| StepItem::planned(0, step, Part::Changes));
+    let steps = steps.into_iter().map(|step| StepItem::planned(0, step, ReportPart::Changes));
     let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
     let mut more = Vec::new();
     for folded in by_container(&steps.collect::<Vec<_>>(), fold) {
@@ -33,7 +35,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         let head = Line::of(Paint::Bold, &*folded.first().address.path);
         canvas.paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
         let noun = format!("more {}", folded.first().scope.noun());
-        let Folded { steps, others, differs, .. } = folded;
+        let FoldedSteps { steps, others, differs, .. } = folded;
         // Each removal is named.
         let removes = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
         let most = if removes { others.len() } else { NAMED };
