@@ -1,10 +1,14 @@
 //! Prepares the tables of this crate.
 
+use undrift_tables::{convert_all, convert_texts, root};
+
 fn main() -> std::io::Result<()> {
-    undrift_tables::convert_all(&[
+    convert_all(&[
         "manifest/faults/helps",
         "manifest/faults/slips",
         "manifest/read/foreign",
         "manifest/schema/documents",
-    ])
+    ])?;
+    let pages = root().join("../model/src/diagnostic/codes");
+    convert_texts("manifest/faults/texts", 5, 1, &pages)
 }

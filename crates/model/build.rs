@@ -4,7 +4,7 @@
 use std::{env, ffi::OsStr, fs, io, path::Path};
 
 use serde_json::{Map, Value};
-use undrift_tables::{convert, convert_all, root};
+use undrift_tables::{convert, convert_all, convert_texts, root};
 
 fn main() -> io::Result<()> {
     // Those outside of `src/catalogue`.
@@ -20,12 +20,9 @@ fn main() -> io::Result<()> {
         "operation/table",
         "yaml/syntax",
     ])?;
-    for table in ["kind/faults", "yaml/faults"] {
-        convert_all(&[table])?;
-        let texts =
-            texts(&serde_json::from_slice(&fs::read(out(&format!("tables/{table}.json")))?)?)?;
-        fs::write(out(&format!("tables/{table}.rs")), texts)?;
-    }
+    let pages = root().join("src/diagnostic/codes");
+    convert_texts("kind/faults", 4, 1, &pages)?;
+    convert_texts("yaml/faults", 3, 0, &pages)?;
     let rows = fs::read(out("tables/operation/table.json"))?;
     let rows: Vec<_> = serde_json::from_slice(&rows)?;
     fs::write(out("operations.rs"), operations(&rows))?;
@@ -40,21 +37,6 @@ fn main() -> io::Result<()> {
 /// A file of the build.
 fn out(name: &str) -> std::path::PathBuf {
     Path::new(&env::var_os("OUT_DIR").unwrap()).join(name)
-}
-
-/// A constant for the texts of each of `faults`, which end with its code, its message and its help.
-fn texts(faults: &Map<String, Value>) -> io::Result<String> {
-    let constant = |(name, texts): (&String, &Value)| {
-        let texts = texts.as_array().map_or(&[][..], Vec::as_slice);
-        let code = texts.iter().rev().nth(2).and_then(Value::as_str).unwrap_or_default();
-        let page = root().join(format!("src/diagnostic/codes/{code}.md"));
-        fs::metadata(&page)
-            .map_err(|error| io::Error::other(format!("{}: {error}", page.display())))?;
-        let (name, length) = (name.to_uppercase(), texts.len());
-        let texts = Value::from(texts);
-        Ok(format!("pub(crate) const {name}: [&str; {length}] = {texts};\n"))
-    };
-    faults.iter().map(constant).collect()
 }
 
 /// A constant for each of `rows`, and a list of all.

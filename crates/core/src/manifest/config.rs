@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     Surroundings,
-    faults::Findings,
+    faults::{Findings, texts, words},
     lints::{self, Lint},
     read::files,
     schema,
@@ -314,13 +314,9 @@ fn content(
         let second = parsed.documents.get(1).map_or(0, |second| second.span.start);
         let has_manifest = parsed.documents.iter().any(|document| document.get("kind").is_some());
         if !parsed.is_broken {
-            let message = "the file must hold one document";
-            findings.error("document", message, second..second).help(match has_manifest {
-                true => {
-                    "move the manifests to a file of their own: this one is for how undrift runs"
-                }
-                false => "start with `version: 1`, and write no line `---` behind it",
-            });
+            let texts =
+                if has_manifest { texts::MANIFEST_IN_CONFIG } else { texts::SEVERAL_CONFIGS };
+            findings.report(texts, second..second, &[]);
         }
         return None;
     };
@@ -332,9 +328,7 @@ fn content(
     let release = document.get("service").and_then(|(_, service)| service.get("release"));
     let known = config.as_ref().and_then(|config| config.service.release);
     if let Some((_, node)) = release.filter(|_| known.is_some_and(|known| known < REFERENCE)) {
-        let message = format!("undrift knows the service from release {REFERENCE} on");
-        let old = findings.error("release", message, node.span.clone());
-        old.help("correct it, or leave it out");
+        findings.report(texts::OLD_RELEASE, node.span.clone(), words![first = REFERENCE]);
     }
     for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
         lints::check(lint, manifests, findings);
@@ -347,9 +341,6 @@ pub(super) fn is_expression(glob: &str) -> bool {
     glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }
 
-/// The help for a regular expression in the place of a glob.
-pub(super) const NO_EXPRESSION: &str = "it is a glob, not a regular expression: write `*` for `.*`, `{a,b}` for `(a|b)`, and no `^` or `$`";
-
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
     let under = |key| managed.get(key).map(|(_, node)| node);
@@ -357,15 +348,14 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
     for node in under("path").into_iter().chain(except) {
         let glob = findings.glob(node, "paths", "acme/**");
         if glob.is_some_and(|glob| is_expression(glob.written())) {
-            let message = "this is a regular expression, where a glob over paths must be";
-            findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
+            findings.report(texts::EXPRESSION, node.span.clone(), &[]);
         }
     }
     let names = || catalogue::everywhere().map(|section| section.section);
     for node in under("sections").map_or(&[][..], Node::items) {
         if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
-            let wrong = findings.error("choice", "there is no such section", node.span.clone());
-            wrong.help_if(did_you_mean(name, names()));
+            let fault = findings.report(texts::NO_SUCH_SECTION, node.span.clone(), &[]);
+            fault.help_if(did_you_mean(name, names()));
         }
     }
 }

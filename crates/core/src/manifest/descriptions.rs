@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Surroundings,
-    faults::Findings,
+    faults::{Findings, texts, words},
     read::files,
     schema::{self, DESCRIPTION},
     surroundings::Root,
@@ -61,9 +61,7 @@ fn read(
         Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
             let [document] = &parsed.documents[..] else {
                 if !parsed.is_broken {
-                    let message = "the file must hold one description";
-                    let wrong = findings.error("document", message, 0..0);
-                    wrong.help("describe each collection in a file of its own");
+                    findings.report(texts::SEVERAL_DESCRIPTIONS, 0..0, &[]);
                 }
                 return None;
             };
@@ -82,8 +80,8 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
     let kind = match yaml::read_for_good::<Kind>(written.clone()) {
         Ok(kind) => kind,
         Err(error) => {
-            let message = format!("this is no description: {}", escape(&error.to_string()));
-            findings.error("kind-description", message, place_of(document, ""));
+            let (at, why) = (place_of(document, ""), error.to_string());
+            findings.report(texts::NO_DESCRIPTION, at, words![why = escape(&why)]);
             return None;
         }
     };

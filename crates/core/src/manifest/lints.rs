@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{config::FILE, faults::Findings};
+use super::{
+    config::FILE,
+    faults::{Findings, texts, words},
+};
 use crate::{
     address::Glob,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
@@ -168,34 +171,23 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
     {
         let manifests = manifests.unwrap_or_default();
         if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-            let message = "`in` matches no manifest";
-            let idle = findings.warning("idle-rule", message, node.span.clone());
             let near = folder_named_in(glob.written(), manifests);
             let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
-            idle.help(format!(
-                "write a glob over files, which begins at the folder of this file{near}; it is no path on the service"
-            ));
+            findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
         }
     }
     let Some((code, span)) = under("code") else { return };
     let is = |levels: &[&str]| under("level").is_some_and(|(level, _)| levels.contains(&level));
     if codes::of(code).is_none() {
         let names: Vec<_> = codes::CODES.iter().map(|known| known.name).collect();
-        let near = likely(code, &names).first().copied();
-        findings.error("choice", "there is no message with this code", span).help(
-            near.map_or_else(
-                || "write the code in the brackets of one warning, as in `warning[no-effect]`: errors cannot be lowered, and none stands for all".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            ),
-        );
+        let fault = findings.report(texts::NO_CODE, span, &[]);
+        if let Some(near) = likely(code, &names).first() {
+            fault.help(format!("did you mean `{near}`?"));
+        }
     } else if is(&["allow"]) && FIRM.contains(&code) {
-        findings
-            .error("lints", "this warning protects what is there, and is always told", span)
-            .help("mend what it is about, or leave the lint out");
+        findings.report(texts::FIRM_WARNING, span, &[]);
     } else if is(&["allow", "warn"]) && !FIRM.contains(&code) && !WARNINGS.contains(&code) {
-        findings
-            .error("lints", format!("`{code}` is always an error, which no lint lowers"), span)
-            .help("mend what it is about: only warnings have levels");
+        findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }
 }
 

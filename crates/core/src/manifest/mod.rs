@@ -39,7 +39,7 @@ pub use report::counted;
 pub use surroundings::Surroundings;
 
 use check::Context;
-use faults::Findings;
+use faults::{Findings, texts};
 use jiff::civil::Date;
 use mask::Quality;
 use read::{File, files};
@@ -156,7 +156,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     let named_files = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
-        through_the_parts(found, context, options.traced, &mut diagnostics);
+        read_layer_check(found, context, options.traced, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
         files.iter().cloned().zip(from_root).collect()
     });
@@ -189,7 +189,8 @@ fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnos
         None => (files, "each document starts with `kind: Project` and `path: ...`"),
     };
     // There is nothing that a rule could be about, whatever its glob.
-    let is_expression = |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
+    let is_expression =
+        |fault: &Diagnostic| fault.help.as_deref() == Some(texts::IDLE_EXPRESSION[3]);
     diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
     let none = Diagnostic::error("no-manifests", "no manifest here declares a group or project");
     diagnostics.push(none.at(at).help(help));
@@ -209,7 +210,7 @@ pub fn of_texts(
     let files = texts.into_iter().map(file).collect();
     let config::Service { tier, release, .. } = config.service;
     let context = Context { tier, manages: None, release, today, files: None };
-    let Read { desired, .. } = through_the_parts(files, context, &[], &mut diagnostics);
+    let Read { desired, .. } = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
@@ -250,9 +251,7 @@ pub fn faults_of(
             return;
         }
         if let Some((kind, _)) = parsed.documents.iter().find_map(|document| document.get("kind")) {
-            let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
-            let manifest = findings.error("document", message, kind.span.clone());
-            manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
+            findings.report(texts::MANIFEST_IN_SEED, kind.span.clone(), &[]);
         } else if let [document] = &parsed.documents[..] {
             drop(findings.add_schema(document, &Checker::new(schema)));
             if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
@@ -260,8 +259,7 @@ pub fn faults_of(
             }
         } else {
             let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
-            let second = findings.error("document", "the file must hold one document", at..at);
-            second.help("write it without a line `---` in between");
+            findings.report(texts::SEVERAL_SEEDS, at..at, &[]);
         }
     };
     let ((), faults) = Findings::of_file(name, text, &marked, read);
@@ -276,7 +274,7 @@ struct Read {
 }
 
 /// Reads, layers and checks `files`, and traces the containers at `traced`.
-fn through_the_parts(
+fn read_layer_check(
     files: Vec<File>,
     context: Context,
     traced: &[Glob],
@@ -304,14 +302,14 @@ fn through_the_parts(
     let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check(layered, &rules, &context);
     if is_partial {
-        faults.without_consequences();
+        faults.drop_follow_up_faults();
     }
     diagnostics.extend(locate::place(faults, counts, &files));
     if diagnostics.has_errors() {
         // What has an error may be what a rule is for.
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
-    match Includes::of(rules, context, files, paths) {
+    match Includes::new(rules, context, files, paths) {
         // The object of an acknowledgement may be included later.
         Some(includes) => Read { desired, includes: Some(includes), traces },
         None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },

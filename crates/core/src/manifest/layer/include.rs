@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Layered, Rules, one};
+use super::{Layered, Rules, merge_container};
 use crate::{
     address::Glob,
     catalogue,
@@ -37,7 +37,7 @@ impl Rules {
         path: &Arc<str>,
     ) -> Option<(Included, Faults)> {
         let (rule, glob) = self.including(scope, &path.to_lowercase(), true)?;
-        let (merged, faults) = merge(self, scope, path, rule);
+        let (merged, faults) = merge_rules(self, scope, path, rule);
         Some((Included { merged, by: glob.written().into() }, faults))
     }
 
@@ -49,7 +49,12 @@ impl Rules {
 }
 
 /// The merged rules for the container at `path`, which `rule` includes.
-fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Container>, Faults) {
+fn merge_rules(
+    rules: &Rules,
+    scope: Scope,
+    path: &Arc<str>,
+    rule: &Rule,
+) -> (Box<Container>, Faults) {
     let container = Container {
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
@@ -57,7 +62,7 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Cont
         life: Life::default(),
         body: Body::default(),
     };
-    let (mut merged, _, faults) = one(Box::new(container), rules, &[]);
+    let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
     let (own, _) = catalogue::container(scope);
     merged.body.sections.retain(|section| section.of.section != own.section);
     (merged, faults)
@@ -65,7 +70,7 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Cont
 
 /// Merges the rules at one invented path for each rule, also for rules that only apply to
 /// containers of other rules. Paths that are declared are skipped. The result contains the faults.
-pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
+pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
         layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
     let mut tried = BTreeSet::new();
@@ -73,13 +78,13 @@ pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
         let mut paths = rule.paths.iter().flat_map(|glob| invent(rule.scope, glob));
         let brought = paths.find_map(|path| {
             let (by, _) = rules.including(rule.scope, &path, false)?;
-            let is_of_it = rule.best(&path).is_some() && !declared.contains(&path);
+            let is_of_it = rule.best_match(&path).is_some() && !declared.contains(&path);
             is_of_it.then_some((path, by))
         });
         let Some((path, by)) = brought.filter(|(path, _)| tried.insert(path.clone())) else {
             continue;
         };
-        layered.invented.push(merge(rules, rule.scope, &path.into(), by));
+        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), by));
     }
 }
 

@@ -8,9 +8,9 @@ use std::{cmp::Reverse, sync::Arc};
 
 use super::{
     merge,
-    rules::{Counted, Layers},
+    rules::{Layers, TrackedRule},
     slots::{self, WITHIN},
-    text::Words,
+    text::Filler,
 };
 use crate::{
     address::Glob,
@@ -108,17 +108,17 @@ pub enum Content {
 impl Trace {
     /// The values of `layers` and of the document `own`, with the result.
     pub(super) fn new(layers: &Layers<'_>, own: &Body, merged: Box<Container>) -> Self {
-        let words = Words::new(&merged.path, layers);
+        let filler = Filler::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules
-            .map(|(rank, Counted { rule, .. })| {
-                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words)
+            .map(|(rank, TrackedRule { rule, .. })| {
+                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &filler)
             })
             .collect();
         let highest = all.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
-        all.push(Layer::new(highest, name, &merged.path.origin, own, &words));
+        all.push(Layer::new(highest, name, &merged.path.origin, own, &filler));
         Self { layers: all, merged }
     }
 
@@ -178,7 +178,7 @@ impl Trace {
     }
 
     /// The place of the deciding value for `names` of an entry.
-    pub(in crate::manifest) fn decides(
+    pub(in crate::manifest) fn deciding_origin(
         &self,
         section: &str,
         entry: &str,
@@ -195,7 +195,7 @@ impl Trace {
 }
 
 impl Layer {
-    fn new(rank: usize, name: String, origin: &Origin, body: &Body, words: &Words<'_>) -> Self {
+    fn new(rank: usize, name: String, origin: &Origin, body: &Body, filler: &Filler<'_>) -> Self {
         let ignored = body.ignores.iter();
         let mut settings: Vec<_> =
             ignored.map(|section| Setting::whole(section, Content::Ignores, origin)).collect();
@@ -205,7 +205,7 @@ impl Layer {
             settings.push(whole(Content::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
-                let Some((key, fields)) = merge::filled(of, part, words, &mut Faults::default())
+                let Some((key, fields)) = merge::filled(of, part, filler, &mut Faults::default())
                 else {
                     continue;
                 };

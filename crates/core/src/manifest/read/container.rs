@@ -4,8 +4,8 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
     super::schema::OLD_UNLISTED,
-    Reader,
-    document::{Body, Container, Part, Section, Sound, State},
+    Document, Reader,
+    document::{Body, Container, Part, Section, State, Validity},
     extra,
     layers::BUILT_IN,
     templates,
@@ -15,6 +15,7 @@ use crate::{
     desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
+    manifest::faults::{texts, words},
     origin::Sourced,
     secret::{Reference, has_reference},
     value::{Json, Value},
@@ -37,12 +38,13 @@ impl FoundFields<'_> {
 
 impl Reader<'_, '_> {
     /// The content of `document`, which is about a group or project.
-    pub(super) fn container(&mut self, document: &Node) -> Option<Container> {
+    pub(super) fn container(&mut self, document: &Node) -> Option<Document> {
         let (key, node) = document.get("path")?;
         let path = self.at_key(key, node.text()?.into());
         let (scope, is_named) = (self.scope, self.is_named);
         let body = self.body(document);
-        Some(Container { scope, path, is_named, life: self.life(document), body })
+        let life = self.life(document);
+        Some(Document::Container(Box::new(Container { scope, path, is_named, life, body })))
     }
 
     /// The sections of `document`, and how they combine with other layers.
@@ -67,9 +69,7 @@ impl Reader<'_, '_> {
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
-            let message = format!("`{OLD_UNLISTED}` is deprecated");
-            let old = self.findings.warning("deprecated", message, key.span.clone());
-            old.help(format!("use `unlisted: {{{PROJECTS}: ...}}`"));
+            self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
             body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, policy(node)));
         }
         body
@@ -88,24 +88,25 @@ impl Reader<'_, '_> {
 
     fn section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
         let origin = self.origin(key.span.start);
-        let sound = || self.sound(of, || format!("/{}", of.section));
-        let part = |sound, state, fields, is_open| {
+        let validity = || self.validity(of, || format!("/{}", of.section));
+        let part = |validity, state, fields, is_open| {
             let key = OnceLock::from(String::new());
-            vec![Part { origin: origin.clone(), state, sound, is_open, fields, key }]
+            vec![Part { origin: origin.clone(), state, validity, is_open, fields, key }]
         };
         let parts = match (of.shape, &node.data) {
             (Shape::List, _) => self.entries(of, node),
             (Shape::Mapping | Shape::Switch, Data::Null)
             | (Shape::Container, Data::Bool(false)) => {
-                part(sound(), State::Absent, Declared::default(), false)
+                part(validity(), State::Absent, Declared::default(), false)
             }
             (Shape::Switch, _) => {
                 let field = (of.section, self.at_key(key, node.to_json().into()));
-                part(sound(), State::Present, Declared::from_iter([field]), false)
+                part(validity(), State::Present, Declared::from_iter([field]), false)
             }
             (Shape::Mapping | Shape::Container, _) => {
-                let (sound, FoundFields { fields, is_open }) = (sound(), self.fields(of, node));
-                part(sound, State::Present, fields.into_iter().collect(), is_open)
+                let (validity, FoundFields { fields, is_open }) =
+                    (validity(), self.fields(of, node));
+                part(validity, State::Present, fields.into_iter().collect(), is_open)
             }
         };
         Section { of, origin, parts }
@@ -124,8 +125,8 @@ impl Reader<'_, '_> {
             };
             let origin = self.origin(node.beginning());
             let mut found = self.fields(of, node);
-            let sound = self.sound(of, || format!("/{}/{index}", of.section));
-            if sound != Sound::Whole {
+            let validity = self.validity(of, || format!("/{}/{index}", of.section));
+            if validity != Validity::Whole {
                 self.misnamed(of, node, &mut found);
             }
             for name in of.identity {
@@ -137,7 +138,7 @@ impl Reader<'_, '_> {
             }
             let FoundFields { fields, is_open } = found;
             let fields = fields.into_iter().collect();
-            Some(Part { origin, state, sound, is_open, fields, key: OnceLock::new() })
+            Some(Part { origin, state, validity, is_open, fields, key: OnceLock::new() })
         };
         let mut entries = Vec::with_capacity(list.items().len());
         entries.extend(list.items().iter().enumerate().filter_map(entry));
@@ -172,10 +173,9 @@ impl Reader<'_, '_> {
         self.unfilled(of, node);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
-            let refused = extra::check(of, &key.name).err().map(|why| ("extra", key, why));
-            let malformed = || extra::malformed(value).map(|(key, why)| ("reference", key, why));
-            if let Some((code, key, why)) = refused.or_else(malformed) {
-                self.findings.error(code, why.message, key.span.clone()).help(why.help);
+            let refused = extra::check(of, &key.name, key.span.clone()).err();
+            if let Some(fault) = refused.or_else(|| extra::find_malformed(value)) {
+                self.findings.push(fault);
                 continue;
             }
             let value = value.to_json();
@@ -225,11 +225,7 @@ impl Reader<'_, '_> {
         for (key, value) in node.entries() {
             let has_parameter = value.text().is_some_and(has_parameter);
             if has_parameter && of.table().get(&key.name).is_some() {
-                let name = &key.name;
-                let message = format!("`{name}` is sent as written: it is no template");
-                let unfilled = self.findings.warning("template", message, key.span.clone());
-                unfilled
-                    .help(format!("write `{name}: {{text: '...'}}` to fill in what is in braces"));
+                self.findings.report(texts::UNFILLED, key.span.clone(), words![name = key.name]);
             }
         }
     }

@@ -12,7 +12,10 @@ use crate::{
     address::Globs,
     catalogue,
     field::Scope,
-    manifest::schema::INCLUDE,
+    manifest::{
+        faults::{texts, words},
+        schema::INCLUDE,
+    },
     origin::Sourced,
     text::is_name,
     value::Value,
@@ -78,9 +81,7 @@ impl Reader<'_, '_> {
     fn uses(&mut self, key: &Key, node: &Node) -> Uses {
         let added = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
-            let wrong =
-                self.findings.error("layers", "`uses` is a list or added to", key.span.clone());
-            wrong.help("write the whole list, which replaces what lower layers use");
+            self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
         let names = self.names(added.unwrap_or(node));
         Uses { origin: self.origin(key.span.start), is_added: added.is_some(), names }
@@ -96,17 +97,12 @@ impl Reader<'_, '_> {
                 (Data::Null | Data::List(_) | Data::Map(_) | Data::Unreadable, _) => continue,
             };
             if BUILT_IN.contains(&key.name.as_str()) || !is_name(&key.name) {
-                let message = "a parameter cannot have this name";
-                let wrong = self.findings.error("params", message, key.span.clone());
-                wrong.help("use letters, digits and `_`; `path`, `name`, `group` and `path_slug` are there by themselves");
+                self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
                 continue;
             }
             let text = node.text().unwrap_or_default();
             if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
-                let message = format!("`{{{name}}}` in a parameter stays as it is written");
-                self.findings.warning("template", message, key.span.clone()).help(
-                    "write it in the `{text: ...}` that uses the parameter: parameters contain no others",
-                );
+                self.findings.report(texts::PARAM_IN_PARAM, key.span.clone(), words![param = name]);
             }
             params.insert(key.name.as_str().into(), self.at_key(key, value));
         }
@@ -128,9 +124,7 @@ impl Reader<'_, '_> {
         for node in one.into_iter().chain(node.items()) {
             let Some(text) = node.text().filter(|text| !text.is_empty()) else { continue };
             if text.contains([' ', ';']) {
-                let message = "this is no glob over paths: it has blanks";
-                let several = self.findings.error("glob", message, node.span.clone());
-                several.help("write a list, as in `[acme/a, acme/b]`, for several");
+                self.findings.report(texts::BLANK_IN_GLOB, node.span.clone(), &[]);
                 continue;
             }
             globs.extend(self.findings.glob(node, "paths", "acme/**"));
