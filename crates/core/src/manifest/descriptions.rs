@@ -33,18 +33,18 @@ pub fn load(
 ) -> Registry {
     let root = named.map(|named| Root::of(files::folder_of(named), around).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
-    described.iter().fold(Registry::built_in(), |known, path| {
+    described.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(around.seen(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
             let inside = Diagnostic::error("kind-description-place", message).at(Place::file(name));
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
-            return known;
+            return registry;
         }
-        match read(path, &name, &known, diagnostics) {
-            Some(described) => known.with(described),
-            None => known,
+        match read(path, &name, &registry, diagnostics) {
+            Some(described) => registry.with(described),
+            None => registry,
         }
     })
 }
@@ -53,7 +53,7 @@ pub fn load(
 fn read(
     path: &Path,
     name: &FileName,
-    known: &Registry,
+    registry: &Registry,
     diagnostics: &mut Diagnostics,
 ) -> Option<Described> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
@@ -65,14 +65,14 @@ fn read(
                 }
                 return None;
             };
-            make(document, known, findings)
+            make(document, registry, findings)
         });
     let is_whole = found.is_empty();
     diagnostics.extend(found);
     described.filter(|_| is_whole)
 }
 
-fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<Described> {
+fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option<Described> {
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
@@ -85,7 +85,7 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
             return None;
         }
     };
-    match Described::of(kind, &written, known, &schema::document_keys()) {
+    match Described::of(kind, &written, registry, &schema::document_keys()) {
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::present_entries;
 use crate::{
-    desired::{Container, DeclaredSection, Entry, State},
+    desired::{Container, DeclaredSection, State},
     field::{Field, Named},
     level::{DEVELOPER, Level},
     manifest::faults::{Faults, Spot, Texts, texts, words},
@@ -84,7 +84,7 @@ fn low_access(section: &DeclaredSection) -> Vec<((&'static str, String), LowAcce
     let deploy_key = of.called_by.map(|_| "deploy_key");
     let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
     let level_field = of.table().specs().iter().find(|spec| spec.field.is_level());
-    let low = |entry: &Entry| {
+    let low = section.entries.iter().filter_map(|entry| {
         let (mut level, mut origin) = (None, entry.origin.clone());
         let texts = match (entry.state, row_key) {
             // By a group above, they may still have access.
@@ -114,6 +114,6 @@ fn low_access(section: &DeclaredSection) -> Vec<((&'static str, String), LowAcce
         let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
         let name = name.to_owned();
         Some(((row_key, name.to_lowercase()), LowAccess { texts, name, level, origin }))
-    };
-    section.entries.iter().filter_map(low).collect()
+    });
+    low.collect()
 }

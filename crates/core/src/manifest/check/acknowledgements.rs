@@ -77,9 +77,11 @@ fn check_path(
         _ => true,
     });
     let candidates: Vec<&str> = candidates.map(|container| &*container.path).collect();
-    let last_name = |path: &str| path.rsplit('/').next().map(str::to_lowercase);
-    let near = nearest(&path, candidates.iter().copied())
-        .or_else(|| candidates.into_iter().find(|other| last_name(other) == last_name(&path)));
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let near = nearest(&path, candidates.iter().copied()).or_else(|| {
+        let mut candidates = candidates.into_iter();
+        candidates.find(|other| other.to_lowercase().rsplit('/').next() == Some(name))
+    });
     let rest = address.get(path.len()..).unwrap_or_default();
     let fault = faults.report(texts::ACKNOWLEDGES_NOTHING, at, &[]);
     if let Some(near) = near {

@@ -134,8 +134,9 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         let at = Spot::value(&field.origin);
         if row.how == How::Bounds {
             let most = limit.as_str().map(|most| if value.is_boolean() { "false" } else { most });
-            let help = |most| format!("write `{most}`, or raise `{setting}` of the group first");
-            faults.report(texts::BEYOND_GROUP, at, words).related(related).help_if(most.map(help));
+            let help =
+                most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
+            faults.report(texts::BEYOND_GROUP, at, words).related(related).help_if(help);
         } else {
             faults.report_pair(texts::OVERRULED_BY_GROUP, [at, related], words);
         }

@@ -15,7 +15,6 @@ use crate::{
         faults::{Finding, Part as Inner, Spot, missing, texts, words},
         read::document::{Part, State, Validity, identity},
     },
-    origin::Origin,
     text::{alternatives, plural, with_article},
     value::{Fields, Json},
 };
@@ -53,22 +52,19 @@ impl Check<'_> {
 
     /// Whether two entries are the fields of one, each with a `- ` in front; that is reported.
     pub(super) fn is_split(&mut self, of: Section, parts: &[Part]) -> bool {
-        let schema = &of.table().schema;
-        let only = |part: &Part| {
-            let mut names = part.fields.keys().filter(|name| !has_default(of, name));
-            names.next().filter(|_| names.next().is_none()).map(str::to_owned)
-        };
-        let is_needed = |name: &&str| {
-            let required = schema["required"].as_array().into_iter().flatten();
-            of.identity.contains(name) || required.filter_map(Json::as_str).any(|own| own == *name)
-        };
-        let is_split = |pair: &&[Part]| {
-            let names = [only(&pair[0]), only(&pair[1])];
-            let [Some(first), Some(second)] = &names else { return false };
-            first != second && [&**first, second].iter().any(is_needed)
-        };
-        let pairs = parts.windows(2).filter(|_| of.shape == Shape::List);
-        let Some(pair) = pairs.into_iter().find(is_split) else { return false };
+        if of.shape != Shape::List {
+            return false;
+        }
+        let mut pairs = parts.windows(2);
+        let split = pairs.find(|pair| {
+            let (first, second) = (only_field(of, &pair[0]), only_field(of, &pair[1]));
+            first.is_some_and(|first| {
+                second.is_some_and(|second| {
+                    first != second && (is_needed(of, first) || is_needed(of, second))
+                })
+            })
+        });
+        let Some(pair) = split else { return false };
         let at = Spot::key(&pair[1].origin);
         let words = words![noun = of.noun];
         self.faults.report_pair(texts::SPLIT_ENTRY, [at, Spot::key(&pair[0].origin)], words);
@@ -122,9 +118,9 @@ impl Check<'_> {
             };
             let other = fault.other.and_then(|name| part.fields.origin(name));
             // A related place on the same line shows nothing more.
-            let is_elsewhere =
-                |other: &Origin| (&other.file, other.line) != (&at.origin.file, at.origin.line);
-            let related = other.filter(is_elsewhere).map(|other| Spot::value(&other));
+            let other = other
+                .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
+            let related = other.map(|other| Spot::value(&other));
             self.faults.push(Finding { related, ..place_fault(fault, at) });
         });
     }
@@ -157,8 +153,8 @@ impl Check<'_> {
         if !self.check_required(of, part) {
             return None;
         }
-        let field = |name: &str| part.fields.get(name).map(|field| field.value);
-        let glob = Glob::over_names(&identity(of, &field).name);
+        let identity = identity(of, &|name| part.fields.get(name).map(|field| field.value));
+        let glob = Glob::over_names(&identity.name);
         if let Err(why) = &glob {
             self.faults.report(texts::IDENTITY_GLOB, Spot::key(&part.origin), words![why]);
         }
@@ -244,11 +240,13 @@ impl Check<'_> {
         }
         let all = || entries.iter().zip(identities);
         let current: HashMap<_, _> = all()
-            .filter(|(entry, own)| entry.state == desired::State::Present && own.keys.len() == 1)
-            .map(|(entry, own)| (&own.keys[0], entry))
+            .filter(|(entry, identity)| {
+                entry.state == desired::State::Present && identity.keys.len() == 1
+            })
+            .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
-        for (entry, own) in all() {
-            let mut former = own.keys.iter().skip(1);
+        for (entry, identity) in all() {
+            let mut former = identity.keys.iter().skip(1);
             let Some(other) = former.find_map(|former| current.get(former)) else { continue };
             let at = field_spot(entry, "previously");
             let words = words![noun = of.noun];
@@ -331,6 +329,18 @@ impl Check<'_> {
         ];
         self.faults.report_pair(texts, [at, other], words);
     }
+}
+
+/// The only field of an entry that has no default, if it is the only one.
+fn only_field(of: Section, part: &Part) -> Option<&str> {
+    let mut names = part.fields.keys().filter(|name| !has_default(of, name));
+    names.next().filter(|_| names.next().is_none())
+}
+
+/// Whether each entry of `of` has the field `name`.
+fn is_needed(of: Section, name: &str) -> bool {
+    let required = of.table().schema["required"].as_array();
+    of.identity.contains(&name) || required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 /// Whether the field `name` has a value that nobody has to write.

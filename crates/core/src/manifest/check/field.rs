@@ -74,9 +74,10 @@ impl Check<'_> {
     fn check_release(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
         // A section that the release lacks is reported once.
-        let lacks_section = || of.since().is_some_and(|since| since > release);
         let unfit = of.table().unfit(spec, &field.value, release);
-        if let Some(unfit) = unfit.filter(|_| !lacks_section()) {
+        if let Some(unfit) = unfit
+            && of.since().is_none_or(|since| since <= release)
+        {
             self.report_release(&unfit.message, &unfit.help, release, Spot::key(&field.origin));
         }
     }
@@ -305,7 +306,6 @@ fn find_deprecated(
 /// What names a group or project by something else than its full path in a `value` of `schema`, whose
 /// field has `names`. They are passed because it takes long to read them out of a schema.
 fn find_wrong_path<'v>(names: Option<Named>, schema: &Json, value: &'v Json) -> Option<&'v str> {
-    let of = |schema: &Json| Field::of(schema).names;
     let is_path = matches!(names, Some(Named::Group | Named::Project));
     match value {
         Json::String(path) => {
@@ -315,12 +315,12 @@ fn find_wrong_path<'v>(names: Option<Named>, schema: &Json, value: &'v Json) -> 
         }
         Json::Array(items) => {
             let schema = if is_path { schema } else { &schema["items"] };
-            let names = if is_path { names } else { of(schema) };
+            let names = if is_path { names } else { Field::of(schema).names };
             items.iter().find_map(|item| find_wrong_path(names, schema, item))
         }
         Json::Object(fields) => fields.iter().find_map(|(name, value)| {
             let schema = &schema["properties"][name];
-            find_wrong_path(of(schema), schema, value)
+            find_wrong_path(Field::of(schema).names, schema, value)
         }),
         _ => None,
     }
@@ -336,15 +336,18 @@ fn is_variable(name: &str) -> bool {
 /// How `text` begins, if it consists only of a reference in quotes, or of one as other tools write it:
 /// `$NAME`, `${NAME}`, `env:NAME`, `env(NAME)`, an expression in double braces or an encrypted value.
 fn foreign_reference(text: &str) -> Option<&'static str> {
-    let unbraced = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(str::to_owned);
-    let is_name = |name: &str| is_variable(&unbraced(name).unwrap_or_else(|| name.to_owned()));
-    let has_name = |sign: &&str| text.strip_prefix(*sign).is_some_and(is_name);
+    let has_name = |sign: &&str| {
+        text.strip_prefix(*sign).is_some_and(|name| {
+            let braced = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+            is_variable(braced.unwrap_or(name))
+        })
+    };
     let is_expression = text.trim_start_matches('$').starts_with("{{") && text.ends_with("}}");
-    let encloses = |(start, end): &(&str, char)| text.starts_with(start) && text.ends_with(*end);
-    let enclosed = || [("env(", ')'), ("ENC[", ']')].into_iter().find(encloses);
+    let mut brackets = [("env(", ')'), ("ENC[", ']')].into_iter();
+    let enclosed = brackets.find(|(start, end)| text.starts_with(start) && text.ends_with(*end));
     let signs = ["$", "env:", "env.", "file:", "vault:"];
     (signs.into_iter().find(has_name))
         .or_else(|| Reference::in_quotes(text))
-        .or_else(|| enclosed().map(|(start, _)| start))
+        .or_else(|| enclosed.map(|(start, _)| start))
         .or(is_expression.then_some("{{"))
 }

@@ -137,9 +137,9 @@ fn check_container(merged: Box<document::Container>, context: &Context) -> (Cont
 
 /// The section of projects that declares what `of` declares for a group.
 fn project_section(of: kind::Section) -> Option<&'static str> {
-    let alias = || words::alias(&["Project"], of.section).and_then(Meaning::field);
-    let is_section = |name: &&str| catalogue::section(Scope::Project, name).is_some();
-    Some(of.section).filter(is_section).or_else(|| alias().filter(is_section))
+    let alias = words::alias(&["Project"], of.section).and_then(Meaning::field);
+    let mut names = [Some(of.section), alias].into_iter().flatten();
+    names.find(|name| catalogue::section(Scope::Project, name).is_some())
 }
 
 /// The entries that must exist.
@@ -190,10 +190,11 @@ impl Check<'_> {
         self.check_absent(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);
         life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
-        let (own, _) = catalogue::container(scope);
+        let (create_section, _) = catalogue::container(scope);
         self.check_manages(&path, &life, &sections);
-        self.check_creation(own, &sections);
-        let create = sections.extract_if(.., |section| section.of.section == own.section).next();
+        self.check_creation(create_section, &sections);
+        let create =
+            sections.extract_if(.., |section| section.of.section == create_section.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         let is_new = create.fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
@@ -209,7 +210,7 @@ impl Check<'_> {
                 self.section(section, policy)
             })
             .collect();
-        self.drop_own_entry(&path.value, &mut sections);
+        self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
             self.faults.report(texts::UNLISTED, Spot::key(&policy.origin), words![name]);
         }
@@ -274,12 +275,12 @@ impl Check<'_> {
     }
 
     /// Checks all fields of the create request together.
-    fn check_creation(&mut self, own: kind::Section, sections: &[Section]) {
+    fn check_creation(&mut self, create_section: kind::Section, sections: &[Section]) {
         let first_part = |of: kind::Section| {
             let section = sections.iter().find(|section| section.of.section == of.section)?;
             Some((section, section.parts.first()?))
         };
-        let create = first_part(own).map(|(_, create)| create);
+        let create = first_part(create_section).map(|(_, create)| create);
         let Some(create) = create.filter(|create| create.state == State::Present) else { return };
         let along = catalogue::sections(self.scope).filter(|of| of.comes_with_container());
         let along: Vec<_> = along.filter_map(first_part).collect();
@@ -288,10 +289,10 @@ impl Check<'_> {
             return;
         }
         for (section, part) in along {
-            self.check_create_conflicts(own, create, section, part);
+            self.check_create_conflicts(create_section, create, section, part);
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
-        own.check(&declared, true, &mut |fault| {
+        create_section.check(&declared, true, &mut |fault| {
             let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
             let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
             let related = fault.other.and_then(origin).map(|other| Spot::key(&other));
@@ -302,7 +303,7 @@ impl Check<'_> {
     /// A section that is part of the creation must be equal to the fields of `create`.
     fn check_create_conflicts(
         &mut self,
-        own: kind::Section,
+        create_section: kind::Section,
         create: &Part,
         along: &Section,
         part: &Part,
@@ -314,7 +315,7 @@ impl Check<'_> {
             };
             if conflicts {
                 let at = Spot::key(&field.origin);
-                let words = words![create = own.section, name];
+                let words = words![create = create_section.section, name];
                 self.faults.report_pair(
                     texts::CREATE_CONFLICT,
                     [at, Spot::key(&along.origin)],
@@ -326,13 +327,13 @@ impl Check<'_> {
 
     /// Drops entries that name the project itself where the service always has one: a rule for many
     /// projects may name one of them.
-    fn drop_own_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
+    fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
         for section in sections {
             if !section.of.traits.contains(&Trait::ListsItself) {
                 continue;
             }
-            let is_itself = |entry: &mut Entry| entry.key.eq_ignore_ascii_case(path);
-            for entry in section.entries.extract_if(.., is_itself) {
+            let entries = &mut section.entries;
+            for entry in entries.extract_if(.., |entry| entry.key.eq_ignore_ascii_case(path)) {
                 if entry.origin.layer > Layer::Profile {
                     self.faults.report(texts::LISTS_ITSELF, Spot::key(&entry.origin), &[]);
                 }

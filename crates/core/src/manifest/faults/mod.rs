@@ -336,13 +336,13 @@ impl Findings {
         fits: bool,
     ) -> Option<T> {
         let start = document.span.start;
-        let report = |error: &serde_json::Error| {
-            if fits {
-                let message = format!("the document cannot be read: {error}");
-                self.error("value", message, start..start).help("correct this value");
-            }
-        };
-        T::deserialize(document.to_json()).inspect_err(report).ok()
+        let content = T::deserialize(document.to_json());
+        if let Err(error) = &content
+            && fits
+        {
+            self.report(texts::UNREADABLE_DOCUMENT, start..start, words![error]);
+        }
+        content.ok()
     }
 
     /// What `read` makes of a file that holds one document of `schema`, and the faults of the file.
@@ -366,7 +366,7 @@ impl Findings {
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of
     /// others.
     pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
-        let place = |finding: Finding| finding.place(|span| source.place(span));
-        (self.found.into_iter().map(place).collect(), self.more)
+        let found = self.found.into_iter();
+        (found.map(|finding| finding.place(|span| source.place(span))).collect(), self.more)
     }
 }

@@ -463,8 +463,8 @@ fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     let begin = before.rfind('!')?;
     let tag = before[begin..].split(char::is_whitespace).next()?;
     let between = &before[begin + tag.len()..];
-    let is_its_own = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
-    is_its_own.then(|| begin..begin + tag.len())
+    let is_of_value = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
+    is_of_value.then(|| begin..begin + tag.len())
 }
 
 /// Whether a line ends with the head of a text that goes over several lines.

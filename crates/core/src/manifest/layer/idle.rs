@@ -44,7 +44,7 @@ impl Rules {
                 && !exists.any(|(_, path)| rule.best_match(path).is_some());
             // Those of one part were reported before.
             if is_idle && !is_of_one_part(rule) && !is_for_one_of(rule, nowhere) {
-                idle_rule(rule, "declared or existing", &[], faults);
+                report_idle_rule(rule, "declared or existing", &[], faults);
             }
         }
     }
@@ -60,14 +60,15 @@ impl Rules {
                 .as_ref()
                 .is_some_and(|name| self.position(rule.scope, name) != Some(at));
             if !is_used.load(Ordering::Relaxed) {
-                let includes = || rule.includes || self.may_hold_for_included(rule);
-                if !(is_second || !is_of_one_part(rule) && includes()) {
-                    idle_rule(rule, "declared", containers, faults);
+                let may_be_live =
+                    !is_of_one_part(rule) && (rule.includes || self.may_hold_for_included(rule));
+                if !is_second && !may_be_live {
+                    report_idle_rule(rule, "declared", containers, faults);
                 }
                 continue;
             }
             if !rule.includes {
-                idle_exceptions(rule, containers, faults);
+                report_idle_exceptions(rule, containers, faults);
             }
             let unused = params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
             for (name, _) in unused.filter(|_| is_clean && !rule.includes) {
@@ -111,8 +112,8 @@ fn first_from<'c>(containers: &'c [Box<Container>], prefix: &str) -> Option<&'c 
 
 /// Whether one of `containers` that `rule` may be about has this `path`.
 fn is_declared(rule: &Rule, path: &str, containers: &[Box<Container>]) -> bool {
-    let is_it = |of: &Container| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path);
-    first_from(containers, path).is_some_and(is_it)
+    first_from(containers, path)
+        .is_some_and(|of| of.scope == rule.scope && of.path.value.eq_ignore_ascii_case(path))
 }
 
 /// Whether a path may match both globs: what is special in them but `*` counts as any text.
@@ -141,13 +142,13 @@ fn is_for_one_of(rule: &Rule, groups: &[String]) -> bool {
 
 /// Whether all globs of a rule for projects have one part, which the path of no project has.
 fn is_of_one_part(rule: &Rule) -> bool {
-    let is_short = |glob: &str| !glob.contains('/') && !glob.contains("**");
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
-    is_for_projects && rule.paths.iter().all(|glob| is_short(glob.written()))
+    let mut globs = rule.paths.iter().map(Glob::written);
+    is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
 }
 
 /// Reports a rule without effect on `containers`, which are all of this `sort`.
-fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mut Faults) {
+fn report_idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mut Faults) {
     let Rule { paths, except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
@@ -183,7 +184,7 @@ fn idle_rule(rule: &Rule, sort: &str, containers: &[Box<Container>], faults: &mu
 }
 
 /// Reports paths in `except` that are not declared. Globs there may be for what comes later.
-fn idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
+fn report_idle_exceptions(rule: &Rule, containers: &[Box<Container>], faults: &mut Faults) {
     let Some(except) = &rule.except else { return };
     let paths = except.value.iter().map(Glob::written);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {

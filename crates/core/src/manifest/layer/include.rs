@@ -63,8 +63,8 @@ fn merge_rules(
         body: Body::default(),
     };
     let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
-    let (own, _) = catalogue::container(scope);
-    merged.body.sections.retain(|section| section.of.section != own.section);
+    let (create_section, _) = catalogue::container(scope);
+    merged.body.sections.retain(|section| section.of.section != create_section.section);
     (merged, faults)
 }
 
@@ -72,7 +72,7 @@ fn merge_rules(
 /// containers of other rules. Paths that are declared are skipped. The result contains the faults.
 pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
-        layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
+        layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let mut tried = BTreeSet::new();
     for rule in rules.all() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent(rule.scope, glob));
@@ -90,24 +90,25 @@ pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
 
 /// Lower-case paths that `glob` matches, with invented text for its wildcards.
 fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
-    let own = format!("some-undeclared-{}", scope.noun());
-    let across = [own.clone(), format!("some-undeclared-group/{own}"), String::new()];
+    let name = format!("some-undeclared-{}", scope.noun());
+    let across = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
     let choices = choices(&glob.written().to_lowercase());
     let paths = choices.into_iter().flat_map(move |choice| {
-        let own = own.clone();
+        let name = name.clone();
         across.clone().into_iter().map(move |across| {
             let segments = choice.split('/').map(|segment| match segment {
                 "**" => across.clone(),
-                "*" => own.clone(),
+                "*" => name.clone(),
                 other => literal(other),
             });
             segments.filter(|segment| !segment.is_empty()).collect::<Vec<_>>().join("/")
         })
     });
-    let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.' | '_');
     paths.filter(move |path| {
-        let is_possible = path.contains('/') || scope == Scope::Group;
-        is_possible && path.chars().all(is_path) && glob.matches(path)
+        let mut characters = path.chars();
+        (path.contains('/') || scope == Scope::Group)
+            && characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'))
+            && glob.matches(path)
     })
 }
 

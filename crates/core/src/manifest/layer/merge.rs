@@ -36,7 +36,7 @@ use crate::{
 pub(super) fn merge(
     path: &Sourced<Arc<str>>,
     layers: &Layers<'_>,
-    own: &Body,
+    document: &Body,
     faults: &mut Faults,
 ) -> Body {
     let filler = Filler::new(path, layers);
@@ -48,11 +48,11 @@ pub(super) fn merge(
         faults,
     };
     for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = equal.iter().map(|(_, known)| &known.rule.body).collect();
+        let bodies: Vec<_> = equal.iter().map(|(_, tracked)| &tracked.rule.body).collect();
         merging.take(equal[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
-    merging.take(highest, &[own]);
+    merging.take(highest, &[document]);
     merging.finish()
 }
 
@@ -167,8 +167,8 @@ impl<'m> Merging<'m> {
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may set it for containers that have the section; in a document, it is checked
             // later.
-            let is_known = name == PROJECTS || self.sections.contains_key(name);
-            if is_known || claim.value.origin.layer > Layer::Profile {
+            let is_declared = name == PROJECTS || self.sections.contains_key(name);
+            if is_declared || claim.value.origin.layer > Layer::Profile {
                 let what = format!("unlisted.{name}");
                 body.unlisted.insert(name, claim.settle(&what, self.filler.path(), self.faults));
             }
@@ -227,13 +227,13 @@ impl<'m> Merging<'m> {
                 (*highest, field.origin) = (rank, origin);
             }
         }
-        let fill = |(name, (_, mut field)): (String, (usize, Sourced<Value>))| {
+        let filled = fields.into_iter().map(|(name, (_, mut field))| {
             if !fill(of, &name, &mut field, &self.filler, self.faults) {
                 *validity = Validity::Refused;
             }
             (name, field)
-        };
-        fields.into_iter().map(fill).collect()
+        });
+        filled.collect()
     }
 
     /// Reports what a document takes out of a list that lower layers do not put there.

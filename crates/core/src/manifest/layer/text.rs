@@ -82,10 +82,10 @@ impl<'w> Filler<'w> {
     /// The value of the parameter `name`.
     fn word(&self, name: &str) -> Option<Piece> {
         let path = self.path();
-        let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
+        let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
         let shown = match name {
             "path" => path.to_owned(),
-            "name" => own.to_owned(),
+            "name" => last_name.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
             "path_slug" => slug(path),
@@ -132,16 +132,14 @@ impl<'w> Filler<'w> {
                 let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(Unfilled::new(texts, origin, &[]));
             };
-            let unknown = || {
-                if is_of_service && is_name(name) {
-                    Unfilled::new(texts::PLACEHOLDER_OF_SERVICE, origin, words![param = name])
-                } else {
-                    self.unknown_param(name, origin)
+            filled.push(match self.word(name) {
+                Some(Piece::Secret(source)) => Piece::Secret(self.named(&source, origin)?),
+                Some(shown @ Piece::Shown(_)) => shown,
+                None if is_of_service && is_name(name) => {
+                    let texts = texts::PLACEHOLDER_OF_SERVICE;
+                    return Err(Unfilled::new(texts, origin, words![param = name]));
                 }
-            };
-            filled.push(match self.word(name).ok_or_else(unknown)? {
-                Piece::Secret(source) => Piece::Secret(self.named(&source, origin)?),
-                shown @ Piece::Shown(_) => shown,
+                None => return Err(self.unknown_param(name, origin)),
             });
             rest = after;
         }
@@ -164,8 +162,8 @@ impl<'w> Filler<'w> {
             return Unfilled::new(texts::NO_GROUP, origin, &[]);
         }
         let params = self.layers.params.keys().take(FEW).map(|name| &**name);
-        let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
-        let mut near = nearest(name, known.iter().copied());
+        let candidates: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
+        let mut near = nearest(name, candidates.iter().copied());
         let texts = if name.trim_start().starts_with(['"', '\'']) {
             texts::BRACES_OF_JSON
         } else if name.contains('{') {
@@ -178,7 +176,7 @@ impl<'w> Filler<'w> {
             near = Some(alias);
             texts::PARAM_ALIAS
         } else {
-            near = near.or_else(|| match likely(name, &known)[..] {
+            near = near.or_else(|| match likely(name, &candidates)[..] {
                 [only] => Some(only),
                 _ => None,
             });
@@ -436,8 +434,8 @@ pub(super) fn variable_name(text: &str) -> String {
 /// A path as a part of a host name: lower case, at most 63 characters, only letters, digits and
 /// `-`.
 fn slug(path: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let slug: String = path.chars().map(plain).take(63).collect();
+    let slug = path.replace(|c: char| !c.is_ascii_alphanumeric(), "-").to_ascii_lowercase();
+    let slug: String = slug.chars().take(63).collect();
     slug.trim_matches('-').to_owned()
 }
 

@@ -46,7 +46,7 @@ impl Reader<'_, '_> {
         let mut report = |texts, words: &Words<'_>| {
             self.findings.report(texts, node.span.clone(), words);
         };
-        if Guard::ALL.iter().any(|known| known.to_string() == guard) {
+        if Guard::ALL.iter().any(|other| other.to_string() == guard) {
             report(texts::GUARD_IN_ADDRESS, words![guard]);
         } else if let Some((section, entry)) = parts {
             report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);

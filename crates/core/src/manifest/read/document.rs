@@ -159,8 +159,9 @@ pub(in crate::manifest) enum State {
 impl Part {
     /// Its key within the section.
     pub(in crate::manifest) fn key(&self, of: kind::Section) -> &str {
-        let field = |name: &str| self.fields.get(name).map(|field| field.value);
-        self.key.get_or_init(|| identity(of, &field).name)
+        self.key.get_or_init(|| {
+            identity(of, &|name| self.fields.get(name).map(|field| field.value)).name
+        })
     }
 }
 

@@ -33,23 +33,24 @@ const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
 /// The parameters of the operations that write a section.
 static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
-        let names = |section: Section| {
-            operations_of(section).flat_map(parameters).map(|parameter| parameter.name).collect()
-        };
-        catalogue::everywhere()
-            .map(|section| ((section.home.scope, section.section), names(section)))
-            .collect()
+        let names = catalogue::everywhere().map(|section| {
+            let parameters = operations_of(section).flat_map(parameters);
+            let names = parameters.map(|parameter| parameter.name).collect();
+            ((section.home.scope, section.section), names)
+        });
+        names.collect()
     });
 
 /// The operations that write `section`.
 fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
     let home = section.home;
     let Operations { create, edit, delete, .. } = home.operations;
-    let own: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
+    let home_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
     let writes = operations::all()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     writes.filter(move |row| {
-        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section)) || own.contains(row)
+        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section))
+            || home_rows.contains(row)
     })
 }
 
@@ -117,9 +118,8 @@ fn has_braces(value: &Node) -> bool {
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be
 /// ignored.
 fn base(written: &str) -> String {
-    let brackets = |c: char| c == '[' || c == ']' || c.is_whitespace();
     written
-        .trim_start_matches(brackets)
+        .trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])
         .next()
         .unwrap_or_default()

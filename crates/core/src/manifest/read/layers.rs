@@ -64,14 +64,14 @@ impl Reader<'_, '_> {
 
     /// The keys of `document` that concern other layers.
     pub(super) fn layering(&mut self, document: &Node) -> Body {
-        let watch = |(key, node): (&Key, &Node)| match node.data {
+        let watch = document.get("watch").and_then(|(key, node)| match node.data {
             Data::Bool(value) => Some(self.at_key(key, value)),
             _ => None,
-        };
-        let ignores = |(_, node): (&Key, &Node)| ignored(self.scope, node);
+        });
+        let ignored = document.get("ignore_layers").map(|(_, node)| ignored(self.scope, node));
         Body {
-            watch: document.get("watch").and_then(watch),
-            ignores: document.get("ignore_layers").map(ignores).unwrap_or_default(),
+            watch,
+            ignores: ignored.unwrap_or_default(),
             uses: document.get("uses").map(|(key, node)| self.uses(key, node)),
             params: document.get("params").map(|(_, node)| self.params(node)).unwrap_or_default(),
             ..Body::default()
@@ -111,10 +111,10 @@ impl Reader<'_, '_> {
 
     /// A list of names, each with its place.
     pub(super) fn names(&self, list: &Node) -> Vec<Sourced<Arc<str>>> {
-        let name = |node: &Node| {
+        let names = list.items().iter().filter_map(|node| {
             Some(Sourced { value: node.text()?.into(), origin: self.origin(node.span.start) })
-        };
-        list.items().iter().filter_map(name).collect()
+        });
+        names.collect()
     }
 
     /// A glob for paths, or a list of them.
@@ -135,8 +135,8 @@ impl Reader<'_, '_> {
 
 /// The sections for which lower layers are ignored.
 fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
-    let is_ignored = |name: &&str| {
-        node.data == Data::Bool(true) || node.items().iter().any(|item| item.text() == Some(name))
-    };
-    catalogue::sections(scope).map(|section| section.section).filter(is_ignored).collect()
+    let names = catalogue::sections(scope).map(|section| section.section);
+    let is_all = node.data == Data::Bool(true);
+    let is_listed = |name: &str| node.items().iter().any(|item| item.text() == Some(name));
+    names.filter(|name| is_all || is_listed(name)).collect()
 }

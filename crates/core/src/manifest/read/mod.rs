@@ -99,15 +99,13 @@ pub(super) fn is_manifest(text: &str) -> bool {
         let line = if is_json { line.trim_start() } else { line };
         let mut words =
             line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let is_kind = |word: &str| word.eq_ignore_ascii_case("kind");
-        let value = if line.starts_with(['{', '[']) {
-            words.find(|word| is_kind(word)).and_then(|_| words.next())
-        } else if line.starts_with([' ', '#', '-']) {
-            None
+        let key = if line.starts_with(['{', '[']) {
+            words.find(|word| word.eq_ignore_ascii_case("kind"))
         } else {
-            words.next().filter(|word| is_kind(word)).and_then(|_| words.next())
+            words.next().filter(|_| !line.starts_with([' ', '#', '-']))
         };
-        value.is_some_and(|value| near_kind(value).is_some())
+        key.is_some_and(|key| key.eq_ignore_ascii_case("kind"))
+            && words.next().is_some_and(|value| near_kind(value).is_some())
     })
 }
 
@@ -119,12 +117,11 @@ fn count_rules(text: &str) -> usize {
 
 /// Marks the parts of a manifest that must not be shown.
 pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
-    let checker = |kind: DocumentKind| &*kind.checker().schema;
-    let of = |document: &Node| {
-        checker(DocumentKind::of(document).unwrap_or(DocumentKind::Container(Scope::Project)))
-    };
-    let known = Scope::ALL.map(|scope| checker(DocumentKind::Container(scope)));
-    mask::hide(source, parsed, quality, of, &known);
+    let project = DocumentKind::Container(Scope::Project);
+    let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
+    let schema_of =
+        |document: &Node| &*DocumentKind::of(document).unwrap_or(project).checker().schema;
+    mask::hide(source, parsed, quality, schema_of, &schemas);
 }
 
 /// Reads one document of a file.
@@ -319,11 +316,11 @@ impl Reader<'_, '_> {
         if inner.peek().is_none() {
             return Validity::Whole;
         }
-        let is_value = |at: &str| {
+        let are_values = inner.all(|at| {
             let name = at.split('/').next().unwrap_or_default();
             of.table().get(name).is_some() && !of.identity.contains(&name)
-        };
-        if inner.all(is_value) { Validity::Names } else { Validity::Refused }
+        });
+        if are_values { Validity::Names } else { Validity::Refused }
     }
 
     /// `value`, which is written at `key`.

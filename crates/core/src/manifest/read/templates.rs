@@ -29,14 +29,13 @@ pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
 /// The items of all lists in a list form.
 fn lists(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
-    let is_form = |keys: &[&str; 2]| {
-        let has_items = |(key, list): &(Key, Node)| {
-            keys.contains(&key.name.as_str()) && !list.items().is_empty()
-        };
-        !entries.is_empty() && entries.iter().all(has_items)
-    };
-    let is_list = is_form(&CHANGE) || is_form(&forms::CONDITION);
-    is_list.then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
+    let has_form = [CHANGE, forms::CONDITION].iter().any(|keys| {
+        entries
+            .iter()
+            .all(|(key, list)| keys.contains(&key.name.as_str()) && !list.items().is_empty())
+    });
+    (has_form && !entries.is_empty())
+        .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
 /// Whether a condition on live values is in the place of a list.
@@ -82,21 +81,21 @@ pub(super) fn without_forms(document: &Node, scope: Scope, added: bool) -> Optio
 
 /// Whether a mapping in `node` looks like one of the forms, or is an unmanaged entry.
 fn has_form(node: &Node) -> bool {
-    let is_form = |(key, value): &(Key, Node)| match &*key.name {
+    let mut entries = node.entries().iter();
+    entries.any(|(key, value)| match &*key.name {
         "text" | "add" | "remove" | "at_least" | "none_of" => true,
         "state" => value.text() == Some(UNMANAGED),
         _ => has_form(value),
-    };
-    node.entries().iter().any(is_form) || node.items().iter().any(has_form)
+    }) || node.items().iter().any(has_form)
 }
 
 /// The state of an entry whose identity may be a glob, with characters that a name must not contain.
 const UNMANAGED: &str = "unmanaged";
 
-/// Keeps the entries of a mapping that `is_kept` accepts, which may change their values.
-fn retain(node: &mut Node, mut is_kept: impl FnMut(&Key, &mut Node) -> bool) {
+/// Keeps the entries of a mapping that `accept` accepts, which may change their values.
+fn retain(node: &mut Node, mut accept: impl FnMut(&Key, &mut Node) -> bool) {
     if let Data::Map(entries) = &mut node.data {
-        entries.retain_mut(|(key, value)| is_kept(key, value));
+        entries.retain_mut(|(key, value)| accept(key, value));
     }
 }
 

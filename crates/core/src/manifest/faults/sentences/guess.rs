@@ -51,11 +51,11 @@ impl<'d> Located<'d> {
                 (has_field && open.len() <= MOST_NAMES).then(|| alternatives(&open))
             }
             "identity" => {
-                let identity = *self.own_section()?.identity.first()?;
+                let identity = *self.find_section()?.identity.first()?;
                 let mut keys = node.entries().iter().chain(self.inside()).map(|(key, _)| &key.name);
                 (!keys.any(|key| key == identity)).then(|| identity.to_owned())
             }
-            "removable" => self.own_section()?.is_removable().then(|| self.section.clone()),
+            "removable" => self.find_section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
                 let is_section = self.current_names().contains(&section);
@@ -75,7 +75,7 @@ impl<'d> Located<'d> {
             }
             "by_place" => {
                 let keys = node.entries().iter().map(|(key, _)| &*key.name);
-                let (only, field) = words::by_place(self.own_section()?, keys)?;
+                let (only, field) = words::by_place(self.find_section()?, keys)?;
                 (only == self.subject && self.nearest_name().is_none()).then(|| field.to_owned())
             }
             "likely" => {
@@ -97,7 +97,7 @@ impl<'d> Located<'d> {
     }
 
     /// The section that it is in.
-    fn own_section(&self) -> Option<Section> {
+    fn find_section(&self) -> Option<Section> {
         catalogue::everywhere().find(|of| of.section == self.section)
     }
 

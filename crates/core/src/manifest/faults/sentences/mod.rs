@@ -328,12 +328,10 @@ impl Located<'_> {
     fn alias(&self, name: &str) -> Option<Meaning<'_>> {
         // A list of texts can be another thing than the same name with anything else.
         let listed = format!("{name}[]");
-        let is_listed = |_: &Meaning<'_>| {
-            let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
-            !texts.is_empty() && texts.iter().all(|item| item.text().is_some())
-        };
+        let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
+        let is_listed = !texts.is_empty() && texts.iter().all(|item| item.text().is_some());
         let alias = |schema, places: &[&str]| {
-            let listed = words::alias(places, &listed).filter(is_listed);
+            let listed = words::alias(places, &listed).filter(|_| is_listed);
             listed.or_else(|| words::alias_in(schema, places, name))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
@@ -349,13 +347,12 @@ impl Located<'_> {
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
         // The field may be there already; then the word means something else.
-        let fits = |alias: &Meaning<'_>| match alias {
+        alias(self.schema, &places).filter(|alias| match alias {
             Meaning::Field(field) => {
                 self.property_names().contains(field) && self.node.get(field).is_none()
             }
             _ => true,
-        };
-        alias(self.schema, &places).filter(fits)
+        })
     }
 }
 

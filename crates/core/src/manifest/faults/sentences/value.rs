@@ -40,8 +40,9 @@ impl Located<'_> {
             _ => {
                 let keyword = error.schema_path().as_str().rsplit('/').next();
                 let about = Located { subject: keyword.unwrap_or_default(), ..self.clone() };
-                let other = || error.masked_with("the value").to_string();
-                about.fault("value", "value", about.help("limit").unwrap_or_else(other))
+                let message = (about.help("limit"))
+                    .unwrap_or_else(|| error.masked_with("the value").to_string());
+                about.fault("value", "value", message)
             }
         }
     }
