@@ -3,11 +3,13 @@
 use undrift_tables::{convert_all, convert_texts, root};
 
 fn main() -> std::io::Result<()> {
-    convert_texts(&["diff/problems"], &root().join("../model/src/diagnostic/codes"))?;
     convert_all(&[
         "manifest/faults/helps",
         "manifest/faults/slips",
         "manifest/read/foreign",
         "manifest/schema/documents",
-    ])
+    ])?;
+    let pages = root().join("../model/src/diagnostic/codes");
+    convert_texts("diff/problems", None, 0, &pages)?;
+    convert_texts("manifest/faults/texts", Some(5), 1, &pages)
 }

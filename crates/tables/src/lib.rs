@@ -39,34 +39,37 @@ pub fn convert(file: &Path) -> io::Result<PathBuf> {
     Ok(table)
 }
 
-/// Converts each table of texts: `NAME: [..., code, message, help]`. Writes a constant for each of its rows to
-/// `tables/NAME.rs` of `OUT_DIR`. Each code must have a page in the folder `pages`.
+/// Converts the table `src/NAME.yaml` of texts, and writes a constant for each row as `tables/NAME.rs`. With a
+/// `length`, short rows end with empty texts. The text number `code` is the code of the message, and must have a page
+/// in the folder `pages`.
 ///
 /// # Errors
 /// As [`convert_all`], or if a code has no page.
 ///
 /// # Panics
 /// If it is not called by a build script.
-pub fn convert_texts(names: &[&str], pages: &Path) -> io::Result<()> {
-    convert_all(names)?;
-    for name in names {
-        let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables").join(name);
-        let rows: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_slice(&fs::read(table.with_extension("json"))?)?;
-        let mut constants = String::new();
-        for (name, texts) in &rows {
-            let texts = texts.as_array().map_or(&[][..], Vec::as_slice);
-            let code = texts.iter().rev().nth(2).and_then(serde_json::Value::as_str);
-            let page = pages.join(code.unwrap_or_default()).with_extension("md");
-            let no_page = |error| io::Error::other(format!("{}: {error}", page.display()));
-            fs::metadata(&page).map_err(no_page)?;
-            let (name, length) = (name.to_uppercase(), texts.len());
-            let texts = serde_json::Value::from(texts);
-            constants += &format!("pub(crate) const {name}: [&str; {length}] = {texts};\n");
-        }
-        fs::write(table.with_extension("rs"), constants)?;
+pub fn convert_texts(
+    name: &str,
+    length: Option<usize>,
+    code: usize,
+    pages: &Path,
+) -> io::Result<()> {
+    convert_all(&[name])?;
+    let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables").join(name);
+    let rows = fs::read(table.with_extension("json"))?;
+    let rows: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&rows)?;
+    let mut constants = String::new();
+    for (name, row) in rows {
+        let mut texts: Vec<String> = serde_json::from_value(row)?;
+        let page = pages.join(&texts[code]).with_extension("md");
+        fs::metadata(&page)
+            .map_err(|error| io::Error::other(format!("{}: {error}", page.display())))?;
+        let length = length.unwrap_or(texts.len());
+        texts.resize(length, String::new());
+        let name = name.to_uppercase();
+        constants += &format!("pub(crate) const {name}: [&str; {length}] = {texts:?};\n");
     }
-    Ok(())
+    fs::write(table.with_extension("rs"), constants)
 }
 
 /// The folder of the package that is built.

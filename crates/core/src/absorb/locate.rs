@@ -12,11 +12,10 @@ use crate::{
     catalogue,
     desired::{Container, Entry},
     diagnostic::FileName,
-    export::nest,
     kind::{Section, Shape},
     origin::{Layer, Origin},
     value::{Json, Value},
-    yaml::write::Item,
+    yaml::write::{Item, nest},
     yaml::{Data, Node},
 };
 
@@ -279,7 +278,7 @@ fn items(fields: &[(Vec<String>, Json)]) -> Vec<Item> {
 
 /// Adds fields to a mapping, each at its keys.
 fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
-    fields.iter().for_each(|(names, value)| nest(items, names, value.clone()));
+    fields.iter().for_each(|(names, value)| nest(items, names, Item::value("", value.clone())));
 }
 
 /// Sets the value of the key that was `found`, or of `within` below it.

@@ -12,7 +12,7 @@ use crate::{
     kind::{Section, Shape},
     secret::Secret,
     value::{Json, Object},
-    yaml::write::{Item, Node},
+    yaml::write::{Item, Node, nest},
 };
 
 /// The state of an entry that must be absent.
@@ -115,26 +115,9 @@ impl Entry {
 fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
     let mut items = Vec::new();
     for (name, value) in fields {
-        nest(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), value);
+        nest(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), Item::value("", value));
     }
     items
-}
-
-/// Adds a value to a mapping, at the last of `keys`, each below the one before.
-pub(crate) fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], value: Json) {
-    let [first, rest @ ..] = keys else { return };
-    let first = first.as_ref();
-    if rest.is_empty() {
-        return items.push(Item::value(first, value));
-    }
-    match items.iter_mut().find(|item| item.key == first) {
-        Some(Item { node: Node::Map(within), .. }) => nest(within, rest, value),
-        _ => {
-            let mut within = Vec::new();
-            nest(&mut within, rest, value);
-            items.push(Item::new(first, Node::Map(within)));
-        }
-    }
 }
 
 impl Part {

@@ -26,7 +26,6 @@ use std::{
 
 use declare::{Found, Unread};
 use defaults::Defaults;
-pub(crate) use document::nest;
 use document::{Document, Part, Reference};
 pub use everything::{everything, to_read, whole};
 pub use excerpt::{Excerpt, ExcerptEntry};

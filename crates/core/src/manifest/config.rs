@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     Surroundings,
-    faults::Findings,
+    faults::{Findings, texts, words},
     lints::{self, Lint},
     read::files,
     schema,
@@ -79,7 +79,7 @@ pub struct Managed {
 impl Managed {
     /// Whether these manifests may declare `section` there.
     pub(super) fn has(&self, section: &str) -> bool {
-        self.sections.as_ref().is_none_or(|sections| sections.iter().any(|own| own == section))
+        self.sections.as_ref().is_none_or(|sections| sections.iter().any(|name| name == section))
     }
 }
 
@@ -95,14 +95,13 @@ pub struct Manages {
 
 impl From<Vec<Managed>> for Manages {
     fn from(all: Vec<Managed>) -> Self {
-        let glob = |written: &String| Glob::over_paths(written).ok();
-        let globs = |managed: &Managed| {
-            let except = managed.except.iter().filter_map(glob).collect();
-            (glob(&managed.path).into_iter().collect(), except)
-        };
+        let globs = all.iter().map(|managed| {
+            let except = managed.except.iter().filter_map(|glob| Glob::over_paths(glob).ok());
+            (Glob::over_paths(&managed.path).into_iter().collect(), except.collect())
+        });
         let mut by_path = GlobIndex::default();
         all.iter().enumerate().for_each(|(at, managed)| by_path.insert(at, &managed.path));
-        Self { globs: all.iter().map(globs).collect(), by_path, all }
+        Self { globs: globs.collect(), by_path, all }
     }
 }
 
@@ -116,22 +115,24 @@ impl Manages {
     /// Why the rules do not allow the group or project at `path`.
     pub(super) fn why_not(&self, path: &str) -> String {
         let lower = path.to_lowercase();
-        let is_in = |at: usize| self.globs[at].0.matches(&lower);
-        if self.by_path.of(&lower).into_iter().any(is_in) {
+        if self.by_path.of(&lower).into_iter().any(|at| self.globs[at].0.matches(&lower)) {
             return "there `except` leaves it out".to_owned();
         }
-        let find =
-            |is: &dyn Fn(&&str) -> bool| self.all.iter().map(|managed| &*managed.path).find(is);
-        let rest = |glob: &str| path.strip_prefix(glob);
-        if let Some(glob) = find(&|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path))
-        {
-            format!("`{glob}` is only what is below, so add `{{path: {path}}}`")
-        } else if let Some(glob) =
-            find(&|glob| rest(glob).is_some_and(|rest| rest.starts_with('/')))
-        {
-            format!("there `{glob}` is only itself, and `{glob}/**` all below it")
-        } else {
-            "there `*` stays within one part of a path, and `**` matches all below".to_owned()
+        let mut globs = self.all.iter().map(|managed| &*managed.path);
+        let below =
+            globs.clone().find(|glob| glob.trim_end_matches('*').strip_suffix('/') == Some(path));
+        let above =
+            globs.find(|glob| path.strip_prefix(*glob).is_some_and(|rest| rest.starts_with('/')));
+        match (below, above) {
+            (Some(glob), _) => {
+                format!("`{glob}` is only what is below, so add `{{path: {path}}}`")
+            }
+            (None, Some(glob)) => {
+                format!("there `{glob}` is only itself, and `{glob}/**` all below it")
+            }
+            (None, None) => {
+                "there `*` stays within one part of a path, and `**` matches all below".to_owned()
+            }
         }
     }
 
@@ -153,11 +154,12 @@ impl Manages {
     /// The rules that allow the group or project at `path`.
     pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
-        let holds = |at: &usize| {
+        let mut candidates = self.by_path.of(&path);
+        candidates.retain(|at| {
             let (paths, except) = &self.globs[*at];
             paths.matches(&path) && !except.matches(&path)
-        };
-        self.by_path.of(&path).into_iter().filter(holds).map(|at| &self.all[at]).collect()
+        });
+        candidates.into_iter().map(|at| &self.all[at]).collect()
     }
 }
 
@@ -314,13 +316,9 @@ fn content(
         let second = parsed.documents.get(1).map_or(0, |second| second.span.start);
         let has_manifest = parsed.documents.iter().any(|document| document.get("kind").is_some());
         if !parsed.is_broken {
-            let message = "the file must hold one document";
-            findings.error("document", message, second..second).help(match has_manifest {
-                true => {
-                    "move the manifests to a file of their own: this one is for how undrift runs"
-                }
-                false => "start with `version: 1`, and write no line `---` behind it",
-            });
+            let texts =
+                if has_manifest { texts::MANIFEST_IN_CONFIG } else { texts::SEVERAL_CONFIGS };
+            findings.report(texts, second..second, &[]);
         }
         return None;
     };
@@ -330,11 +328,9 @@ fn content(
         check_managed(managed, findings);
     }
     let release = document.get("service").and_then(|(_, service)| service.get("release"));
-    let known = config.as_ref().and_then(|config| config.service.release);
-    if let Some((_, node)) = release.filter(|_| known.is_some_and(|known| known < REFERENCE)) {
-        let message = format!("undrift knows the service from release {REFERENCE} on");
-        let old = findings.error("release", message, node.span.clone());
-        old.help("correct it, or leave it out");
+    let declared = config.as_ref().and_then(|config| config.service.release);
+    if let Some((_, node)) = release.filter(|_| declared.is_some_and(|of| of < REFERENCE)) {
+        findings.report(texts::OLD_RELEASE, node.span.clone(), words![first = REFERENCE]);
     }
     for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
         lints::check(lint, manifests, findings);
@@ -347,25 +343,21 @@ pub(super) fn is_expression(glob: &str) -> bool {
     glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }
 
-/// The help for a regular expression in the place of a glob.
-pub(super) const NO_EXPRESSION: &str = "it is a glob, not a regular expression: write `*` for `.*`, `{a,b}` for `(a|b)`, and no `^` or `$`";
-
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
-    let under = |key| managed.get(key).map(|(_, node)| node);
-    let except = under("except").map_or(&[][..], Node::items);
-    for node in under("path").into_iter().chain(except) {
+    let path = managed.get("path").map(|(_, path)| path);
+    let except = managed.get("except").map_or(&[][..], |(_, except)| except.items());
+    for node in path.into_iter().chain(except) {
         let glob = findings.glob(node, "paths", "acme/**");
         if glob.is_some_and(|glob| is_expression(glob.written())) {
-            let message = "this is a regular expression, where a glob over paths must be";
-            findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
+            findings.report(texts::EXPRESSION, node.span.clone(), &[]);
         }
     }
     let names = || catalogue::everywhere().map(|section| section.section);
-    for node in under("sections").map_or(&[][..], Node::items) {
+    for node in managed.get("sections").map_or(&[][..], |(_, list)| list.items()) {
         if let Some(name) = node.text().filter(|name| !names().any(|section| section == *name)) {
-            let wrong = findings.error("choice", "there is no such section", node.span.clone());
-            wrong.help_if(did_you_mean(name, names()));
+            let fault = findings.report(texts::NO_SUCH_SECTION, node.span.clone(), &[]);
+            fault.help_if(did_you_mean(name, names()));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Surroundings,
-    faults::Findings,
+    faults::{Findings, texts, words},
     read::files,
     schema::{self, DESCRIPTION},
     surroundings::Root,
@@ -33,18 +33,18 @@ pub fn load(
 ) -> Registry {
     let root = named.map(|named| Root::of(files::folder_of(named), around).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
-    described.iter().fold(Registry::built_in(), |known, path| {
+    described.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(around.seen(path));
         let real = path.canonicalize();
         if root.as_ref().zip(real.ok()).is_some_and(|(root, real)| real.starts_with(root)) {
             let message = "a description must not be in the folder of the manifests";
             let inside = Diagnostic::error("kind-description-place", message).at(Place::file(name));
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
-            return known;
+            return registry;
         }
-        match read(path, &name, &known, diagnostics) {
-            Some(described) => known.with(described),
-            None => known,
+        match read(path, &name, &registry, diagnostics) {
+            Some(described) => registry.with(described),
+            None => registry,
         }
     })
 }
@@ -53,7 +53,7 @@ pub fn load(
 fn read(
     path: &Path,
     name: &FileName,
-    known: &Registry,
+    registry: &Registry,
     diagnostics: &mut Diagnostics,
 ) -> Option<Described> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
@@ -61,20 +61,18 @@ fn read(
         Findings::of_file(name.clone(), &text, &DESCRIPTION.schema, |parsed, findings| {
             let [document] = &parsed.documents[..] else {
                 if !parsed.is_broken {
-                    let message = "the file must hold one description";
-                    let wrong = findings.error("document", message, 0..0);
-                    wrong.help("describe each collection in a file of its own");
+                    findings.report(texts::SEVERAL_DESCRIPTIONS, 0..0, &[]);
                 }
                 return None;
             };
-            make(document, known, findings)
+            make(document, registry, findings)
         });
     let is_whole = found.is_empty();
     diagnostics.extend(found);
     described.filter(|_| is_whole)
 }
 
-fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<Described> {
+fn make(document: &Node, registry: &Registry, findings: &mut Findings) -> Option<Described> {
     if !findings.add_schema(document, &DESCRIPTION).is_empty() || !findings.is_empty() {
         return None;
     }
@@ -82,12 +80,12 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
     let kind = match yaml::read_for_good::<Kind>(written.clone()) {
         Ok(kind) => kind,
         Err(error) => {
-            let message = format!("this is no description: {}", escape(&error.to_string()));
-            findings.error("kind-description", message, place_of(document, ""));
+            let (at, why) = (place_of(document, ""), error.to_string());
+            findings.report(texts::NO_DESCRIPTION, at, words![why = escape(&why)]);
             return None;
         }
     };
-    match Described::of(kind, &written, known, &schema::document_keys()) {
+    match Described::of(kind, &written, registry, &schema::document_keys()) {
         Ok(described) => Some(described),
         Err(faults) => {
             for fault in faults {

@@ -9,14 +9,13 @@ use super::{
     read::document::{Body, Part, Section, State},
 };
 use crate::{
-    catalogue,
-    desired::{self, Unlisted},
+    catalogue, desired,
     field::{Field, Secrecy},
     kind::{self, Shape, forms},
-    origin::{Origin, Sourced},
+    origin::Origin,
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
-    yaml::write::{self, Item, Node},
+    yaml::write::{self, Item, Node, nest},
 };
 
 impl Trace {
@@ -34,12 +33,11 @@ impl Trace {
             let section = merged.body.sections.iter().find(|s| s.of.section == of.section);
             items.extend(section.map(|section| self.section(section)));
         }
-        let policy = |(name, policy): (&&str, &Sourced<Unlisted>)| {
-            self.value(*name, policy.value.word(), &policy.origin)
-        };
-        let policies: Vec<_> = unlisted.iter().map(policy).collect();
-        if !policies.is_empty() {
-            items.push(Item::new("unlisted", Node::Map(policies)));
+        if !unlisted.is_empty() {
+            let policies = unlisted.iter();
+            let policies = policies
+                .map(|(name, policy)| self.value(*name, policy.value.word(), &policy.origin));
+            items.push(Item::new("unlisted", Node::Map(policies.collect())));
         }
         write::document(&items)
     }
@@ -53,14 +51,11 @@ impl Trace {
                 life.previously.iter().map(|path| (*path.value).into()).collect();
             items.push(self.value("previously", paths, &first.origin));
         }
-        let state = |state: &Sourced<desired::State>| {
-            let word = match state.value {
-                desired::State::Present => "present",
-                desired::State::Absent => "absent",
-            };
-            self.value("state", word, &state.origin)
-        };
-        items.extend(life.state.as_ref().map(state));
+        if let Some(state) = &life.state {
+            let is_absent = state.value == desired::State::Absent;
+            let word = if is_absent { "absent" } else { "present" };
+            items.push(self.value("state", word, &state.origin));
+        }
         items
     }
 
@@ -78,8 +73,8 @@ impl Trace {
             }
             (_, Some(part)) if part.state == State::Absent => Node::Value(Json::Null),
             (Shape::Mapping | Shape::Container, Some(part)) => {
-                let (items, said) = self.fields(of, part);
-                hidden = said;
+                let (items, hidden_fields) = self.fields(of, part);
+                hidden = hidden_fields;
                 Node::Map(items)
             }
             (Shape::Switch, Some(part)) => {
@@ -88,14 +83,14 @@ impl Trace {
             }
             (_, None) => Node::Map(Vec::new()),
         };
-        let item = Item { above: hidden, ..Item::new(of.section, node) };
         // If every value in it has a place, the section needs none.
-        let is_alone = match &item.node {
+        let is_alone = match &node {
             Node::Value(_) => true,
             Node::Map(items) => items.is_empty(),
             Node::List(entries) => entries.is_empty(),
         };
-        if is_alone { item.beside(self.place(&section.origin)) } else { item }
+        let beside = is_alone.then(|| self.place(&section.origin));
+        Item { above: hidden, beside, ..Item::new(of.section, node) }
     }
 
     /// A list entry with its comment.
@@ -115,8 +110,10 @@ impl Trace {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
-        let place = |name: &&str| of.table().specs().iter().position(|spec| spec.name == *name);
-        names.sort_by_key(|name| (place(name).is_none(), place(name)));
+        names.sort_by_cached_key(|name| {
+            let place = of.table().specs().iter().position(|spec| spec.name == *name);
+            (place.is_none(), place)
+        });
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
             let Some(spec) = of.table().get(name) else {
@@ -124,8 +121,7 @@ impl Trace {
                 continue;
             };
             let default = spec.schema.get("default");
-            let is_default = default.is_some() && default == field.value.plain();
-            if is_default && of.identity.contains(&name) {
+            if default.is_some() && default == field.value.plain() && of.identity.contains(&name) {
                 continue;
             }
             let value = match shown(spec.field, &field.value, &values) {
@@ -143,8 +139,7 @@ impl Trace {
             let names = [name.to_owned()];
             let entry = part.key(of);
             let node = self.leaves(of, entry, &names, &spec.schema, value, &field.origin);
-            let path: Vec<&str> = name.split('.').collect();
-            insert(&mut items, &path, node);
+            nest(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
             items.push(Item::new("extra", Node::Map(extra)));
@@ -163,17 +158,19 @@ impl Trace {
         origin: &Origin,
     ) -> Item {
         let key = names.last().map_or("", String::as_str);
-        let decides = || self.decides(of.section, entry, names).unwrap_or(origin);
         match value {
             Json::Object(object) if schema.get("properties").is_some() && !object.is_empty() => {
-                let leaf = |(name, value): (String, Json)| {
+                let leaves = object.into_iter().map(|(name, value)| {
                     let schema = &schema["properties"][&name];
                     let names: Vec<_> = names.iter().cloned().chain([name]).collect();
                     self.leaves(of, entry, &names, schema, value, origin)
-                };
-                Item::new(key, Node::Map(object.into_iter().map(leaf).collect()))
+                });
+                Item::new(key, Node::Map(leaves.collect()))
             }
-            value => self.value(key, value, decides()),
+            value => {
+                let deciding = self.deciding_origin(of.section, entry, names).unwrap_or(origin);
+                self.value(key, value, deciding)
+            }
         }
     }
 
@@ -211,23 +208,5 @@ fn written(value: &Value) -> Json {
         Value::Plain(json) => json.clone(),
         Value::Secret(reference) => reference.written(),
         Value::File(path) => Reference::File(path.clone()).written(),
-    }
-}
-
-/// Adds `leaf` below the keys of `path`.
-fn insert(items: &mut Vec<Item>, path: &[&str], leaf: Item) {
-    match path {
-        [] => {}
-        [key] => items.push(Item { key: (*key).to_owned(), ..leaf }),
-        [outer, inner @ ..] => {
-            let is_outer = |item: &Item| item.key == *outer && matches!(item.node, Node::Map(_));
-            let at = items.iter().position(is_outer).unwrap_or_else(|| {
-                items.push(Item::new(*outer, Node::Map(Vec::new())));
-                items.len() - 1
-            });
-            if let Node::Map(within) = &mut items[at].node {
-                insert(within, inner, leaf);
-            }
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     check::{self, Context},
     faults::Faults,
-    layer::{Rules, sources},
+    layer::{Rules, references},
     locate, parallel,
     read::File,
 };
@@ -35,7 +35,7 @@ pub struct Includes {
 }
 
 impl Includes {
-    pub(super) fn of(
+    pub(super) fn new(
         rules: Rules,
         context: Context,
         files: Vec<File>,
@@ -51,7 +51,7 @@ impl Includes {
             globs: self.rules.including_globs().map(|(of, glob)| (of, glob.clone())).collect(),
             fields: self.fields(),
             declared: &desired.containers,
-            standing: Box::new(|scope, path| self.standing(desired, scope, path)),
+            standing: Box::new(|scope, path| self.classify(desired, scope, path)),
         }
     }
 
@@ -60,10 +60,11 @@ impl Includes {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
         for rule in self.rules.all() {
             for section in &rule.body.sections {
-                let known = fields.entry((rule.scope, section.of.section));
-                let (_, names) = known.or_insert_with(|| (section.of, BTreeSet::new()));
-                let all = section.parts.iter().flat_map(|part| part.fields.keys());
-                names.extend(all.map(str::to_owned));
+                let (_, names) = fields
+                    .entry((rule.scope, section.of.section))
+                    .or_insert_with(|| (section.of, BTreeSet::new()));
+                let parts = section.parts.iter();
+                names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
             }
         }
         fields.into_values().collect()
@@ -72,17 +73,18 @@ impl Includes {
     /// The secrets and uploads that rules name, also within templates and data.
     pub fn named(&self) -> impl Iterator<Item = Value> {
         let params = self.rules.all().flat_map(|rule| rule.body.params.values());
-        let parts = self.rules.all().flat_map(|rule| &rule.body.sections);
-        let fields = parts.flat_map(|section| &section.parts).map(|part| &part.fields);
-        let values = fields.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
-        params.map(|param| param.value.clone()).chain(values).flat_map(|value| match value {
-            Value::Plain(json) => sources(&json).into_iter().map(Value::Secret).collect(),
+        let params = params.map(|param| param.value.clone());
+        let sections = self.rules.all().flat_map(|rule| &rule.body.sections);
+        let parts = sections.flat_map(|section| &section.parts);
+        let values = parts.flat_map(|part| part.fields.iter().map(|(_, field)| field.value));
+        params.chain(values).flat_map(|value| match value {
+            Value::Plain(json) => references(&json).into_iter().map(Value::Secret).collect(),
             named => vec![named],
         })
     }
 
     /// How manifests treat `path`. `desired` has the former paths of declared containers.
-    fn standing(&self, desired: &Desired, scope: Scope, path: &str) -> Treatment {
+    fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> Treatment {
         let home = desired.moves.home(path);
         let lower = home.to_lowercase();
         if self.declared.contains(&lower) {
@@ -103,32 +105,38 @@ impl Includes {
     /// The faults of rules in the containers that they include. Their warnings were reported when
     /// the manifests were loaded.
     pub fn bring_in(&self, desired: Desired, roster: &mut Roster) -> Result<Desired, Diagnostics> {
+        let home = |path: &str| desired.moves.home(path);
         if roster.incomplete.is_empty() {
-            let home = |path: &String| desired.moves.home(path).to_lowercase();
-            let exists: Vec<_> =
-                roster.members.iter().map(|one| (one.scope, home(&one.path))).collect();
-            let nowhere: Vec<_> = roster.nowhere.iter().map(home).collect();
+            let exists: Vec<_> = roster
+                .members
+                .iter()
+                .map(|member| (member.scope, home(&member.path).to_lowercase()))
+                .collect();
+            let nowhere: Vec<_> =
+                roster.nowhere.iter().map(|path| home(path).to_lowercase()).collect();
             let mut idle = Faults::default();
-            self.rules.idle_live(&self.declared, &exists, &nowhere, &mut idle);
+            self.rules.report_idle_live(&self.declared, &exists, &nowhere, &mut idle);
             let placed = locate::place(idle, locate::Counts::new(), &self.files);
             roster.idle = placed.into_iter().collect();
         }
-        let is_unknown = |root: &&String| !self.declared.contains(&root.to_lowercase());
-        let nowhere = roster.nowhere.iter().filter(is_unknown).map(|root| {
-            let name = escape(root);
-            let why = format!("no group or user `{name}` exists, or the token cannot see it");
-            (format!("{root}/**").into(), Cause::new(why))
-        });
-        roster.incomplete.extend(nowhere);
+        for root in &roster.nowhere {
+            if !self.declared.contains(&root.to_lowercase()) {
+                let why = format!(
+                    "no group or user `{}` exists, or the token cannot see it",
+                    escape(root)
+                );
+                roster.incomplete.push((format!("{root}/**").into(), Cause::new(why)));
+            }
+        }
         let members = roster.members.iter().filter(|member| member.exception.is_none());
-        let paths = members.map(|member| (member.scope, desired.moves.home(&member.path)));
-        let brought = parallel::for_each(paths.collect(), |(scope, path)| {
+        let paths: Vec<_> = members.map(|member| (member.scope, home(&member.path))).collect();
+        let included = parallel::for_each(paths, |(scope, path)| {
             let (included, faults) = self.rules.include(scope, &path)?;
-            let (container, found) = check::included(included, &self.context);
+            let (container, found) = check::check_included(included, &self.context);
             Some((container, faults.found.into_iter().chain(found.found)))
         });
         let (mut containers, mut faults) = (Vec::new(), Faults::default());
-        for (container, found) in brought.into_iter().flatten() {
+        for (container, found) in included.into_iter().flatten() {
             containers.push(container);
             faults.found.extend(found.filter(|fault| fault.severity == Severity::Error));
         }

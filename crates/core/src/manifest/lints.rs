@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{config::FILE, faults::Findings};
+use super::{
+    config::FILE,
+    faults::{Findings, texts, words},
+};
 use crate::{
     address::Glob,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, codes},
@@ -118,11 +121,11 @@ impl Warnings {
     /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
     pub(super) fn with_base(self, lints: &[Lint]) -> Diagnostics {
         let globs = globs(lints);
-        let found = self.0.into_iter().filter_map(|(warning, file, own)| {
+        let found = self.0.into_iter().filter_map(|(warning, file, branch)| {
             let base = level(lints, &globs, warning.code, &file);
             let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
-            let warning = at_level(warning, own.max(base))?;
-            Some(if base > own { warning.help(help) } else { warning })
+            let warning = at_level(warning, branch.max(base))?;
+            Some(if base > branch { warning.help(help) } else { warning })
         });
         found.collect()
     }
@@ -130,17 +133,16 @@ impl Warnings {
 
 /// The globs of `lints`. A broken glob matches nothing.
 fn globs(lints: &[Lint]) -> Vec<Option<Glob>> {
-    let glob = |lint: &Lint| lint.files.as_deref().and_then(|files| Glob::over_paths(files).ok());
-    lints.iter().map(glob).collect()
+    let files = lints.iter().map(|lint| lint.files.as_deref());
+    files.map(|files| Glob::over_paths(files?).ok()).collect()
 }
 
 /// The level in the last of `lints` that matches the code and the file.
 fn level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Level {
-    let is_about = |(lint, glob): &(&Lint, &Option<Glob>)| {
+    let last = lints.iter().zip(globs).rfind(|(lint, glob)| {
         lint.code == code
             && (lint.files.is_none() || glob.as_ref().is_some_and(|glob| glob.matches(file)))
-    };
-    let last = lints.iter().zip(globs).rfind(is_about);
+    });
     last.map_or(Level::Warn, |(lint, _)| lint.level)
 }
 
@@ -162,40 +164,32 @@ fn folder_named_in<'m>(glob: &str, manifests: &'m [String]) -> Option<&'m str> {
 
 /// Checks one of `lints`. `manifests` are the paths of all manifests, if they are known.
 pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Findings) {
-    let under = |key| lint.get(key).and_then(|(_, node)| Some((node.text()?, node.span.clone())));
     if let Some((_, node)) = lint.get("in")
         && let Some(glob) = findings.glob(node, "files", "legacy/**")
     {
         let manifests = manifests.unwrap_or_default();
         if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-            let message = "`in` matches no manifest";
-            let idle = findings.warning("idle-rule", message, node.span.clone());
             let near = folder_named_in(glob.written(), manifests);
             let near = near.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
-            idle.help(format!(
-                "write a glob over files, which begins at the folder of this file{near}; it is no path on the service"
-            ));
+            findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
         }
     }
-    let Some((code, span)) = under("code") else { return };
-    let is = |levels: &[&str]| under("level").is_some_and(|(level, _)| levels.contains(&level));
+    let Some((_, node)) = lint.get("code") else { return };
+    let (Some(code), span) = (node.text(), node.span.clone()) else { return };
+    let level = lint.get("level").and_then(|(_, level)| level.text()).unwrap_or_default();
     if codes::of(code).is_none() {
-        let names: Vec<_> = codes::CODES.iter().map(|known| known.name).collect();
-        let near = likely(code, &names).first().copied();
-        findings.error("choice", "there is no message with this code", span).help(
-            near.map_or_else(
-                || "write the code in the brackets of one warning, as in `warning[no-effect]`: errors cannot be lowered, and none stands for all".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            ),
-        );
-    } else if is(&["allow"]) && FIRM.contains(&code) {
-        findings
-            .error("lints", "this warning protects what is there, and is always told", span)
-            .help("mend what it is about, or leave the lint out");
-    } else if is(&["allow", "warn"]) && !FIRM.contains(&code) && !WARNINGS.contains(&code) {
-        findings
-            .error("lints", format!("`{code}` is always an error, which no lint lowers"), span)
-            .help("mend what it is about: only warnings have levels");
+        let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
+        let fault = findings.report(texts::NO_CODE, span, &[]);
+        if let Some(near) = likely(code, &names).first() {
+            fault.help(format!("did you mean `{near}`?"));
+        }
+    } else if level == "allow" && FIRM.contains(&code) {
+        findings.report(texts::FIRM_WARNING, span, &[]);
+    } else if ["allow", "warn"].contains(&level)
+        && !FIRM.contains(&code)
+        && !WARNINGS.contains(&code)
+    {
+        findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }
 }
 

@@ -26,92 +26,98 @@ pub(super) type Counts = BTreeMap<FileName, (usize, More)>;
 
 /// The faults with their places, without duplicates, and how many of each file are not shown.
 pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
-    let faults = limited(faults, &mut counts);
+    let faults = limit_faults(faults.found, &mut counts);
     let mut spots: BTreeMap<FileName, BTreeSet<&Spot>> = BTreeMap::new();
     for fault in &faults {
-        for spot in std::iter::once(&fault.at).chain(fault.related.as_ref().map(|(at, _)| at)) {
+        for spot in std::iter::once(&fault.at).chain(&fault.related) {
             spots.entry(spot.origin.file.clone()).or_default().insert(spot);
         }
     }
     let places: BTreeMap<Spot, Place> =
-        for_each(spots.into_iter().collect(), |(name, spots)| in_file(&name, spots, files))
+        for_each(spots.into_iter().collect(), |(name, spots)| find_places(&name, spots, files))
             .into_iter()
             .flatten()
             .collect();
+    let hidden = counts.into_iter().filter_map(|(file, (_, more))| more.diagnostic(file));
     let place = |spot: &Spot| places.get(spot).cloned().unwrap_or_else(|| (&spot.origin).into());
-    let more = counts.into_iter().filter_map(|(file, (_, more))| more.diagnostic(file));
-    faults.into_iter().map(|fault| fault.place(place)).chain(more).collect()
+    faults.into_iter().map(|fault| fault.place(place)).chain(hidden).collect()
 }
 
 /// The first faults of each file. A fault in an anchor that is merged into several places counts
 /// once.
-fn limited(faults: Faults, counts: &mut Counts) -> Vec<Finding<Spot>> {
-    let mut faults = faults.found;
-    let key = |fault: &Finding<Spot>| {
-        (fault.at.clone(), fault.severity, fault.code, fault.message.clone())
-    };
-    faults.sort_by_cached_key(key);
-    let equal = faults.chunk_by(|one, other| key(one) == key(other)).map(|equal| {
-        let labels: BTreeSet<_> = equal.iter().map(|fault| &fault.label).collect();
-        let mut first = equal[0].clone();
+fn limit_faults(mut faults: Vec<Finding<Spot>>, counts: &mut Counts) -> Vec<Finding<Spot>> {
+    fn key(fault: &Finding<Spot>) -> impl Ord {
+        (&fault.at, fault.severity, fault.code, &fault.message)
+    }
+    faults.sort_by(|one, other| key(one).cmp(&key(other)));
+    let mut faults = faults.into_iter().peekable();
+    let mut limited = Vec::new();
+    while let Some(mut first) = faults.next() {
+        let mut labels = BTreeSet::from([first.label.clone()]);
+        while let Some(equal) = faults.next_if(|next| key(next) == key(&first)) {
+            labels.insert(equal.label);
+        }
         if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
             *label += &format!(" and {others} more");
         }
-        first
-    });
-    let has_room = |fault: &Finding<Spot>| {
-        let (shown, more) = counts.entry(fault.at.origin.file.clone()).or_default();
-        let has_room = *shown < MOST;
-        *shown += usize::from(has_room);
-        more.add(usize::from(!has_room), fault.severity);
-        has_room
-    };
-    equal.filter(has_room).collect()
+        let (shown, more) = counts.entry(first.at.origin.file.clone()).or_default();
+        if *shown < MOST {
+            *shown += 1;
+            limited.push(first);
+        } else {
+            more.add(1, first.severity);
+        }
+    }
+    limited
 }
 
 /// The places of `spots` in the file `name`.
-fn in_file(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(Spot, Place)> {
+fn find_places(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(Spot, Place)> {
     let file = files.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &files[at]);
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);
     read::hide(&mut source, &parsed, Quality::Doubtful);
-    let written = Written::of(&parsed);
-    let place = |spot: &Spot| match file {
-        Some(_) if !text.is_empty() => source.place(&spot.find(&source, &written)),
-        _ => (&spot.origin).into(),
+    let positions = Positions::new(&parsed);
+    let place = |spot: &Spot| {
+        if file.is_none() || text.is_empty() {
+            return (&spot.origin).into();
+        }
+        source.place(&spot.find(&source, &positions))
     };
     spots.into_iter().map(|spot| (spot.clone(), place(spot))).collect()
 }
 
 impl Spot {
-    /// The range in a text with the positions `written`.
-    fn find(&self, source: &Source<'_>, written: &Written<'_>) -> Range<usize> {
+    /// The range in a text with these positions.
+    fn find(&self, source: &Source<'_>, positions: &Positions<'_>) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
-        let Some((key, value)) = written.keys.get(&at).copied() else {
-            return written.nodes.get(&at).map_or(at..at, |node| node.span.clone());
+        let Some((key, value)) = positions.keys.get(&at).copied() else {
+            return positions.nodes.get(&at).map_or(at..at, |node| node.span.clone());
         };
         match &self.part {
             Part::Key => key.span.clone(),
-            Part::Value => visible(key, value),
+            Part::Value => scalar_or_key(key, value),
             Part::Inner(names) => {
                 let inner = names.iter().try_fold((key, value), |(_, value), name| value.get(name));
                 inner.unwrap_or((key, value)).0.span.clone()
             }
             Part::Within(name) => {
-                let of_row = || value.items().iter().find_map(|row| row.get(name));
-                match value.get(name).or_else(of_row) {
-                    Some((key, value)) => visible(key, value),
-                    None => item(value, name).cloned().unwrap_or_else(|| visible(key, value)),
+                let in_row = || value.items().iter().find_map(|row| row.get(name));
+                match value.get(name).or_else(in_row) {
+                    Some((key, value)) => scalar_or_key(key, value),
+                    None => {
+                        find_item(value, name).cloned().unwrap_or_else(|| scalar_or_key(key, value))
+                    }
                 }
             }
-            Part::Item(text) => item(value, text).unwrap_or(&key.span).clone(),
+            Part::Item(text) => find_item(value, text).unwrap_or(&key.span).clone(),
         }
     }
 }
 
 /// The range of a field's value, or of its key if the value is not a scalar.
-fn visible(key: &Key, value: &Node) -> Range<usize> {
+fn scalar_or_key(key: &Key, value: &Node) -> Range<usize> {
     if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
         key.span.clone()
     } else {
@@ -120,28 +126,28 @@ fn visible(key: &Key, value: &Node) -> Range<usize> {
 }
 
 /// The range of the first `text` in `node`.
-fn item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
+fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     if node.text() == Some(text) {
         return Some(&node.span);
     }
     let values = node.entries().iter().map(|(_, value)| value);
-    values.chain(node.items()).find_map(|inner| item(inner, text))
+    values.chain(node.items()).find_map(|inner| find_item(inner, text))
 }
 
 /// All keys and values of a text, by the byte at which they begin.
 #[derive(Default)]
-struct Written<'p> {
+struct Positions<'p> {
     /// Each key with its value. Of merged ones, the outermost.
     keys: HashMap<usize, (&'p Key, &'p Node)>,
     /// The outermost value.
     nodes: HashMap<usize, &'p Node>,
 }
 
-impl<'p> Written<'p> {
-    fn of(parsed: &'p Parsed) -> Self {
-        let mut written = Self::default();
-        parsed.documents.iter().for_each(|document| written.add(document));
-        written
+impl<'p> Positions<'p> {
+    fn new(parsed: &'p Parsed) -> Self {
+        let mut positions = Self::default();
+        parsed.documents.iter().for_each(|document| positions.add(document));
+        positions
     }
 
     fn add(&mut self, node: &'p Node) {

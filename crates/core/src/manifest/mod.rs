@@ -39,7 +39,7 @@ pub use report::counted;
 pub use surroundings::Surroundings;
 
 use check::Context;
-use faults::Findings;
+use faults::{Findings, texts};
 use jiff::civil::Date;
 use mask::Quality;
 use read::{File, files};
@@ -53,7 +53,7 @@ use crate::{
     field::{Field, Scope},
     secret::Secrets,
     value::Json,
-    yaml::{self, Node, Parsed},
+    yaml::{self, Node},
 };
 
 /// The result of loading a folder or file.
@@ -87,11 +87,10 @@ pub struct Loaded {
 impl Loaded {
     /// Removes the warnings at places that are not `wanted`.
     pub fn retain_warnings(&mut self, wanted: impl Fn(&Place) -> bool) {
-        let is_wanted = |diagnostic: &Diagnostic| {
-            diagnostic.severity == Severity::Error || diagnostic.place.as_ref().is_none_or(&wanted)
-        };
-        self.diagnostics.retain(is_wanted);
-        self.warnings.retain(is_wanted);
+        let has_wanted_place =
+            |diagnostic: &Diagnostic| diagnostic.place.as_ref().is_none_or(&wanted);
+        self.diagnostics.retain(|of| of.severity == Severity::Error || has_wanted_place(of));
+        self.warnings.retain(has_wanted_place);
     }
 
     /// Applies the `lints` of a base, too, to manifests without an error.
@@ -107,9 +106,10 @@ impl Loaded {
 
     /// The same below the root.
     pub fn paths_below_root(&self) -> FilePaths {
-        let below =
-            |path: PathBuf| path.strip_prefix(&self.root).map_or(path.clone(), Path::to_owned);
-        self.paths().into_iter().map(|(name, path)| (name, below(path))).collect()
+        let paths = self.files.iter().cloned().zip(&self.paths);
+        let paths =
+            paths.map(|(name, path)| (name, path.strip_prefix(&self.root).unwrap_or(path).into()));
+        paths.collect()
     }
 }
 
@@ -138,11 +138,12 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     if let Some(instead) = options.instead {
         found = files::with(found, instead);
     }
-    let from_root = |file: &File| {
-        file.path.strip_prefix(&root.folder).unwrap_or(&file.path).to_string_lossy().to_lowercase()
-    };
-    let from_root: Vec<_> = found.iter().map(from_root).collect();
-    let config = config::load(&root, Some(&from_root), &mut diagnostics);
+    let below_root = found.iter().map(|file| {
+        let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
+        path.to_string_lossy().to_lowercase()
+    });
+    let below_root: Vec<_> = below_root.collect();
+    let config = config::load(&root, Some(&below_root), &mut diagnostics);
     let context = Context {
         tier: config.service.tier,
         manages: config.manages.clone(),
@@ -156,9 +157,9 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     let named_files = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
-        through_the_parts(found, context, options.traced, &mut diagnostics);
+        read_layer_check(found, context, options.traced, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
-        files.iter().cloned().zip(from_root).collect()
+        files.iter().cloned().zip(below_root).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         let place = Place::file(only.unwrap_or_else(|| around.seen(named).into()));
@@ -189,8 +190,8 @@ fn nothing_declared(rule: Option<Place>, files: Place, diagnostics: &mut Diagnos
         None => (files, "each document starts with `kind: Project` and `path: ...`"),
     };
     // There is nothing that a rule could be about, whatever its glob.
-    let is_expression = |fault: &Diagnostic| fault.help.as_deref() == Some(config::NO_EXPRESSION);
-    diagnostics.retain(|fault| fault.code != "idle-rule" || is_expression(fault));
+    let expression = Some(texts::IDLE_EXPRESSION[3]);
+    diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == expression);
     let none = Diagnostic::error("no-manifests", "no manifest here declares a group or project");
     diagnostics.push(none.at(at).help(help));
 }
@@ -205,11 +206,10 @@ pub fn of_texts(
     config: &Config,
 ) -> Result<Desired, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let file = |(name, text): (FileName, String)| File::of_text(name, text);
-    let files = texts.into_iter().map(file).collect();
+    let files = texts.into_iter().map(|(name, text)| File::of_text(name, text)).collect();
     let config::Service { tier, release, .. } = config.service;
     let context = Context { tier, manages: None, release, today, files: None };
-    let Read { desired, .. } = through_the_parts(files, context, &[], &mut diagnostics);
+    let Read { desired, .. } = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
@@ -245,14 +245,12 @@ pub fn faults_of(
     if let Some(secret) = marked.pointer_mut(secret) {
         Field::mark_sensitive(secret);
     }
-    let read = |parsed: &Parsed, findings: &mut Findings| {
+    let ((), faults) = Findings::of_file(name, text, &marked, |parsed, findings| {
         if !findings.is_empty() {
             return;
         }
         if let Some((kind, _)) = parsed.documents.iter().find_map(|document| document.get("kind")) {
-            let message = "this is a manifest, in a file that is kept for the seed of the sandbox";
-            let manifest = findings.error("document", message, kind.span.clone());
-            manifest.help("give the file another name: at the top of the folder, `sandbox.yaml` is what `--sandbox` starts from");
+            findings.report(texts::MANIFEST_IN_SEED, kind.span.clone(), &[]);
         } else if let [document] = &parsed.documents[..] {
             drop(findings.add_schema(document, &Checker::new(schema)));
             if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
@@ -260,11 +258,9 @@ pub fn faults_of(
             }
         } else {
             let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
-            let second = findings.error("document", "the file must hold one document", at..at);
-            second.help("write it without a line `---` in between");
+            findings.report(texts::SEVERAL_SEEDS, at..at, &[]);
         }
-    };
-    let ((), faults) = Findings::of_file(name, text, &marked, read);
+    });
     faults.into_iter().collect()
 }
 
@@ -276,7 +272,7 @@ struct Read {
 }
 
 /// Reads, layers and checks `files`, and traces the containers at `traced`.
-fn through_the_parts(
+fn read_layer_check(
     files: Vec<File>,
     context: Context,
     traced: &[Glob],
@@ -301,17 +297,18 @@ fn through_the_parts(
     let rules = std::mem::take(&mut layered.rules);
     let mut traces = std::mem::take(&mut layered.traces);
     traces.retain(Trace::is_named);
-    let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
+    let paths =
+        layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check(layered, &rules, &context);
     if is_partial {
-        faults.without_consequences();
+        faults.drop_follow_up_faults();
     }
     diagnostics.extend(locate::place(faults, counts, &files));
     if diagnostics.has_errors() {
         // What has an error may be what a rule is for.
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
-    match Includes::of(rules, context, files, paths) {
+    match Includes::new(rules, context, files, paths) {
         // The object of an acknowledgement may be included later.
         Some(includes) => Read { desired, includes: Some(includes), traces },
         None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },

@@ -27,9 +27,9 @@ pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut left = next(None);
-                while let Some((at, item)) = left {
-                    left = next(Some((at, work(item))));
+                let mut next_item = next(None);
+                while let Some((at, item)) = next_item {
+                    next_item = next(Some((at, work(item))));
                 }
                 taken.fetch_add(steps::so_far(), Ordering::Relaxed);
             });

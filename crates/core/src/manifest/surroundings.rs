@@ -59,26 +59,26 @@ impl Root {
     /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
     /// upwards to the root of the repository.
     pub(super) fn of(named: &Path, around: &Surroundings) -> Self {
-        let own = |is_configured| Self {
+        let named_root = |is_configured| Self {
             folder: named.to_owned(),
             is_configured,
             seen: FileNaming::Named(around.seen(named)),
         };
-        let Ok(real) = named.canonicalize() else { return own(false) };
+        let Ok(real) = named.canonicalize() else { return named_root(false) };
         for (steps, folder) in real.ancestors().enumerate() {
-            if is_anything(&folder.join(FILE)) || is_anything(&folder.join(MISNAMED)) {
+            if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
                 if steps == 0 {
-                    return own(true);
+                    return named_root(true);
                 }
                 let here = around.folder.canonicalize().unwrap_or_else(|_| around.folder.clone());
                 let seen = FileNaming::From(here);
                 return Self { folder: folder.to_owned(), is_configured: true, seen };
             }
-            if is_anything(&folder.join(".git")) {
+            if may_exist(&folder.join(".git")) {
                 break;
             }
         }
-        own(false)
+        named_root(false)
     }
 
     /// The name in messages of `path`, which is the root or below it.
@@ -123,9 +123,8 @@ fn shown<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
 }
 
 /// Whether something exists at `path`. An error counts as yes: reading it reports the reason.
-fn is_anything(path: &Path) -> bool {
-    let absent = |error: std::io::Error| {
-        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-    };
-    !path.symlink_metadata().is_err_and(absent)
+fn may_exist(path: &Path) -> bool {
+    !path
+        .symlink_metadata()
+        .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }

@@ -57,6 +57,23 @@ impl Item {
     }
 }
 
+/// Adds `leaf` to a mapping, at the last of `keys`, each below the one before.
+pub fn nest(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
+    let [first, rest @ ..] = keys else { return };
+    let first = first.as_ref();
+    if rest.is_empty() {
+        return items.push(Item { key: first.to_owned(), ..leaf });
+    }
+    match items.iter_mut().find(|item| item.key == first) {
+        Some(Item { node: Node::Map(within), .. }) => nest(within, rest, leaf),
+        _ => {
+            let mut within = Vec::new();
+            nest(&mut within, rest, leaf);
+            items.push(Item::new(first, Node::Map(within)));
+        }
+    }
+}
+
 /// A line, or the value in it, and the comment after it.
 #[derive(Debug)]
 struct Line {

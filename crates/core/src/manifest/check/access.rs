@@ -3,21 +3,22 @@
 
 use std::collections::BTreeMap;
 
+use super::present_entries;
 use crate::{
-    desired::{Container, DeclaredSection, Entry, State},
-    diagnostic::Severity,
-    field::{Field, Named, Scope},
+    desired::{Container, DeclaredSection, State},
+    field::{Field, Named},
     level::{DEVELOPER, Level},
-    manifest::faults::{Faults, Finding, Spot},
+    manifest::faults::{Faults, Spot, Texts, texts, words},
     origin::Origin,
     value::Json,
 };
 
-/// Why the service refuses a row that names someone, or will.
-struct Low {
-    severity: Severity,
-    why: String,
-    help: &'static str,
+/// Declared access for which the service refuses a rule that names its holder, now or later.
+struct LowAccess {
+    texts: Texts,
+    name: String,
+    /// The level of a share that is too low in rows.
+    level: Option<&'static str>,
     /// The declaration of the access.
     origin: Origin,
 }
@@ -25,48 +26,49 @@ struct Low {
 /// Reports rows and lists that name a group with which `container` is declared to be shared at a level that
 /// the service refuses in them, a deploy key that only reads, or someone whose access is declared to
 /// end.
-pub(super) fn rows(container: &Container, faults: &mut Faults) {
-    let low: BTreeMap<_, _> =
-        container.sections.iter().flat_map(|access| low(container.scope, access)).collect();
+pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
+    let low: BTreeMap<_, _> = container.sections.iter().flat_map(low_access).collect();
     if low.is_empty() {
         return;
     }
     for section in &container.sections {
-        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
+        for entry in present_entries(section) {
             for spec in section.of.table().specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
-                for (part, name, is_row) in named(spec.field, field.value.plain()) {
-                    let low = low.get(&(part, name.to_lowercase()));
+                for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
+                    let Some(low) = low.get(&(row_key, name.to_lowercase())) else { continue };
                     // A list of names needs no level.
-                    let low = low.filter(|low| is_row || low.severity == Severity::Warning);
-                    let Some(low) = low else { continue };
-                    let at = Spot::item(&field.origin, name);
-                    let refused = Finding::error("low-share", &*low.why, at);
-                    let refused = faults.push(Finding { severity: low.severity, ..refused });
-                    refused.related(Spot::value(&low.origin), "declared here").help(low.help);
+                    if is_row || low.level.is_none() {
+                        let (noun, level) = (container.scope.noun(), low.level.unwrap_or_default());
+                        let words = words![noun, name = low.name, level];
+                        faults.report_pair(
+                            low.texts,
+                            [Spot::item(&field.origin, name), Spot::value(&low.origin)],
+                            words,
+                        );
+                    }
                 }
             }
         }
     }
 }
 
-/// Whom `value` names: the key of the row that names them, or the one that it would have; the name; and
+/// The grantees in a `value` of `field`: the key of the row, or the one that it would have; the name; and
 /// whether it is a row.
-fn named<'v>(
+fn grantees<'v>(
     field: &Field,
     value: Option<&'v Json>,
 ) -> impl Iterator<Item = (&'v str, &'v str, bool)> {
-    let part = part(field.names);
-    let items = value.and_then(Json::as_array).into_iter().flatten();
-    items.flat_map(move |item| {
+    let row_key = row_key(field.names);
+    value.and_then(Json::as_array).into_iter().flatten().flat_map(move |item| {
         let row = item.as_object().into_iter().flatten();
-        let row = row.filter_map(|(part, name)| Some((part.as_str(), name.as_str()?, true)));
-        row.chain(part.zip(item.as_str()).map(|(part, name)| (part, name, false)))
+        let row = row.filter_map(|(key, name)| Some((key.as_str(), name.as_str()?, true)));
+        row.chain(row_key.zip(item.as_str()).map(|(key, name)| (key, name, false)))
     })
 }
 
 /// The key of rows that name such a thing.
-const fn part(names: Option<Named>) -> Option<&'static str> {
+const fn row_key(names: Option<Named>) -> Option<&'static str> {
     match names {
         Some(Named::User) => Some("user"),
         Some(Named::Group) => Some("group"),
@@ -74,59 +76,44 @@ const fn part(names: Option<Named>) -> Option<&'static str> {
     }
 }
 
-/// What the entries of `access` let rows do less than those need, by the key of the row and the name in
-/// lower case.
-fn low(scope: Scope, access: &DeclaredSection) -> Vec<((&'static str, String), Low)> {
-    let of = access.of;
+/// The entries of `section` with less access than rules need, by the key of the row and the name in lower
+/// case.
+fn low_access(section: &DeclaredSection) -> Vec<((&'static str, String), LowAccess)> {
+    let of = section.of;
     let names = of.identity.first().and_then(|name| of.field(name).names);
     let deploy_key = of.called_by.map(|_| "deploy_key");
-    let Some(part) = part(names).or(deploy_key) else { return Vec::new() };
-    let level = of.table().specs().iter().find(|spec| spec.field.is_level());
-    let low = |entry: &Entry| {
-        let title = of.called_by.and_then(|name| entry.fields.get(name));
-        let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
-        let warn = |why: String, help| Low {
-            severity: Severity::Warning,
-            why,
-            help,
-            origin: entry.origin.clone(),
-        };
-        let low = match (entry.state, part) {
+    let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
+    let level_field = of.table().specs().iter().find(|spec| spec.field.is_level());
+    let low = section.entries.iter().filter_map(|entry| {
+        let (mut level, mut origin) = (None, entry.origin.clone());
+        let texts = match (entry.state, row_key) {
             // By a group above, they may still have access.
-            (State::Absent, "group") => warn(
-                format!("the share with `{name}` is removed"),
-                "write a group here that has access, or keep the share",
-            ),
-            (State::Absent, "user") => warn(
-                format!("`{name}` is removed from the members"),
-                "name another user here, or take this out: only members can be named",
-            ),
+            (State::Absent, "group") => texts::LOW_SHARE_REMOVED,
+            (State::Absent, "user") => texts::LOW_MEMBER_REMOVED,
             (State::Present, "group") => {
-                let field = entry.fields.get(level?.name)?;
-                let level = field.value.plain().and_then(Level::parse)?;
-                if level.number >= DEVELOPER {
+                let field = entry.fields.get(level_field?.name)?;
+                let declared = field.value.plain().and_then(Level::parse)?;
+                if declared.number >= DEVELOPER {
                     return None;
                 }
-                let (noun, severity) = (scope.noun(), Severity::Error);
-                let why = format!("the {noun} is shared with `{name}` as {} only", level.word);
-                let help = "write `group_access: developer` or more there, or take the group out of this rule";
-                Low { severity, why, help, origin: field.origin }
+                (level, origin) = (Some(declared.word), field.origin);
+                texts::LOW_SHARE
             }
             (State::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
                 if field.value.flag() != Some(false) {
                     return None;
                 }
-                // A rule that was there before the key lost this stays.
-                let low = warn(
-                    "this deploy key only reads".to_owned(),
-                    "write `can_push: true` there, or take the key out of this rule",
-                );
-                Low { origin: field.origin, ..low }
+                // Existing rules keep the key after it loses push access.
+                origin = field.origin;
+                texts::LOW_KEY
             }
             _ => return None,
         };
-        Some(((part, name.to_lowercase()), low))
-    };
-    access.entries.iter().filter_map(low).collect()
+        let title = of.called_by.and_then(|name| entry.fields.get(name));
+        let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
+        let name = name.to_owned();
+        Some(((row_key, name.to_lowercase()), LowAccess { texts, name, level, origin }))
+    });
+    low.collect()
 }

@@ -1,12 +1,12 @@
 //! Checks of acknowledgements: those that have ended, and those that acknowledge nothing.
 
-use super::{ByPath, Context};
+use super::{Context, DeclaredPaths};
 use crate::{
     address::is_literal,
-    desired::{self, Acknowledgement, Container, Guard},
+    desired::{self, Acknowledgement, Guard},
     field::Scope,
     manifest::{
-        faults::{Faults, Spot},
+        faults::{Faults, Spot, texts, words},
         layer::Rules,
         read::document::Acknowledge,
     },
@@ -14,105 +14,102 @@ use crate::{
 };
 
 /// An expired acknowledgement must not stop a run. Planning ignores it.
-pub(super) fn read(
+pub(super) fn check_expiry(
     document: Acknowledge,
     context: &Context,
     faults: &mut Faults,
 ) -> Option<Acknowledgement> {
     if let Some(until) = document.until.filter(|until| until.value < context.today) {
-        faults
-            .warning("date", "`until` is in the past", Spot::value(&until.origin))
-            .help("take the document away, or write a later day");
+        faults.report(texts::EXPIRED, Spot::value(&until.origin), &[]);
     }
-    document.known
+    document.content
 }
 
-/// Reports acknowledgements that name nothing, and those of what the declarations cannot do to the very
-/// project or group that is named.
-pub(super) fn in_vain(
+/// Warns about acknowledgements that match no declared object, or no possible refusal.
+pub(super) fn report_unused(
     all: &[Acknowledgement],
-    by_path: &ByPath<'_>,
+    declared: &DeclaredPaths<'_>,
     rules: &Rules,
     faults: &mut Faults,
 ) {
-    for (known, is_idle) in all.iter().zip(desired::idle(all, by_path.values().copied())) {
-        let Some(origin) = &known.origin else { continue };
+    let is_idle = desired::idle(all, declared.values().copied());
+    for (acknowledgement, is_idle) in all.iter().zip(is_idle) {
+        let Some(origin) = &acknowledgement.origin else { continue };
         if is_idle {
-            names_nothing(known, Spot::value(origin), by_path, rules, faults);
+            check_path(acknowledgement, Spot::value(origin), declared, rules, faults);
         }
-        let Some(container) = by_path.get(&known.at.written().to_lowercase()) else { continue };
-        if container.life.absent().is_some() && known.guard != Guard::Deletion {
-            let message = "only `deletion` asks about a project that is deleted";
-            let other = faults.warning("acknowledgement", message, Spot::value(origin));
-            other.related(Spot::value(&container.origin), "deleted here");
-            other.help("write `guard: deletion`, or take the document away");
-            continue;
-        }
-        let (what, needed) = match known.guard {
-            Guard::Deletion if container.life.absent().is_none() => ("deletes", "state: absent"),
-            Guard::Transfer if container.life.previously.is_empty() => {
-                ("moves", "previously: [FORMER/PATH]")
-            }
+        let path = acknowledgement.at.written().to_lowercase();
+        let Some(container) = declared.get(&path) else { continue };
+        let texts = match (acknowledgement.guard, container.life.absent()) {
+            (Guard::Deletion, None) => texts::NO_DELETION,
+            (Guard::Deletion, Some(_)) => continue,
+            (_, Some(_)) => texts::ACKNOWLEDGED_DELETION,
+            (Guard::Transfer, None) if container.life.previously.is_empty() => texts::NO_TRANSFER,
             _ => continue,
         };
-        let noun = container.scope.noun();
-        let message = format!("nothing {what} the {noun} that this is for");
-        let vain = faults.warning("acknowledgement", message, Spot::value(origin));
-        vain.related(Spot::value(&container.origin), "declared here");
-        vain.help(format!("take the acknowledgement away; only `{needed}` {what} a {noun}"));
+        let words = words![noun = container.scope.noun()];
+        faults.report_pair(texts, [origin, &container.origin].map(Spot::value), words);
     }
 }
 
-/// Reports an acknowledgement of which the path is neither declared nor one that a rule includes.
-fn names_nothing(
-    known: &Acknowledgement,
+/// Warns about an acknowledgement of which the path is neither declared nor one that a rule includes.
+fn check_path(
+    acknowledgement: &Acknowledgement,
     at: Spot,
-    by_path: &ByPath<'_>,
+    declared: &DeclaredPaths<'_>,
     rules: &Rules,
     faults: &mut Faults,
 ) {
-    let (written, path) = (known.at.written(), known.at.over_paths().to_lowercase());
-    let is_included = match is_literal(&path) {
-        true => Scope::ALL.iter().any(|of| rules.including(*of, &path, false).is_some()),
-        false => rules.all().any(|rule| rule.includes),
+    let address = acknowledgement.at.written();
+    let path = acknowledgement.at.over_paths().to_lowercase();
+    let is_included = if is_literal(&path) {
+        Scope::ALL.iter().any(|scope| rules.including(*scope, &path, false).is_some())
+    } else {
+        rules.all().any(|rule| rule.includes)
     };
     // A path inside a project has a message of its own.
-    if is_included || project_around(&path, by_path).is_some() {
+    if is_included || enclosing_project(&path, declared).is_some() {
         return;
     }
-    let name = |path: &str| path.rsplit('/').next().map(str::to_lowercase);
-    let is_meant = |container: &&&Container| match known.guard {
+    let candidates = declared.values().filter(|container| match acknowledgement.guard {
         Guard::Deletion => container.life.absent().is_some(),
         Guard::Transfer => !container.life.previously.is_empty(),
         _ => true,
-    };
-    let meant = || by_path.values().filter(is_meant).map(|container| &*container.path);
-    let near = nearest(&path, meant()).or_else(|| meant().find(|of| name(of) == name(&path)));
-    let rest = written.get(path.len()..).unwrap_or_default();
-    let message = "this acknowledges nothing: no group or project with this path is declared";
-    faults.warning("acknowledgement", message, at).help(match near {
-        Some(near) => format!("did you mean `{near}{rest}`?"),
-        None => "correct `at`, or take the document away".to_owned(),
     });
-}
-
-/// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
-pub(super) fn inside_projects(all: &[Acknowledgement], by_path: &ByPath<'_>, faults: &mut Faults) {
-    for known in all {
-        let (at, path) = (known.at.written(), known.at.over_paths().to_lowercase());
-        let end = project_around(&path, by_path);
-        let (Some(end), Some(origin)) = (end, &known.origin) else { continue };
-        let message = "`at` names something inside a project as if it were a path";
-        let inside = faults.warning("acknowledgement", message, Spot::value(origin));
-        let rest = at.get(end + 1..).unwrap_or_default().replace('.', "/");
-        inside.help(format!("write `{}#{rest}`", &at[..end]));
+    let candidates: Vec<&str> = candidates.map(|container| &*container.path).collect();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let near = nearest(&path, candidates.iter().copied()).or_else(|| {
+        let mut candidates = candidates.into_iter();
+        candidates.find(|other| other.to_lowercase().rsplit('/').next() == Some(name))
+    });
+    let rest = address.get(path.len()..).unwrap_or_default();
+    let fault = faults.report(texts::ACKNOWLEDGES_NOTHING, at, &[]);
+    if let Some(near) = near {
+        fault.help(format!("did you mean `{near}{rest}`?"));
     }
 }
 
-/// Where the declared project ends that the lower-case `path` names something in; `None` if it is one.
-fn project_around(path: &str, by_path: &ByPath<'_>) -> Option<usize> {
-    let is_project =
-        |path: &str| by_path.get(path).is_some_and(|known| known.scope == Scope::Project);
+/// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
+pub(super) fn check_addresses(
+    all: &[Acknowledgement],
+    declared: &DeclaredPaths<'_>,
+    faults: &mut Faults,
+) {
+    for acknowledgement in all {
+        let address = acknowledgement.at.written();
+        let path = acknowledgement.at.over_paths().to_lowercase();
+        let end = enclosing_project(&path, declared);
+        let (Some(end), Some(origin)) = (end, &acknowledgement.origin) else { continue };
+        let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
+        let words = words![project = &address[..end], rest];
+        faults.report(texts::INSIDE_PROJECT, Spot::value(origin), words);
+    }
+}
+
+/// The length of the path of the declared project that the lower-case `path` names something in; `None` if it
+/// is that of a project.
+fn enclosing_project(path: &str, declared: &DeclaredPaths<'_>) -> Option<usize> {
+    let is_project = |path: &str| declared.get(path).is_some_and(|of| of.scope == Scope::Project);
     let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
     ends.find(|end| !is_project(path) && is_project(&path[..*end]))
 }

@@ -5,17 +5,16 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use super::{Check, found, repeats};
+use super::{Check, place_fault, repeats};
 use crate::{
     address::Glob,
     desired::{self, Declared, Entry},
     field::{Accepted, Among, Compare},
-    kind::{Handle, HandlePlace, Identity, Section, Shape, Spec, forms},
+    kind::{HandlePlace, Identity, Section, Shape, Spec, forms},
     manifest::{
-        faults::{Part as Inner, Spot, missing},
-        read::document::{Part, Sound, State, identity},
+        faults::{Finding, Part as Inner, Spot, missing, texts, words},
+        read::document::{Part, State, Validity, identity},
     },
-    origin::Origin,
     text::{alternatives, plural, with_article},
     value::{Fields, Json},
 };
@@ -24,20 +23,20 @@ impl Check<'_> {
     /// The entry and its identity. Its kind checks it only if its schema accepts it and nothing is
     /// missing.
     pub(super) fn entry(&mut self, of: Section, part: Part) -> (Entry, Identity) {
-        self.fields(of, &part.fields);
-        let is_complete = self.required(of, &part);
+        self.check_fields(of, &part.fields);
+        let is_complete = self.check_required(of, &part);
         let values = part.fields.values();
         let state = match part.state {
             State::Absent | State::Unmanaged => {
                 // That it cannot be absent is reported.
                 if !of.only_edits() {
-                    self.identity_only(of, &part, "absent");
+                    self.check_identity_only(of, &part, "absent");
                 }
                 desired::State::Absent
             }
             State::Present => {
-                if is_complete && part.sound != Sound::Not {
-                    self.rules(of, &part, &values);
+                if is_complete && part.validity != Validity::Refused {
+                    self.check_rules(of, &part, &values);
                 }
                 desired::State::Present
             }
@@ -53,36 +52,34 @@ impl Check<'_> {
 
     /// Whether two entries are the fields of one, each with a `- ` in front; that is reported.
     pub(super) fn is_split(&mut self, of: Section, parts: &[Part]) -> bool {
-        let schema = &of.table().schema;
-        let only = |part: &Part| {
-            let mut names = part.fields.keys().filter(|name| !has_default(of, name));
-            names.next().filter(|_| names.next().is_none()).map(str::to_owned)
-        };
-        let is_needed = |name: &&str| {
-            let required = schema["required"].as_array().into_iter().flatten();
-            of.identity.contains(name) || required.filter_map(Json::as_str).any(|own| own == *name)
-        };
-        let is_split = |pair: &&[Part]| {
-            let names = [only(&pair[0]), only(&pair[1])];
-            let [Some(first), Some(second)] = &names else { return false };
-            first != second && [&**first, second].iter().any(is_needed)
-        };
-        let pairs = parts.windows(2).filter(|_| of.shape == Shape::List);
-        let Some(pair) = pairs.into_iter().find(is_split) else { return false };
-        let message = format!("each of these entries has one field of a {}", of.noun);
-        let split = self.faults.error("missing", message, Spot::key(&pair[1].origin));
-        split.related(Spot::key(&pair[0].origin), "the other one");
-        split.help("write one `- `, or one pair of braces, for all fields of an entry");
+        if of.shape != Shape::List {
+            return false;
+        }
+        let mut pairs = parts.windows(2);
+        let split = pairs.find(|pair| {
+            let (first, second) = (only_field(of, &pair[0]), only_field(of, &pair[1]));
+            first.is_some_and(|first| {
+                second.is_some_and(|second| {
+                    first != second && (is_needed(of, first) || is_needed(of, second))
+                })
+            })
+        });
+        let Some(pair) = split else { return false };
+        let at = Spot::key(&pair[1].origin);
+        let words = words![noun = of.noun];
+        self.faults.report_pair(texts::SPLIT_ENTRY, [at, Spot::key(&pair[0].origin)], words);
         true
     }
 
     /// Whether all required fields are declared. An absent entry only needs its identity.
-    fn required(&mut self, of: Section, part: &Part) -> bool {
+    fn check_required(&mut self, of: Section, part: &Part) -> bool {
         if of.shape != Shape::List && part.state == State::Absent {
             return true;
         }
         // Its fields are those of something else, which is reported.
-        if part.sound == Sound::Not && part.fields.keys().all(|name| has_default(of, name)) {
+        if part.validity == Validity::Refused
+            && part.fields.keys().all(|name| has_default(of, name))
+        {
             return false;
         }
         let schema = &of.table().schema;
@@ -103,11 +100,11 @@ impl Check<'_> {
 
     /// Reports the faults that its kind finds. If its schema refuses a value, only those that depend on
     /// no other value are certain.
-    fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
-        self.dots(of, part, values);
+    fn check_rules(&mut self, of: Section, part: &Part, values: &Fields) {
+        self.check_dots(of, part, values);
         of.check(values, true, &mut |fault| {
             let of_one = ["expression", "missing", "time-zone", "unknown-field"];
-            if part.sound != Sound::Whole && !of_one.contains(&fault.code) {
+            if part.validity != Validity::Whole && !of_one.contains(&fault.code) {
                 return;
             }
             let at = match part.fields.origin(fault.field) {
@@ -119,22 +116,22 @@ impl Check<'_> {
                 },
                 None => Spot::key(&part.origin),
             };
-            let line = |origin: &Origin| (origin.file.clone(), origin.line);
             let other = fault.other.and_then(|name| part.fields.origin(name));
-            let other = other.filter(|other| line(other) != line(&at.origin));
-            let fault = self.faults.push(found(fault, at));
-            if let Some(other) = other {
-                fault.related(Spot::value(&other), "the other one");
-            }
+            // A related place on the same line shows nothing more.
+            let other = other
+                .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
+            let related = other.map(|other| Spot::value(&other));
+            self.faults.push(Finding { related, ..place_fault(fault, at) });
         });
     }
 
     /// No URL can contain `.` or `..` as a segment of its path, so such an entry could be created, but
     /// neither be changed nor removed.
-    fn dots(&mut self, of: Section, part: &Part, values: &Fields) {
-        let in_path = |handle: &Handle| matches!(handle.place, HandlePlace::Path(_));
-        let handles = of.home.handle.iter().filter(|handle| in_path(handle));
-        for handle in handles {
+    fn check_dots(&mut self, of: Section, part: &Part, values: &Fields) {
+        for handle in &of.home.handle {
+            if !matches!(handle.place, HandlePlace::Path(_)) {
+                continue;
+            }
             let specs = of.table().specs().iter();
             let mut specs = specs.filter(|spec| spec.field.live_name() == Some(handle.field));
             let Some((name, text)) =
@@ -145,78 +142,76 @@ impl Check<'_> {
             if [".", ".."].contains(&text) {
                 let at =
                     part.fields.origin(name).map_or(Spot::key(&part.origin), |at| Spot::value(&at));
-                let message = format!("`{text}` cannot be part of the address of a request");
-                self.faults.error("value", message, at).help("write another name");
+                self.faults.report(texts::DOTS, at, words![text]);
             }
         }
     }
 
     /// The names of entries that others manage.
-    pub(super) fn unmanaged(&mut self, of: Section, part: &Part) -> Option<Glob> {
-        self.identity_only(of, part, "unmanaged");
-        if !self.required(of, part) {
+    pub(super) fn unmanaged_names(&mut self, of: Section, part: &Part) -> Option<Glob> {
+        self.check_identity_only(of, part, "unmanaged");
+        if !self.check_required(of, part) {
             return None;
         }
-        let field = |name: &str| part.fields.get(name).map(|field| field.value);
-        let glob = Glob::over_names(&identity(of, &field).name);
+        let identity = identity(of, &|name| part.fields.get(name).map(|field| field.value));
+        let glob = Glob::over_names(&identity.name);
         if let Err(why) = &glob {
-            let message = format!("what tells it from others is no glob: {why}");
-            self.faults.error("glob", message, Spot::key(&part.origin));
+            self.faults.report(texts::IDENTITY_GLOB, Spot::key(&part.origin), words![why]);
         }
         glob.ok()
     }
 
     /// An entry with this `state` only declares its identity.
-    fn identity_only(&mut self, of: Section, part: &Part, state: &str) {
-        let has_meaning = |name: &str| match of.table().get(name) {
-            // Fields that are never sent also belong to the identity, such as former URLs of a
-            // hook.
-            Some(spec) => of.identity.contains(&name) || spec.field.accepted == Accepted::Never,
-            None => false,
-        };
-        for (name, field) in part.fields.iter().filter(|(name, _)| !has_meaning(name)) {
+    fn check_identity_only(&mut self, of: Section, part: &Part, state: &str) {
+        for (name, field) in part.fields.iter() {
+            let spec = of.table().get(name);
+            // Fields that are never sent also belong to the identity, such as former URLs of a hook.
+            let is_identity =
+                |spec: &Spec| of.identity.contains(&name) || spec.field.accepted == Accepted::Never;
+            if spec.is_some_and(is_identity) {
+                continue;
+            }
             // Keys below `extra:` may be anything and are not quoted.
-            let name = if of.table().get(name).is_some() { name } else { "extra" };
-            let message = format!("`{name}` has no meaning for an {state} {}", of.noun);
-            let idle = self.faults.error("absent", message, Spot::key(&field.origin));
-            idle.help(format!("take the field away, or `state: {state}`"));
+            let name = if spec.is_some() { name } else { "extra" };
+            let words = words![name, state, noun = of.noun];
+            self.faults.report(texts::NOT_IDENTITY, Spot::key(&field.origin), words);
         }
     }
 
     /// Reports values that the service takes for one entry only, at both places.
-    fn same_values(&mut self, of: Section, entries: &[Entry]) {
+    fn check_unique_values(&mut self, of: Section, entries: &[Entry]) {
         for spec in of.table().specs().iter().filter(|spec| spec.field.among == Among::Unique) {
             let values = entries.iter().filter_map(|entry| {
                 let field = entry.fields.get(spec.name)?;
                 Some((field.value.plain()?.to_string(), field.origin))
             });
             for (first, at) in repeats(values) {
-                let message = format!("two {} with one `{}`", plural(of.noun), spec.name);
-                let twice = self.faults.error("duplicate-entry", message, Spot::value(&at));
-                twice.related(Spot::value(&first), "the first one");
-                twice.help("the service refuses that: change one of them, or take it away");
+                let words = words![nouns = plural(of.noun), name = spec.name];
+                self.faults.report_pair(texts::SAME_VALUE, [&at, &first].map(Spot::value), words);
             }
         }
     }
 
     /// Reports entries of which the service takes only one, at both places.
-    fn only_one(&mut self, of: Section, entries: &[Entry]) {
-        let present = entries.iter().filter(|entry| entry.state == desired::State::Present);
-        let single =
-            present.filter_map(|entry| of.only_one(&entry.key).map(|what| (what, (what, entry))));
-        for ((what, first), (_, entry)) in repeats(single) {
+    fn check_exclusive(&mut self, of: Section, entries: &[Entry]) {
+        let exclusive = entries.iter().filter(|entry| entry.state == desired::State::Present);
+        let exclusive =
+            exclusive.filter_map(|entry| of.only_one(&entry.key).map(|what| (what, (what, entry))));
+        for ((what, first), (_, entry)) in repeats(exclusive) {
             if first.key != entry.key {
-                let message = format!("a {} can have only one {what}", self.scope.noun());
-                let second = self.faults.error("exclusive", message, spot(entry, of.identity[0]));
-                second
-                    .related(spot(first, of.identity[0]), "the other one")
-                    .help("keep one, and write `state: absent` in the entry of one that goes");
+                let at = field_spot(entry, of.identity[0]);
+                let words = words![noun = self.scope.noun(), what];
+                self.faults.report_pair(
+                    texts::ONLY_ONE,
+                    [at, field_spot(first, of.identity[0])],
+                    words,
+                );
             }
         }
     }
 
     /// Warns of URLs that differ only in a `/` at the end, at both places.
-    fn nearly_the_same(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
+    fn check_nearly_equal(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
         if of.identity.last().is_none_or(|name| of.field(name).compare != Compare::Url) {
             return;
         }
@@ -227,47 +222,52 @@ impl Check<'_> {
         });
         for ((first, _), (entry, is_new)) in repeats(urls) {
             if is_new {
-                let message =
-                    format!("two {} that differ only in a `/` at the end", plural(of.noun));
-                let both =
-                    self.faults.warning("nearly-the-same", message, Spot::key(&entry.origin));
-                both.related(Spot::key(&first.origin), "the other one")
-                    .help("keep one: the service calls both, and mostly one receiver is meant");
+                let at = Spot::key(&entry.origin);
+                let words = words![nouns = plural(of.noun)];
+                self.faults.report_pair(
+                    texts::NEARLY_THE_SAME,
+                    [at, Spot::key(&first.origin)],
+                    words,
+                );
             }
         }
     }
 
     /// Reports former identities that are those of other entries, which keep them.
-    fn former_of_others(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
+    fn check_former_identities(&mut self, of: Section, entries: &[Entry], identities: &[Identity]) {
         if identities.iter().all(|identity| identity.keys.len() < 2) {
             return;
         }
         let all = || entries.iter().zip(identities);
         let current: HashMap<_, _> = all()
-            .filter(|(entry, own)| entry.state == desired::State::Present && own.keys.len() == 1)
-            .map(|(entry, own)| (&own.keys[0], entry))
+            .filter(|(entry, identity)| {
+                entry.state == desired::State::Present && identity.keys.len() == 1
+            })
+            .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
-        for (entry, own) in all() {
-            let mut former = own.keys.iter().skip(1);
+        for (entry, identity) in all() {
+            let mut former = identity.keys.iter().skip(1);
             let Some(other) = former.find_map(|former| current.get(former)) else { continue };
-            let message = format!("`previously` names a {} that is declared as it is", of.noun);
-            let twice = self.faults.error("previously", message, spot(entry, "previously"));
-            twice.related(Spot::key(&other.origin), "declared here").help(format!(
-                "take that one away if this {} takes its place, or `previously` if both are to exist",
-                of.noun
-            ));
+            let at = field_spot(entry, "previously");
+            let words = words![noun = of.noun];
+            self.faults.report_pair(texts::FORMER_ENTRY, [at, Spot::key(&other.origin)], words);
         }
     }
 
     /// Reports two entries with one identity, at both places.
-    pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
+    pub(super) fn check_duplicates(
+        &mut self,
+        of: Section,
+        entries: &[Entry],
+        identities: Vec<Identity>,
+    ) {
         if entries.len() < 2 {
             return;
         }
-        self.same_values(of, entries);
-        self.only_one(of, entries);
-        self.former_of_others(of, entries, &identities);
-        self.nearly_the_same(of, entries, &identities);
+        self.check_unique_values(of, entries);
+        self.check_exclusive(of, entries);
+        self.check_former_identities(of, entries, &identities);
+        self.check_nearly_equal(of, entries, &identities);
         // By the name in manifests, and by the identity on the service.
         let mut seen: [HashMap<Cow<'_, str>, &Entry>; 2] = Default::default();
         let all = entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
@@ -284,58 +284,63 @@ impl Check<'_> {
             if let Some((first, on_service)) = twice {
                 let skipped = if on_service { of.identity.len().saturating_sub(1) } else { 0 };
                 let names = &of.identity[skipped..];
-                self.declared_twice(of, names, [first, entry], is_named && !on_service);
+                self.report_duplicate(of, names, [first, entry], is_named && !on_service);
             }
         }
     }
 
     /// Reports two entries with one identity, the fields `names`. If manifests name them, they may have
     /// different URLs.
-    fn declared_twice(&mut self, of: Section, names: &[&str], pair: [&Entry; 2], is_named: bool) {
+    fn report_duplicate(&mut self, of: Section, names: &[&str], pair: [&Entry; 2], is_named: bool) {
         let [first, entry] = pair;
         let standard = names.iter().find_map(|name| {
             let value = of.table().get(name)?.schema.get("default")?.as_str()?;
-            let own = entry.fields.get(name);
-            let is_standard = own.is_none_or(|own| own.value.text() == Some(value));
+            let declared = entry.fields.get(name);
+            let is_standard = declared.is_none_or(|field| field.value.text() == Some(value));
             is_standard.then(|| format!(": without `{name}` it is `{value}`"))
         });
         let url = |entry: &Entry| entry.fields.get("url").map(|url| url.value);
-        let is_other = is_named && url(entry) != url(first);
-        let spelled = |entry: &Entry| {
+        // The texts of the identity, if the key is made of them.
+        let spelling = |entry: &Entry| {
             let fields = names.iter().filter_map(|name| entry.fields.get(name));
             let texts = fields.filter_map(|field| field.value.text().map(str::to_owned));
             let texts: Vec<_> = texts.collect();
             (texts.join("/").to_lowercase() == entry.key.to_lowercase()).then_some(texts)
         };
-        let help = match names {
-            _ if entry.state != first.state => {
-                "keep one of them: one must be there, and the other must not".to_owned()
-            }
-            _ if spelled(entry) != spelled(first) => {
-                "keep one of them: upper and lower case make no difference here".to_owned()
-            }
-            [name, ..] if is_other => format!("give one of them another `{name}`"),
-            [name] if of.field(name).compare == Compare::PublicKey => {
-                "keep one of them: the comment behind a key does not tell it from another"
-                    .to_owned()
-            }
-            names => format!(
-                "write the fields of both in one entry, unless they are to differ by {}{}",
-                alternatives(names).replace(" or ", " and "),
-                standard.unwrap_or_default()
-            ),
+        let texts = match names {
+            _ if entry.state != first.state => texts::TWICE_AND_ABSENT,
+            _ if spelling(entry) != spelling(first) => texts::TWICE_IN_OTHER_CASE,
+            [_, ..] if is_named && url(entry) != url(first) => texts::TWICE_BY_NAME,
+            [name] if of.field(name).compare == Compare::PublicKey => texts::KEY_TWICE,
+            _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
-        let mut places = [spot(entry, name), spot(first, name)];
+        let mut places = [field_spot(entry, name), field_spot(first, name)];
         if places[0] == places[1] {
             // What is merged into both.
             places = [entry, first].map(|entry| Spot::key(&entry.origin));
         }
         let [at, other] = places;
-        let message = format!("{} that is declared twice", with_article(of.noun));
-        let twice = self.faults.error("duplicate-entry", message, at);
-        twice.related(other, "first declared here").help(help);
+        let words = words![
+            what = with_article(of.noun),
+            name,
+            names = alternatives(names).replace(" or ", " and "),
+            standard = standard.unwrap_or_default()
+        ];
+        self.faults.report_pair(texts, [at, other], words);
     }
+}
+
+/// The only field of an entry that has no default, if it is the only one.
+fn only_field(of: Section, part: &Part) -> Option<&str> {
+    let mut names = part.fields.keys().filter(|name| !has_default(of, name));
+    names.next().filter(|_| names.next().is_none())
+}
+
+/// Whether each entry of `of` has the field `name`.
+fn is_needed(of: Section, name: &str) -> bool {
+    let required = of.table().schema["required"].as_array();
+    of.identity.contains(&name) || required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 /// Whether the field `name` has a value that nobody has to write.
@@ -344,7 +349,7 @@ fn has_default(of: Section, name: &str) -> bool {
 }
 
 /// The place of the field `name` of an entry, or else of its start.
-fn spot(entry: &Entry, name: &str) -> Spot {
+fn field_spot(entry: &Entry, name: &str) -> Spot {
     let field = entry.fields.origin(name);
     field.map_or_else(|| Spot::key(&entry.origin), |field| Spot::value(&field))
 }

@@ -6,7 +6,7 @@
 //! manifest (the texts are gone) and knows no live state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map},
     hash::Hash,
     sync::Arc,
 };
@@ -14,23 +14,26 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    config::{self, Manages},
-    faults::{Faults, Finding, Spot},
+    config::Manages,
+    faults::{Faults, Finding, Spot, texts, words},
     layer::{Included, Layered, Rules},
     parallel::for_each,
-    read::document::{self, Body, Part, Section, Sound, State},
+    read::document::{self, Body, Part, Section, State, Validity},
 };
 use crate::{
     catalogue::{
         self,
         words::{self, Meaning},
     },
-    desired::{self, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
+    desired::{
+        self, Container, Creation, DeclaredSection, Desired, Entry, Life, PROJECTS, Unlisted,
+    },
     field::{Scope, Tier},
-    kind::{self, Fault, Shape, Trait},
+    kind::{self, Fault, Shape, Spec, Trait},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
+    value::Value,
 };
 
 mod access;
@@ -70,72 +73,86 @@ impl Context {
 pub(super) fn check(layered: Layered, rules: &Rules, context: &Context) -> (Desired, Faults) {
     let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
     let mut named = containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
-    let checked = for_each(containers, |merged| one(merged, context));
-    self::invented(invented, context, &mut faults);
-    let container = |(container, found): (_, Faults)| {
+    let checked = for_each(containers, |merged| check_container(merged, context));
+    check_invented(invented, context, &mut faults);
+    let mut containers = Vec::with_capacity(checked.len());
+    for (container, found) in checked {
+        containers.push(container);
         faults.found.extend(found.found);
-        container
-    };
-    let mut containers: Vec<_> = checked.into_iter().map(container).collect();
-    between::get_projects(&mut containers);
-    let by_path = containers.iter().map(|known| (known.path.to_lowercase(), known)).collect();
-    between::above(&by_path, context, &mut faults);
-    between::sources(&by_path, &mut faults);
-    between::of_another_scope(&containers, &by_path, &mut faults);
-    between::display_names(&containers, &mut faults);
+    }
+    between::mark_namespaces(&mut containers);
+    let declared = containers.iter().map(|of| (of.path.to_lowercase(), of)).collect();
+    between::check_parents(&declared, context, &mut faults);
+    between::check_circular_sources(&declared, &mut faults);
+    between::check_named_scopes(&containers, &declared, &mut faults);
+    between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements: Vec<_> = acknowledged
         .into_iter()
-        .filter_map(|of| acknowledgements::read(of, context, &mut faults))
+        .filter_map(|of| acknowledgements::check_expiry(of, context, &mut faults))
         .collect();
-    acknowledgements::inside_projects(&acknowledgements, &by_path, &mut faults);
-    acknowledgements::in_vain(&acknowledgements, &by_path, rules, &mut faults);
-    between::shared(&containers, &mut faults);
+    acknowledgements::check_addresses(&acknowledgements, &declared, &mut faults);
+    acknowledgements::report_unused(&acknowledgements, &declared, rules, &mut faults);
+    between::check_shared_fields(&containers, &mut faults);
     containers.retain(|_| named.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
 }
 
 /// All containers by their paths in lower case.
-type ByPath<'c> = BTreeMap<String, &'c Container>;
+type DeclaredPaths<'c> = BTreeMap<String, &'c Container>;
 
 /// Checks the containers that rules would include. A fault at a place is reported once, and not if
 /// a declared container has the same fault.
-fn invented(
+fn check_invented(
     invented: Vec<(Box<document::Container>, Faults)>,
     context: &Context,
     faults: &mut Faults,
 ) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
-    let mut known: BTreeSet<_> = faults.found.iter().map(key).collect();
-    // Rules never include containers outside of `manages`.
-    for (merged, of_layers) in
-        invented.into_iter().filter(|(merged, _)| context.manages(&merged.path.value))
-    {
-        let found = of_layers.found.into_iter().chain(one(merged, context).1.found);
-        let new: Vec<_> = found.filter(|fault| !known.contains(&key(fault))).collect();
-        known.extend(new.iter().map(key));
-        faults.found.extend(new);
+    let mut reported: BTreeSet<_> = faults.found.iter().map(key).collect();
+    for (merged, of_layers) in invented {
+        // Rules never include containers outside of `manages`.
+        if context.manages(&merged.path.value) {
+            let found = check_container(merged, context).1.found;
+            let found = of_layers.found.into_iter().chain(found);
+            let new: Vec<_> = found.filter(|fault| !reported.contains(&key(fault))).collect();
+            reported.extend(new.iter().map(key));
+            faults.found.extend(new);
+        }
     }
 }
 
 /// Checks a container that a rule includes.
-pub(super) fn included(included: Included, context: &Context) -> (Container, Faults) {
-    let (container, faults) = one(included.merged, context);
+pub(super) fn check_included(included: Included, context: &Context) -> (Container, Faults) {
+    let (container, faults) = check_container(included.merged, context);
     (Container { brought_in: Some(included.by), ..container }, faults)
 }
 
-fn one(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
+fn check_container(merged: Box<document::Container>, context: &Context) -> (Container, Faults) {
     let mut check = Check { context, scope: merged.scope, faults: Faults::default() };
     let container = check.container(merged);
-    access::rows(&container, &mut check.faults);
+    access::check_grantees(&container, &mut check.faults);
     (container, check.faults)
 }
 
 /// The section of projects that declares what `of` declares for a group.
-fn for_projects(of: kind::Section) -> Option<&'static str> {
-    let is_known = |name: &&str| catalogue::section(Scope::Project, name).is_some();
-    let meant = || words::alias(&["Project"], of.section).and_then(Meaning::field);
-    Some(of.section).filter(is_known).or_else(|| meant().filter(is_known))
+fn project_section(of: kind::Section) -> Option<&'static str> {
+    let alias = words::alias(&["Project"], of.section).and_then(Meaning::field);
+    let mut names = [Some(of.section), alias].into_iter().flatten();
+    names.find(|name| catalogue::section(Scope::Project, name).is_some())
+}
+
+/// The entries that must exist.
+fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &Entry> {
+    section.entries.iter().filter(|entry| entry.state == desired::State::Present)
+}
+
+/// The entries that declare the field `spec`, with its value.
+fn declared_values<'s>(
+    section: &'s DeclaredSection,
+    spec: &'static Spec,
+) -> impl Iterator<Item = (&'s Entry, Sourced<Value>)> {
+    section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
 
 /// Each item with the key of an earlier one, behind the first that has this key.
@@ -144,8 +161,8 @@ fn repeats<K: Eq + Hash, T: Clone>(
 ) -> impl Iterator<Item = (T, T)> {
     let mut firsts = HashMap::new();
     items.into_iter().filter_map(move |(key, item)| match firsts.entry(key) {
-        Entry::Occupied(first) => Some((T::clone(first.get()), item)),
-        Entry::Vacant(first) => {
+        hash_map::Entry::Occupied(first) => Some((T::clone(first.get()), item)),
+        hash_map::Entry::Vacant(first) => {
             first.insert(item);
             None
         }
@@ -153,9 +170,10 @@ fn repeats<K: Eq + Hash, T: Clone>(
 }
 
 /// A fault of a kind with its place.
-fn found(fault: Fault, at: Spot) -> Finding<Spot> {
+fn place_fault(fault: Fault, at: Spot) -> Finding<Spot> {
     let Fault { severity, code, message, help, .. } = fault;
-    Finding { severity, help: Some(help), ..Finding::error(code, message, at) }
+    let related_label = "the other one";
+    Finding { severity, help: Some(help), related_label, ..Finding::error(code, message, at) }
 }
 
 /// The check of one container.
@@ -169,31 +187,32 @@ impl Check<'_> {
     fn container(&mut self, merged: Box<document::Container>) -> Container {
         let document::Container { scope, path, mut life, body, .. } = *merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
-        self.absent_container(&life, &sections, &unlisted);
+        self.check_absent(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);
         life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
-        let (own, _) = catalogue::container(scope);
-        self.boundary(&path, &life, &sections);
-        self.created_with(own, &sections);
-        let create = sections.extract_if(.., |section| section.of.section == own.section).next();
+        let (create_section, _) = catalogue::container(scope);
+        self.check_manages(&path, &life, &sections);
+        self.check_creation(create_section, &sections);
+        let create =
+            sections.extract_if(.., |section| section.of.section == create_section.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         let is_new = create.fields().is_some()
             || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
-            let wrong =
-                self.faults.error("path", format!("the path {why}"), Spot::value(&path.origin));
-            wrong.help_if(path::help(&path.value));
+            let at = Spot::value(&path.origin);
+            let fault = self.faults.report(texts::PATH, at, words![why]);
+            fault.help_if(path::help(&path.value));
         }
-        let section = |section: Section| {
-            let policy = unlisted.remove(section.of.section);
-            self.section(section, policy)
-        };
-        let mut sections: Vec<_> = sections.into_iter().map(section).collect();
-        self.always_there(&path.value, &mut sections);
+        let mut sections: Vec<_> = sections
+            .into_iter()
+            .map(|section| {
+                let policy = unlisted.remove(section.of.section);
+                self.section(section, policy)
+            })
+            .collect();
+        self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
-            let message = format!("`unlisted` names `{name}`, which is not in the document");
-            let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
-            idle.help(format!("write `{name}: []` if there are to be none"));
+            self.faults.report(texts::UNLISTED, Spot::key(&policy.origin), words![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let (path, origin) = (path.value, path.origin);
@@ -201,47 +220,42 @@ impl Check<'_> {
         let container =
             Container { scope, path, origin, brought_in, create, is_watched, life, sections };
         within::check(&container, &mut self.faults);
-        self.named_files(&container);
-        self.label(&container.path);
+        self.check_files(&container);
+        self.add_labels(&container.path);
         container
     }
 
     /// The declared container must be within `manages`.
-    fn boundary(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
+    fn check_manages(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
         let Some(manages) = &self.context.manages else { return };
-        let mut outside = |message: String, at: Spot, how: &str| {
-            let file = config::FILE;
-            let help = format!("declare it elsewhere, or extend `manages` in {file}: {how}");
-            self.faults.error("outside", message, at).help(help);
-        };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
-                let message = format!("`{}` is outside of what these manifests manage", path.value);
-                outside(message, Spot::value(&path.origin), &manages.why_not(&path.value));
+                let words = words![path = path.value, why = manages.why_not(&path.value)];
+                self.faults.report(texts::OUTSIDE, Spot::value(&path.origin), words);
             }
         }
         let holding = manages.holding(&path.value);
         for section in sections.iter().filter(|_| !holding.is_empty()) {
             let name = section.of.section;
             if !holding.iter().any(|managed| managed.has(name)) {
-                let message = format!("`{name}` of `{}` is not managed here", path.value);
-                let how = format!("add `{name}` to the `sections` there");
-                outside(message, Spot::key(&section.origin), &how);
+                let words = words![path = path.value, section = name];
+                self.faults.report(texts::OUTSIDE_SECTION, Spot::key(&section.origin), words);
             }
         }
     }
 
     /// Adds the path of the container: the fault of a rule may only exist in this container.
-    fn label(&mut self, path: &str) {
-        let of_a_rule = |fault: &&mut Finding<Spot>| fault.at.origin.layer <= Layer::Profile;
-        for fault in self.faults.found.iter_mut().filter(of_a_rule) {
-            fault.label.get_or_insert_with(|| format!("for `{path}`"));
+    fn add_labels(&mut self, path: &str) {
+        for fault in &mut self.faults.found {
+            if fault.at.origin.layer <= Layer::Profile {
+                fault.label.get_or_insert_with(|| format!("for `{path}`"));
+            }
         }
     }
 
     /// An absent container must not declare anything else, and must not be a group.
-    fn absent_container(
+    fn check_absent(
         &mut self,
         life: &Life,
         sections: &[Section],
@@ -249,78 +263,79 @@ impl Check<'_> {
     ) {
         let Some(absent) = life.absent() else { return };
         if self.scope == Scope::Group {
-            let never = "undrift never deletes a group";
-            let group = self.faults.error("absent", never, Spot::value(absent));
-            group.help("take the document away, and delete the group by hand");
+            self.faults.report(texts::ABSENT_GROUP, Spot::value(absent), &[]);
             return;
         }
         let former = life.previously.first().map(|former| ("previously", &former.origin));
         let others = sections.iter().map(|section| (section.of.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in others.chain(former).chain(policy) {
-            let message = format!("`{name}` means nothing beside `state: absent`");
-            let beside = self.faults.error("absent", message, Spot::key(origin));
-            beside.help("take it away, or `state: absent`; to keep the project, write `archived: true` instead");
+            self.faults.report(texts::BESIDE_ABSENT, Spot::key(origin), words![name]);
         }
     }
 
     /// Checks all fields of the create request together.
-    fn created_with(&mut self, own: kind::Section, sections: &[Section]) {
-        let section =
-            |of: kind::Section| sections.iter().find(|known| known.of.section == of.section);
-        let create = section(own).and_then(|section| section.parts.first());
+    fn check_creation(&mut self, create_section: kind::Section, sections: &[Section]) {
+        let first_part = |of: kind::Section| {
+            let section = sections.iter().find(|section| section.of.section == of.section)?;
+            Some((section, section.parts.first()?))
+        };
+        let create = first_part(create_section).map(|(_, create)| create);
         let Some(create) = create.filter(|create| create.state == State::Present) else { return };
-        let along =
-            catalogue::sections(self.scope).filter(|section| section.comes_with_container());
-        let along: Vec<_> =
-            along.filter_map(section).filter_map(|of| Some((of, of.parts.first()?))).collect();
+        let along = catalogue::sections(self.scope).filter(|of| of.comes_with_container());
+        let along: Vec<_> = along.filter_map(first_part).collect();
         let parts: Vec<_> = std::iter::once(create).chain(along.iter().map(|of| of.1)).collect();
-        if parts.iter().any(|part| part.sound != Sound::Whole) {
+        if parts.iter().any(|part| part.validity != Validity::Whole) {
             return;
         }
         for (section, part) in along {
-            self.said_twice(own, create, section, part);
+            self.check_create_conflicts(create_section, create, section, part);
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
-        own.check(&declared, true, &mut |fault| {
+        create_section.check(&declared, true, &mut |fault| {
             let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
             let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
-            let other = fault.other.and_then(origin);
-            let fault = self.faults.push(found(fault, Spot::key(&at)));
-            if let Some(other) = other {
-                fault.related(Spot::key(&other), "the other one");
-            }
+            let related = fault.other.and_then(origin).map(|other| Spot::key(&other));
+            self.faults.push(Finding { related, ..place_fault(fault, Spot::key(&at)) });
         });
     }
 
     /// A section that is part of the creation must be equal to the fields of `create`.
-    fn said_twice(&mut self, own: kind::Section, create: &Part, along: &Section, part: &Part) {
+    fn check_create_conflicts(
+        &mut self,
+        create_section: kind::Section,
+        create: &Part,
+        along: &Section,
+        part: &Part,
+    ) {
         for (name, field) in create.fields.iter() {
-            let kept = part.fields.get(name);
-            let is_gone = kept.is_none() && part.state == State::Absent && along.of.section == name;
-            if is_gone || kept.is_some_and(|kept| kept.value != field.value) {
-                let message =
-                    format!("`{}` and the document say different things of `{name}`", own.section);
-                let twice = self.faults.error("create-conflict", message, Spot::key(&field.origin));
-                twice
-                    .related(Spot::key(&along.origin), "what is kept")
-                    .help(format!("leave it out of `{}`", own.section));
+            let conflicts = match part.fields.get(name) {
+                Some(other) => other.value != field.value,
+                None => part.state == State::Absent && along.of.section == name,
+            };
+            if conflicts {
+                let at = Spot::key(&field.origin);
+                let words = words![create = create_section.section, name];
+                self.faults.report_pair(
+                    texts::CREATE_CONFLICT,
+                    [at, Spot::key(&along.origin)],
+                    words,
+                );
             }
         }
     }
 
     /// Drops entries that name the project itself where the service always has one: a rule for many
     /// projects may name one of them.
-    fn always_there(&mut self, path: &str, sections: &mut [DeclaredSection]) {
-        for section in
-            sections.iter_mut().filter(|section| section.of.traits.contains(&Trait::ListsItself))
-        {
-            let is_itself = |entry: &mut desired::Entry| entry.key.eq_ignore_ascii_case(path);
-            for entry in section.entries.extract_if(.., is_itself) {
+    fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
+        for section in sections {
+            if !section.of.traits.contains(&Trait::ListsItself) {
+                continue;
+            }
+            let entries = &mut section.entries;
+            for entry in entries.extract_if(.., |entry| entry.key.eq_ignore_ascii_case(path)) {
                 if entry.origin.layer > Layer::Profile {
-                    let message = "a project is always in its own list";
-                    let idle = self.faults.warning("no-effect", message, Spot::key(&entry.origin));
-                    idle.help("take it away");
+                    self.faults.report(texts::LISTS_ITSELF, Spot::key(&entry.origin), &[]);
                 }
             }
         }
@@ -332,18 +347,18 @@ impl Check<'_> {
         let Some(part) = part.filter(|part| part.state == State::Present) else {
             return Creation::Forbidden;
         };
-        self.fields(section.of, &part.fields);
+        self.check_fields(section.of, &part.fields);
         Creation::Allowed(part.fields)
     }
 
     fn section(&mut self, section: Section, policy: Option<Sourced<Unlisted>>) -> DeclaredSection {
         let Section { of, origin, parts } = section;
-        self.lacks(of.section, of.tier(), Spot::key(&origin));
+        self.require_tier(of.section, of.tier(), Spot::key(&origin));
         if let (Some(release), Some(since)) = (self.context.release, of.since())
             && release < since
         {
             let message = format!("`{}` needs release {since} or later", of.section);
-            self.unfit(&message, "take the section out", release, Spot::key(&origin));
+            self.report_release(&message, "take the section out", release, Spot::key(&origin));
         }
         let parts = if self.is_split(of, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
@@ -352,7 +367,7 @@ impl Check<'_> {
             .into_iter()
             .filter_map(|part| {
                 if part.state == State::Unmanaged {
-                    unmanaged.extend(self.unmanaged(of, &part));
+                    unmanaged.extend(self.unmanaged_names(of, &part));
                     return None;
                 }
                 let (entry, identity) = self.entry(of, part);
@@ -361,7 +376,7 @@ impl Check<'_> {
             })
             .collect();
         if of.shape == Shape::List {
-            self.twice(of, &entries, identities);
+            self.check_duplicates(of, &entries, identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         let usual = if of.only_edits() { Unlisted::Ignore } else { Unlisted::default() };

@@ -2,11 +2,11 @@
 
 use std::path::{Component, Path};
 
-use super::{Check, found};
+use super::{Check, place_fault};
 use crate::{
     desired::Container,
     diagnostic::Severity,
-    manifest::faults::{Finding, Spot},
+    manifest::faults::{Finding, Spot, texts, words},
     secret::{Reference, without_newline},
     value::Value,
 };
@@ -15,7 +15,7 @@ impl Check<'_> {
     /// Files to upload are in Git next to the manifests. An unreadable one is an error, so that it
     /// is not found in the middle of an apply. A secret file may be created later, in the job that
     /// applies, so a missing one is a warning.
-    pub(super) fn named_files(&mut self, container: &Container) {
+    pub(super) fn check_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         for (address, origin, value) in container.named() {
             let is_secret = matches!(value, Value::Secret(_));
@@ -24,39 +24,32 @@ impl Check<'_> {
                 // A file outside the folder, or with an odd path, is reported as another error.
                 let why = files.read_file(&path).err().filter(|_| is_below(&path));
                 let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
-                let missing = if is_secret {
-                    self.faults.warning("missing-file", why.to_string(), at)
-                } else {
-                    self.faults.error("missing-file", why.to_string(), at)
-                };
-                missing.label(address.to_string());
                 let beside = Path::new(&*origin.file).with_file_name(&path);
-                missing.help(match beside.is_file() {
-                    true => "correct the path: it begins at the folder of all manifests, not at that of this file",
-                    false if is_secret => "correct the path, which begins at the folder of the manifests, or make sure that the file is there when `apply` runs",
-                    false => "correct the path: it begins at the folder of the manifests",
-                });
+                let texts = match (is_secret, beside.is_file()) {
+                    (true, true) => texts::MISPLACED_SECRET_FILE,
+                    (true, false) => texts::MISSING_SECRET_FILE,
+                    (false, true) => texts::MISPLACED_FILE,
+                    (false, false) => texts::MISSING_FILE,
+                };
+                self.faults.report(texts, at, words![why]).label(address.to_string());
             }
         }
-        self.masked_files(container);
+        self.check_masked_files(container);
     }
 
     /// Warns of masked variables from files with something that cannot be masked, such as several
     /// lines. The job that applies may put another file there.
-    fn masked_files(&mut self, container: &Container) {
+    fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         let variables =
-            container.sections.iter().filter(|own| own.of.table().get("masked").is_some());
-        for (of, entry) in variables.flat_map(|own| own.entries.iter().map(|entry| (own.of, entry)))
+            container.sections.iter().filter(|of| of.of.table().get("masked").is_some());
+        for (of, entry) in
+            variables.flat_map(|section| section.entries.iter().map(|entry| (section.of, entry)))
         {
-            let is_on = |name: &str| {
+            let is_masked = ["masked", "masked_and_hidden"].iter().any(|name| {
                 entry.fields.get(name).is_some_and(|field| field.value.flag() == Some(true))
-            };
-            let value = entry.fields.get("value");
-            let Some(value) = value.filter(|_| is_on("masked") || is_on("masked_and_hidden"))
-            else {
-                continue;
-            };
+            });
+            let Some(value) = entry.fields.get("value").filter(|_| is_masked) else { continue };
             let Value::Secret(Reference::File(path)) = &value.value else { continue };
             let Some(text) =
                 files.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
@@ -67,13 +60,11 @@ impl Check<'_> {
             values.insert("value".to_owned(), without_newline(&text).into());
             of.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
-                    let at = Spot::key(&value.origin);
-                    let fault = Finding {
-                        severity: Severity::Warning,
-                        code: "reference",
-                        ..found(fault, at)
-                    };
-                    self.faults.push(fault).label("with what is in the file now");
+                    let fault = place_fault(fault, Spot::key(&value.origin));
+                    let (severity, code) = (Severity::Warning, "reference");
+                    self.faults
+                        .push(Finding { severity, code, ..fault })
+                        .label("with what is in the file now");
                 }
             });
         }

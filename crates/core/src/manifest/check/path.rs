@@ -18,11 +18,11 @@ const RESERVED_AT_THE_TOP: &str = "\
 /// Whether a move from `former` to `path` gives a new name, or one at another level, where other
 /// names are reserved.
 pub(super) fn is_renamed(former: &str, path: &str) -> bool {
-    let name = |path: &str| {
-        let own = path.rsplit_once('/');
-        (own.is_some(), own.map_or(path, |(_, own)| own).to_lowercase())
+    let name_of = |path: &str| {
+        let parts = path.rsplit_once('/');
+        (parts.is_some(), parts.map_or(path, |(_, name)| name).to_lowercase())
     };
-    name(former) != name(path)
+    name_of(former) != name_of(path)
 }
 
 /// Checks a full path. Rules for new paths only apply if the container may be created or renamed;
@@ -62,27 +62,26 @@ pub(in crate::manifest) fn check(
     if path.len() > 1024 || segments.iter().any(|segment| segment.len() > 255) {
         return Err("must be shorter: at most 255 characters in each part");
     }
-    let own = segments[segments.len() - 1];
+    let name = segments[segments.len() - 1];
     if !is_new {
         return Ok(());
     }
     let reserved = if segments.len() == 1 { RESERVED_AT_THE_TOP } else { RESERVED };
-    if reserved.split(' ').any(|name| own.eq_ignore_ascii_case(name)) {
+    if reserved.split(' ').any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return Err("ends with a name that the service keeps for its own pages");
     }
     if scope == Scope::Group {
-        return if own.len() < 2 || own.ends_with('.') {
+        return if name.len() < 2 || name.ends_with('.') {
             Err("must have two characters or more in its last part, and no `.` at its end")
         } else {
             Ok(())
         };
     }
-    let is_special = |c: char| SPECIAL.contains(&c);
-    if own.starts_with(is_special) || own.ends_with(is_special) {
+    if name.starts_with(SPECIAL) || name.ends_with(SPECIAL) {
         return Err("must not start or end its last part with `.`, `-` or `_`");
     }
-    let are_special = |pair: &[u8]| pair.iter().all(|byte| is_special(char::from(*byte)));
-    if own.as_bytes().windows(2).any(are_special) {
+    let mut pairs = name.as_bytes().windows(2);
+    if pairs.any(|pair| pair.iter().all(|byte| SPECIAL.contains(&char::from(*byte)))) {
         return Err("must not have two of `.`, `-` and `_` in a row in its last part");
     }
     Ok(())
@@ -90,7 +89,7 @@ pub(in crate::manifest) fn check(
 
 /// The help for an invalid path, if its form shows the intention.
 pub(super) fn help(path: &str) -> Option<String> {
-    if let Some(path) = of_address(path) {
+    if let Some(path) = path_in_address(path) {
         return Some(format!("write only the path: `{path}`"));
     }
     let help = if path.contains("{{") || path.contains('$') {
@@ -110,12 +109,13 @@ pub(super) fn help(path: &str) -> Option<String> {
 }
 
 /// The path in the address of a group or project, or of its repository, or behind an `@`.
-fn of_address(text: &str) -> Option<&str> {
-    let of_ssh =
-        || text.split_once('@').map(|(_, rest)| rest.split_once(':').map_or(rest, |of| of.1));
+fn path_in_address(text: &str) -> Option<&str> {
     let path = match text.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,
-        None => of_ssh()?,
+        None => {
+            let (_, rest) = text.split_once('@')?;
+            rest.split_once(':').map_or(rest, |(_, path)| path)
+        }
     };
     let path = path.split("/-/").next()?.trim_matches('/');
     let path = path.strip_prefix("groups/").unwrap_or(path);
@@ -182,10 +182,10 @@ mod tests {
             "git@gitlab.example.org:acme/shop.git",
             "@acme/shop",
         ] {
-            assert_eq!(of_address(address), Some("acme/shop"), "{address}");
+            assert_eq!(path_in_address(address), Some("acme/shop"), "{address}");
         }
-        assert_eq!(of_address("acme/shop"), None);
-        assert_eq!(of_address("https://gitlab.example.org"), None);
+        assert_eq!(path_in_address("acme/shop"), None);
+        assert_eq!(path_in_address("https://gitlab.example.org"), None);
     }
 
     #[test]

@@ -126,8 +126,9 @@ impl<'d> Located<'d> {
 
     /// The properties that a hint may offer: those that are not deprecated.
     pub(super) fn current_names(&self) -> Vec<&str> {
-        let is_current = |name: &&str| self.schema["properties"][name]["deprecated"] != true;
-        self.property_names().into_iter().filter(is_current).collect()
+        let mut names = self.property_names();
+        names.retain(|name| self.schema["properties"][name]["deprecated"] != true);
+        names
     }
 
     /// The first sentence of the description.

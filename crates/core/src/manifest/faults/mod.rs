@@ -5,7 +5,7 @@
 //! [`locate`](super::locate) finds the line again. Messages contain names, never values: the line
 //! of text shows the value unless it is secret.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, fmt::Display, ops::Range};
 
 use serde::de::DeserializeOwned;
 
@@ -28,9 +28,42 @@ mod slips;
 
 pub(super) use sentences::missing;
 
-/// Help for a reference to a secret in a field that cannot hold one.
-pub(super) const NO_REFERENCE: &str =
-    "write the value itself: this field takes no reference to a secret";
+/// The texts of each fault that is found once its document is read, from `texts.yaml`.
+pub(super) mod texts {
+    include!(concat!(env!("OUT_DIR"), "/tables/manifest/faults/texts.rs"));
+}
+
+/// The severity, the code, the message and the help of a fault, and the label of its related place.
+pub(super) type Texts = [&'static str; 5];
+
+/// What the names in braces of a text stand for: made by [`words!`].
+pub(super) type Words<'w> = [(&'w str, &'w dyn Display)];
+
+/// The [`Words`] of a text, as in `words![noun, path = group.path]`.
+macro_rules! words {
+    (@value $name:ident) => { $name };
+    (@value $name:ident $value:expr) => { $value };
+    ($($name:ident $(= $value:expr)?),*) => {
+        &[$((stringify!($name), &words!(@value $name $($value)?) as &dyn std::fmt::Display)),*]
+    };
+}
+pub(super) use words;
+
+/// `text` with each of `words` in the place of its name in braces.
+fn fill(text: &str, words: &Words<'_>) -> String {
+    let mut parts = text.split('{');
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let word = part
+            .split_once('}')
+            .and_then(|(name, rest)| Some((words.iter().find(|(word, _)| *word == name)?.1, rest)));
+        filled += &match word {
+            Some((word, rest)) => format!("{word}{rest}"),
+            None => format!("{{{part}"),
+        };
+    }
+    filled
+}
 
 /// The maximum number of faults that are shown of a file. The rest is counted: many are
 /// consequences of the first ones.
@@ -85,14 +118,24 @@ pub(super) struct Finding<A = Range<usize>> {
     pub(super) message: String,
     pub(super) at: A,
     pub(super) label: Option<String>,
-    pub(super) related: Option<(A, &'static str)>,
+    pub(super) related: Option<A>,
+    pub(super) related_label: &'static str,
     pub(super) help: Option<String>,
 }
 
 impl<A> Finding<A> {
+    /// The fault with these texts, filled in with `words`.
+    pub(super) fn new(texts: Texts, at: A, words: &Words<'_>) -> Self {
+        let [severity, code, message, help, related_label] = texts;
+        let finding = if severity == "error" { Self::error } else { Self::warning };
+        let help = Some(fill(help, words)).filter(|help| !help.is_empty());
+        Self { related_label, help, ..finding(code, fill(message, words), at) }
+    }
+
     pub(super) fn error(code: &'static str, message: impl Into<String>, at: A) -> Self {
         let (message, severity) = (message.into(), Severity::Error);
-        Self { severity, code, message, at, label: None, related: None, help: None }
+        let (label, related, related_label, help) = (None, None, "", None);
+        Self { severity, code, message, at, label, related, related_label, help }
     }
 
     pub(super) fn warning(code: &'static str, message: impl Into<String>, at: A) -> Self {
@@ -114,8 +157,8 @@ impl<A> Finding<A> {
         self
     }
 
-    pub(super) fn related(&mut self, at: A, label: &'static str) -> &mut Self {
-        self.related = Some((at, label));
+    pub(super) fn related(&mut self, at: A) -> &mut Self {
+        self.related = Some(at);
         self
     }
 
@@ -127,7 +170,7 @@ impl<A> Finding<A> {
             ..Diagnostic::error(self.code, self.message).at(place(&self.at)).help_if(self.help)
         };
         match self.related {
-            Some((at, label)) => diagnostic.related(place(&at), label),
+            Some(at) => diagnostic.related(place(&at), self.related_label),
             None => diagnostic,
         }
     }
@@ -155,6 +198,17 @@ impl<A> Faults<A> {
         self.found.is_empty()
     }
 
+    /// Adds the fault with these texts, filled in with `words`.
+    pub(super) fn report(&mut self, texts: Texts, at: A, words: &Words<'_>) -> &mut Finding<A> {
+        self.push(Finding::new(texts, at, words))
+    }
+
+    /// Adds the fault with these texts at the first place, which concerns the other one, too.
+    pub(super) fn report_pair(&mut self, texts: Texts, at: [A; 2], words: &Words<'_>) {
+        let [at, related] = at;
+        self.report(texts, at, words).related = Some(related);
+    }
+
     /// Adds an error.
     pub(super) fn error(
         &mut self,
@@ -163,16 +217,6 @@ impl<A> Faults<A> {
         at: A,
     ) -> &mut Finding<A> {
         self.push(Finding::error(code, message, at))
-    }
-
-    /// Adds a warning.
-    pub(super) fn warning(
-        &mut self,
-        code: &'static str,
-        message: impl Into<String>,
-        at: A,
-    ) -> &mut Finding<A> {
-        self.push(Finding::warning(code, message, at))
     }
 
     /// Adds a fault.
@@ -185,7 +229,7 @@ impl<A> Faults<A> {
 
 impl Faults {
     /// Drops what a rule that could not be read may declare, unless a similar name is known.
-    pub(super) fn without_consequences(&mut self) {
+    pub(super) fn drop_follow_up_faults(&mut self) {
         let declared = ["missing", "params", "template", "unlisted"];
         self.found.retain(|fault| {
             let help = fault.help.as_deref().unwrap_or_default();
@@ -256,10 +300,9 @@ impl Findings {
         for fault in &parsed.faults {
             let yaml::Fault { code, message, help, span, first } = fault.clone();
             let new = if code == "no-effect" { Finding::warning } else { Finding::error };
-            let finding = self.push(new(code, message, span)).help_if(help);
-            if let Some(first) = first {
-                finding.related(first, "first written here");
-            }
+            let help = help.map(str::to_owned);
+            let finding = Finding { help, related: first, ..new(code, message, span) };
+            self.push(Finding { related_label: "first written here", ..finding });
         }
         self.limit();
     }
@@ -293,13 +336,13 @@ impl Findings {
         fits: bool,
     ) -> Option<T> {
         let start = document.span.start;
-        let report = |error: &serde_json::Error| {
-            if fits {
-                let message = format!("the document cannot be read: {error}");
-                self.error("value", message, start..start).help("correct this value");
-            }
-        };
-        T::deserialize(document.to_json()).inspect_err(report).ok()
+        let content = T::deserialize(document.to_json());
+        if let Err(error) = &content
+            && fits
+        {
+            self.report(texts::UNREADABLE_DOCUMENT, start..start, words![error]);
+        }
+        content.ok()
     }
 
     /// What `read` makes of a file that holds one document of `schema`, and the faults of the file.
@@ -323,7 +366,7 @@ impl Findings {
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of
     /// others.
     pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
-        let place = |finding: Finding| finding.place(|span| source.place(span));
-        (self.found.into_iter().map(place).collect(), self.more)
+        let found = self.found.into_iter();
+        (found.map(|finding| finding.place(|span| source.place(span))).collect(), self.more)
     }
 }

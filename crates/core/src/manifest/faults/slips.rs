@@ -13,7 +13,7 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{Finding, Findings};
+use super::{Finding, Findings, texts, words};
 use crate::{
     text::{count, is_name, nearest},
     yaml,
@@ -135,29 +135,28 @@ impl Findings {
             return;
         }
         self.limit();
-        self.second_documents(text);
-        if self.other_files(text) {
+        self.join_second_document(text);
+        if self.recognise_file(text) {
             return;
         }
-        self.texts(text);
-        let line = |at: usize| text[..at].matches('\n').count();
-        let mut alone = Vec::new();
+        self.drop_consequences(text);
+        let mut sole_causes = Vec::new();
         for finding in &mut self.found {
             if finding.code == "yaml-tag" {
-                finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
-                alone.push((finding.at.start, finding.code));
+                finding.at = find_tag(text, finding.at.start).unwrap_or(finding.at.clone());
+                sole_causes.push((line_of(text, finding.at.start), finding.at.start, finding.code));
             }
-            let around = Around::of(text, &finding.at);
-            if around.and_then(|around| around.explain(finding)) == Some(true) {
-                alone.push((finding.at.start, finding.code));
+            let context = Context::new(text, &finding.at);
+            if context.and_then(|context| context.explain(finding)) == Some(true) {
+                sole_causes.push((line_of(text, finding.at.start), finding.at.start, finding.code));
             }
         }
         self.found.retain(|finding| {
-            let this = (finding.at.start, finding.code);
-            let causes = |(at, code): &(usize, &str)| {
-                line(*at) == line(this.0) && (*code == this.1 || CAUSED.contains(&this.1))
+            let this = (line_of(text, finding.at.start), finding.at.start, finding.code);
+            let is_caused = |(line, _, code): &(usize, usize, &str)| {
+                *line == this.0 && (*code == this.2 || CAUSED.contains(&this.2))
             };
-            alone.contains(&this) || !alone.iter().any(causes)
+            sole_causes.contains(&this) || !sole_causes.iter().any(is_caused)
         });
         // In braces, each piece of a text with commas looks like a key.
         self.found.dedup_by(|next, finding| {
@@ -171,60 +170,58 @@ impl Findings {
     }
 
     /// Makes one fault of all that a conflict of Git, or a file that is no YAML, brings.
-    fn other_files(&mut self, text: &str) -> bool {
+    fn recognise_file(&mut self, text: &str) -> bool {
         let mark = "<<<<<<< ";
         let conflict = text.find(&format!("\n{mark}")).map(|at| at + 1);
         let conflict = conflict.or_else(|| text.starts_with(mark).then_some(0));
-        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']);
-        let mut lines = text.lines().filter(is_code);
-        let (first, next) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-        let is = |file: &&Slip| file.find(first).is_some() && next.contains(file.next);
-        let is_broken = self.found.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
-        let file = SLIPS["files"].iter().find(is).filter(|_| is_broken);
-        let (at, message, help) = match (conflict.filter(|_| text.contains("\n>>>>>>> ")), file) {
-            (Some(at), _) => (
-                at..at + mark.trim().len(),
-                "a conflict of Git that is not resolved".to_owned(),
-                "keep one side, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` away",
-            ),
-            (None, Some(file)) => (
-                text.find(first).map_or(0..0, |at| at..at + first.len()),
-                format!("this is {}, not YAML", file.help),
-                "write it as YAML, as in `kind: Project` and `path: acme/shop`, or move it out of the folder",
-            ),
-            (None, None) => return false,
+        let (texts, at, what) = if let Some(at) = conflict.filter(|_| text.contains("\n>>>>>>> ")) {
+            (texts::GIT_CONFLICT, at..at + mark.trim().len(), "")
+        } else if self.found.iter().any(|fault| ["document", "syntax"].contains(&fault.code)) {
+            let mut lines = text
+                .lines()
+                .filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']));
+            let first = lines.next().unwrap_or_default();
+            let next = lines.next().unwrap_or_default();
+            let mut files = SLIPS["files"].iter();
+            let file = files.find(|file| file.find(first).is_some() && next.contains(file.next));
+            let Some(file) = file else { return false };
+            let at = text.find(first).map_or(0..0, |at| at..at + first.len());
+            (texts::NO_YAML, at, file.help)
+        } else {
+            return false;
         };
-        self.found.clear();
-        self.error("syntax", message, at).help(help);
+        self.found = vec![Finding::new(texts, at, words![what])];
         true
     }
 
     /// Leaves out the faults of the lines behind one that is no YAML, which makes a text of all of them.
-    fn texts(&mut self, text: &str) {
-        let is_line = |finding: &&Finding| {
-            let explain = |around: Around<'_>| around.explain(&mut Finding::clone(finding));
-            finding.code == "document" && Around::of(text, &finding.at).and_then(explain).is_some()
-        };
-        let lines: Vec<_> = self.found.iter().filter(is_line).map(|line| line.at.end).collect();
-        let follows = |finding: &Finding| {
-            let end = lines.iter().rfind(|end| **end <= finding.at.start)?;
-            text.get(*end..finding.at.start).filter(|between| !between.contains("\n---"))
-        };
-        self.found.retain(|finding| finding.code != "syntax" || follows(finding).is_none());
+    fn drop_consequences(&mut self, text: &str) {
+        let mut ends = Vec::new();
+        for finding in self.found.iter().filter(|finding| finding.code == "document") {
+            let context = Context::new(text, &finding.at);
+            if context.and_then(|context| context.explain(&mut finding.clone())).is_some() {
+                ends.push(finding.at.end);
+            }
+        }
+        self.found.retain(|finding| {
+            let end = ends.iter().rfind(|end| **end <= finding.at.start);
+            let between = end.and_then(|end| text.get(*end..finding.at.start));
+            finding.code != "syntax" || between.is_none_or(|between| between.contains("\n---"))
+        });
     }
 
     /// Joins the faults that a second `kind` and the keys after it cause.
-    fn second_documents(&mut self, text: &str) {
+    fn join_second_document(&mut self, text: &str) {
         let is_first =
             |at: &Range<usize>| text[..at.start].chars().next_back().is_none_or(|c| c == '\n');
-        let begins = |finding: &Finding| {
+        let second = self.found.iter().position(|finding| {
             let key = text.get(finding.at.clone()).unwrap_or_default();
             finding.code == TWICE && is_first(&finding.at) && key == "kind"
-        };
-        let Some(at) = self.found.iter().position(begins) else { return };
+        });
+        let Some(at) = second else { return };
         let first = &mut self.found[at];
         let start = first.at.start;
-        let before = first.related.as_ref().and_then(|(at, _)| text.get(at.end..start));
+        let before = first.related.as_ref().and_then(|at| text.get(at.end..start));
         if before.is_some_and(|before| before.matches('\n').count() < 2) {
             first.help("keep one of the two: a document has one kind");
             return;
@@ -238,7 +235,7 @@ impl Findings {
 }
 
 /// The lines of a text around a fault.
-struct Around<'t> {
+struct Context<'t> {
     text: &'t str,
     /// Where the fault is.
     at: usize,
@@ -249,13 +246,13 @@ struct Around<'t> {
     before: Option<usize>,
 }
 
-impl<'t> Around<'t> {
-    fn of(text: &'t str, at: &Range<usize>) -> Option<Self> {
-        let number = text.get(..at.start)?.matches('\n').count();
+impl<'t> Context<'t> {
+    fn new(text: &'t str, at: &Range<usize>) -> Option<Self> {
+        text.get(..at.start)?;
+        let number = line_of(text, at.start);
         let lines: Vec<_> = text.lines().collect();
-        let is_written =
-            |number: &usize| lines.get(*number).is_some_and(|of| !of.trim().is_empty());
-        let before = (0..number).rev().find(is_written);
+        let mut above = (0..number).rev();
+        let before = above.find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
         Some(Self { text, at: at.start, lines, number, before })
     }
 
@@ -299,8 +296,8 @@ impl<'t> Around<'t> {
         match (slip.over, self.before) {
             (Over::Line, _) | (Over::Two, None) => vec![line],
             (Over::Near, before) => {
-                let numbers = [Some(self.number), Some(self.number + 1), before];
-                numbers.into_iter().flatten().map(|number| (number, self.line(number))).collect()
+                let numbers = [self.number, self.number + 1].into_iter().chain(before);
+                numbers.map(|number| (number, self.line(number))).collect()
             }
             (Over::Two, Some(before)) => vec![(self.number, self.between(before, self.number))],
             (Over::Document, _) => vec![(0, &self.text[self.document().start..self.end()])],
@@ -317,25 +314,23 @@ impl<'t> Around<'t> {
 
     /// Explains a fault by the first row of `list` that the text shows. Whether that causes all that is wrong in
     /// its line; `None` if there is none.
-    fn row(&self, list: &str, finding: &mut Finding) -> Option<bool> {
+    fn explain_by_list(&self, list: &str, finding: &mut Finding) -> Option<bool> {
         let at = &finding.at;
         let marked = self.text.get(at.clone()).unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
-        let is_possible = |slip: &&Slip| {
+        let mut possible = SLIPS[list].iter().filter(|slip| {
             (slip.codes.is_empty() || slip.codes.contains(&finding.code))
                 && self.text[at.start..].starts_with(slip.at)
                 && self.text[..at.start].ends_with(slip.after)
                 && help.contains(slip.instead_of)
                 && slip.marked.fits(marked)
-        };
-        let mut possible = SLIPS[list].iter().filter(is_possible);
+        });
         let (slip, number, sign) = possible.find_map(|slip| {
             let is_near = slip.over != Over::Line || finding.code != "unknown-field";
-            let shows = |(number, part)| {
+            self.parts(slip).into_iter().find_map(|(number, part)| {
                 let sign = slip.find(part).filter(|sign| is_near || marked.contains(*sign))?;
                 self.is_mended(slip, part).then_some((slip, number, sign))
-            };
-            self.parts(slip).into_iter().find_map(shows)
+            })
         })?;
         let line = (number + 1).to_string();
         let fill = |text: &str| text.replace("{line}", &line).replace("{key}", sign);
@@ -366,27 +361,27 @@ impl<'t> Around<'t> {
         // Beside what is mended itself, more may be wrong behind the fault.
         let wrong = if rest <= self.start(line) { self.at } else { end };
         let mended = [&self.text[above..start], mended, &self.text[rest..below]].concat();
-        let is_below = |fault: &yaml::Fault| mended.len() - fault.span.start < below - wrong;
-        yaml::parse(&mended).faults.iter().all(is_below)
+        let faults = yaml::parse(&mended).faults;
+        faults.iter().all(|fault| mended.len() - fault.span.start < below - wrong)
     }
 
-    /// Gives a fault its best explanation, as [`row`](Self::row) does.
+    /// Gives a fault its best explanation, as [`explain_by_list`](Self::explain_by_list) does.
     fn explain(&self, finding: &mut Finding) -> Option<bool> {
         let is_alias = finding.code == "syntax" && self.text[finding.at.start..].starts_with('*');
-        (self.row("lines", finding))
-            .or_else(|| self.unindented(finding))
+        (self.explain_by_list("lines", finding))
+            .or_else(|| self.explain_unindented(finding))
             .or_else(|| {
-                let help = anchor(self.text, finding.at.start).filter(|_| is_alias)?;
+                let help = suggest_anchor(self.text, finding.at.start).filter(|_| is_alias)?;
                 finding.help(help);
                 Some(false)
             })
-            .or_else(|| self.row("later", finding))
-            .or_else(|| self.indentation(finding))
-            .or_else(|| self.row("last", finding))
+            .or_else(|| self.explain_by_list("later", finding))
+            .or_else(|| self.explain_indentation(finding))
+            .or_else(|| self.explain_by_list("last", finding))
     }
 
     /// A text behind `|` or `>` that is not indented.
-    fn unindented(&self, finding: &mut Finding) -> Option<bool> {
+    fn explain_unindented(&self, finding: &mut Finding) -> Option<bool> {
         let head = (0..self.number).rev().find(|number| is_block_head(self.line(*number)))?;
         let first = (head + 1..=self.number)
             .map(|number| self.line(number))
@@ -405,23 +400,22 @@ impl<'t> Around<'t> {
     }
 
     /// A line that is a little less or more indented than one above that it belongs beside.
-    fn indentation(&self, finding: &mut Finding) -> Option<bool> {
+    fn explain_indentation(&self, finding: &mut Finding) -> Option<bool> {
         let line = self.line(self.number);
         let written = width(line);
         let key = line.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();
         if key.contains(' ') || finding.code != "syntax" {
             return None;
         }
-        let lines = (self.number.saturating_sub(FAR)..self.number).map(|number| self.line(number));
-        let columns = lines
-            .flat_map(|line| [width(line), line.len() - line.trim_start_matches([' ', '-']).len()]);
-        let is_right = |column: &usize| {
-            let blanks = &line[..written];
+        let columns: BTreeSet<_> = (self.number.saturating_sub(FAR)..self.number)
+            .map(|number| self.line(number))
+            .flat_map(|line| [width(line), line.len() - line.trim_start_matches([' ', '-']).len()])
+            .collect();
+        let blanks = &line[..written];
+        let near = columns.into_iter().rev().filter(|column| {
             (1..=2).contains(&column.abs_diff(written))
                 && self.reads_with(blanks, &" ".repeat(*column))
-        };
-        let columns: BTreeSet<_> = columns.collect();
-        let near = columns.into_iter().rev().filter(is_right);
+        });
         let near = near.min_by_key(|column| column.abs_diff(written))?;
         let blanks = count(near, "space");
         finding.message = "the indentation does not fit the lines above".to_owned();
@@ -437,33 +431,40 @@ fn width(line: &str) -> usize {
 
 /// Help for the unknown alias at the byte `start`, if an anchor above has nearly its name. What looks
 /// like one may be a part of a secret, so it is not quoted.
-fn anchor(text: &str, start: usize) -> Option<String> {
-    let end = |c: char| c.is_whitespace() || ",]}".contains(c);
-    let alias = text.get(start + 1..)?.split(end).next()?;
-    let below = text[start..].split('&').skip(1);
-    if below.filter_map(|name| name.split(end).next()).any(|name| name == alias) {
+fn suggest_anchor(text: &str, start: usize) -> Option<String> {
+    let alias = first_word(text.get(start + 1..)?);
+    if text[start..].split('&').skip(1).any(|name| first_word(name) == alias) {
         return Some("set the anchor where it is first used: it is further down".to_owned());
     }
     let begin = text[..start].rfind("\n---").unwrap_or_default();
     let anchors = text[begin..start].match_indices('&').filter_map(|(at, _)| {
-        let name = text[begin + at + 1..start].split(end).next()?;
+        let name = first_word(&text[begin + at + 1..start]);
         Some((name, begin + at)).filter(|(name, _)| is_name(name))
     });
     let anchors: Vec<_> = anchors.collect();
     let near = nearest(alias, anchors.iter().map(|(name, _)| *name))?;
     let (_, at) = anchors.iter().rfind(|(name, _)| *name == near)?;
-    let line = text[..*at].matches('\n').count() + 1;
-    Some(format!("did you mean the anchor in line {line}?"))
+    Some(format!("did you mean the anchor in line {}?", line_of(text, *at) + 1))
+}
+
+/// The text up to the first character that no name of an anchor has.
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| c.is_whitespace() || ",]}".contains(c)).next().unwrap_or_default()
+}
+
+/// The number of the line of the byte `at`, from 0.
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count()
 }
 
 /// The place of the unknown tag of what begins at the byte `start`.
-fn tag(text: &str, start: usize) -> Option<Range<usize>> {
+fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     let before = text.get(..start)?;
     let begin = before.rfind('!')?;
     let tag = before[begin..].split(char::is_whitespace).next()?;
     let between = &before[begin + tag.len()..];
-    let is_its_own = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
-    is_its_own.then(|| begin..begin + tag.len())
+    let is_of_value = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
+    is_of_value.then(|| begin..begin + tag.len())
 }
 
 /// Whether a line ends with the head of a text that goes over several lines.

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Layered, Rules, one};
+use super::{Layered, Rules, merge_container};
 use crate::{
     address::Glob,
     catalogue,
@@ -37,7 +37,7 @@ impl Rules {
         path: &Arc<str>,
     ) -> Option<(Included, Faults)> {
         let (rule, glob) = self.including(scope, &path.to_lowercase(), true)?;
-        let (merged, faults) = merge(self, scope, path, rule);
+        let (merged, faults) = merge_rules(self, scope, path, rule);
         Some((Included { merged, by: glob.written().into() }, faults))
     }
 
@@ -49,7 +49,12 @@ impl Rules {
 }
 
 /// The merged rules for the container at `path`, which `rule` includes.
-fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Container>, Faults) {
+fn merge_rules(
+    rules: &Rules,
+    scope: Scope,
+    path: &Arc<str>,
+    rule: &Rule,
+) -> (Box<Container>, Faults) {
     let container = Container {
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
@@ -57,52 +62,53 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Box<Cont
         life: Life::default(),
         body: Body::default(),
     };
-    let (mut merged, _, faults) = one(Box::new(container), rules, &[]);
-    let (own, _) = catalogue::container(scope);
-    merged.body.sections.retain(|section| section.of.section != own.section);
+    let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
+    let (create_section, _) = catalogue::container(scope);
+    merged.body.sections.retain(|section| section.of.section != create_section.section);
     (merged, faults)
 }
 
 /// Merges the rules at one invented path for each rule, also for rules that only apply to
 /// containers of other rules. Paths that are declared are skipped. The result contains the faults.
-pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
+pub(super) fn check_invented_paths(rules: &Rules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
-        layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
+        layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let mut tried = BTreeSet::new();
     for rule in rules.all() {
         let mut paths = rule.paths.iter().flat_map(|glob| invent(rule.scope, glob));
         let brought = paths.find_map(|path| {
             let (by, _) = rules.including(rule.scope, &path, false)?;
-            let is_of_it = rule.best(&path).is_some() && !declared.contains(&path);
+            let is_of_it = rule.best_match(&path).is_some() && !declared.contains(&path);
             is_of_it.then_some((path, by))
         });
         let Some((path, by)) = brought.filter(|(path, _)| tried.insert(path.clone())) else {
             continue;
         };
-        layered.invented.push(merge(rules, rule.scope, &path.into(), by));
+        layered.invented.push(merge_rules(rules, rule.scope, &path.into(), by));
     }
 }
 
 /// Lower-case paths that `glob` matches, with invented text for its wildcards.
 fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
-    let own = format!("some-undeclared-{}", scope.noun());
-    let across = [own.clone(), format!("some-undeclared-group/{own}"), String::new()];
+    let name = format!("some-undeclared-{}", scope.noun());
+    let across = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
     let choices = choices(&glob.written().to_lowercase());
     let paths = choices.into_iter().flat_map(move |choice| {
-        let own = own.clone();
+        let name = name.clone();
         across.clone().into_iter().map(move |across| {
             let segments = choice.split('/').map(|segment| match segment {
                 "**" => across.clone(),
-                "*" => own.clone(),
+                "*" => name.clone(),
                 other => literal(other),
             });
             segments.filter(|segment| !segment.is_empty()).collect::<Vec<_>>().join("/")
         })
     });
-    let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.' | '_');
     paths.filter(move |path| {
-        let is_possible = path.contains('/') || scope == Scope::Group;
-        is_possible && path.chars().all(is_path) && glob.matches(path)
+        let mut characters = path.chars();
+        (path.contains('/') || scope == Scope::Group)
+            && characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'))
+            && glob.matches(path)
     })
 }
 

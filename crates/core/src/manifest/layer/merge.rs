@@ -13,17 +13,17 @@ use std::{
 use serde_json::json;
 
 use super::{
-    rules::{Claim, FEW, Layers, ambiguous},
+    rules::{Claim, FEW, Layers, report_ambiguous},
     slots::{Slot, change, changed, claim, insert, slots},
-    text::{Words, has_template},
+    text::{Filler, has_template},
 };
 use crate::{
     address::Glob,
     desired::{Declared, PROJECTS, Unlisted},
     kind::{self, Shape, forms::CONDITION},
     manifest::{
-        faults::{Faults, NO_REFERENCE, Spot},
-        read::document::{Body, Part, Section, Sound, State, identity},
+        faults::{Faults, Spot, texts, words},
+        read::document::{Body, Part, Section, State, Validity, identity},
         schema::refused,
     },
     origin::{Layer, Origin, Sourced},
@@ -36,23 +36,23 @@ use crate::{
 pub(super) fn merge(
     path: &Sourced<Arc<str>>,
     layers: &Layers<'_>,
-    own: &Body,
+    document: &Body,
     faults: &mut Faults,
 ) -> Body {
-    let words = Words::new(path, layers);
+    let filler = Filler::new(path, layers);
     let mut merging = Merging {
-        words,
+        filler,
         sections: BTreeMap::new(),
         unlisted: BTreeMap::new(),
         watch: BTreeMap::new(),
         faults,
     };
     for equal in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = equal.iter().map(|(_, known)| &known.rule.body).collect();
+        let bodies: Vec<_> = equal.iter().map(|(_, tracked)| &tracked.rule.body).collect();
         merging.take(equal[0].0, &bodies);
     }
     let highest = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
-    merging.take(highest, &[own]);
+    merging.take(highest, &[document]);
     merging.finish()
 }
 
@@ -71,7 +71,7 @@ impl Body {
 
 /// A group or project during merging.
 struct Merging<'m> {
-    words: Words<'m>,
+    filler: Filler<'m>,
     sections: BTreeMap<&'static str, Merged<'m>>,
     unlisted: BTreeMap<&'static str, Claim<Unlisted>>,
     /// One or none.
@@ -105,7 +105,7 @@ struct Entry<'m> {
     state: State,
     /// The origin of a different state in a layer of the same rank.
     other: Option<Origin>,
-    sound: Sound,
+    validity: Validity,
     fields: Fields<'m>,
 }
 
@@ -150,14 +150,12 @@ impl<'m> Merging<'m> {
             (merged.rank, merged.origin) = (rank, origin.clone());
         }
         if of.shape == Shape::List && section.parts.is_empty() && !merged.entries.is_empty() {
-            let name = of.section;
             let entries = text::count(merged.entries.len(), "entry");
-            let message = format!("`{name}: []` adds nothing to {entries} of lower layers");
-            let idle = self.faults.warning("adds-nothing", message, Spot::key(origin));
-            idle.help(format!("for none write `ignore_layers: [{name}]`"));
+            let words = words![name = of.section, entries];
+            self.faults.report(texts::ADDS_NOTHING, Spot::key(origin), words);
         }
         for part in &section.parts {
-            if let Some((key, fields)) = filled(of, part, &self.words, self.faults) {
+            if let Some((key, fields)) = filled(of, part, &self.filler, self.faults) {
                 merged.entry(layer, key, part, fields);
             }
         }
@@ -169,14 +167,14 @@ impl<'m> Merging<'m> {
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may set it for containers that have the section; in a document, it is checked
             // later.
-            let is_known = name == PROJECTS || self.sections.contains_key(name);
-            if is_known || claim.value.origin.layer > Layer::Profile {
+            let is_declared = name == PROJECTS || self.sections.contains_key(name);
+            if is_declared || claim.value.origin.layer > Layer::Profile {
                 let what = format!("unlisted.{name}");
-                body.unlisted.insert(name, claim.settle(&what, self.words.path(), self.faults));
+                body.unlisted.insert(name, claim.settle(&what, self.filler.path(), self.faults));
             }
         }
         let watch = std::mem::take(&mut self.watch).into_values().next();
-        body.watch = watch.map(|claim| claim.settle("watch", self.words.path(), self.faults));
+        body.watch = watch.map(|claim| claim.settle("watch", self.filler.path(), self.faults));
         for merged in std::mem::take(&mut self.sections).into_values() {
             let Merged { of, origin, entries, twice, .. } = merged;
             let mut parts: Vec<_> =
@@ -184,26 +182,26 @@ impl<'m> Merging<'m> {
             parts.extend(twice);
             body.sections.push(Section { of, origin, parts });
         }
-        self.words.add_to(&mut body);
+        self.filler.add_to(&mut body);
         body
     }
 
     /// Reports that two layers of equal rank set `what` differently.
     fn differs(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
         if let Some(other) = other {
-            ambiguous(what, self.words.path(), first, other, self.faults);
+            report_ambiguous(what, self.filler.path(), first, other, self.faults);
         }
     }
 
     fn part(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
-        let Entry { origin, state, other, mut sound, fields, .. } = entry;
+        let Entry { origin, state, other, mut validity, fields, .. } = entry;
         self.differs(of.section, &origin, other.as_ref());
         let fields = match fields {
             Fields::Whole(fields) => fields.into_owned(),
-            Fields::Slots(slots) => self.values(of, slots, &mut sound),
+            Fields::Slots(slots) => self.values(of, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        Part { origin, state, sound, is_open: false, fields, key }
+        Part { origin, state, validity, is_open: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -211,7 +209,7 @@ impl<'m> Merging<'m> {
         &mut self,
         of: kind::Section,
         slots: BTreeMap<String, Slot>,
-        sound: &mut Sound,
+        validity: &mut Validity,
     ) -> Declared {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
@@ -229,13 +227,13 @@ impl<'m> Merging<'m> {
                 (*highest, field.origin) = (rank, origin);
             }
         }
-        let fill = |(name, (_, mut field)): (String, (usize, Sourced<Value>))| {
-            if !fill(of, &name, &mut field, &self.words, self.faults) {
-                *sound = Sound::Not;
+        let filled = fields.into_iter().map(|(name, (_, mut field))| {
+            if !fill(of, &name, &mut field, &self.filler, self.faults) {
+                *validity = Validity::Refused;
             }
             (name, field)
-        };
-        fields.into_iter().map(fill).collect()
+        });
+        filled.collect()
     }
 
     /// Reports what a document takes out of a list that lower layers do not put there.
@@ -254,14 +252,12 @@ impl<'m> Merging<'m> {
             Some(_) => return,
         };
         for text in removed.iter().filter(|item| !below.contains(item)).filter_map(Json::as_str) {
-            let message = format!("`{name}` has nothing of this to remove");
-            let known = below.iter().filter_map(Json::as_str);
-            let known: Vec<_> = known.take(FEW).collect();
-            let idle = self.faults.warning("no-effect", message, Spot::item(origin, text));
-            idle.help(match known.is_empty() {
-                true => format!("take it out: no lower layer sets `{name}`"),
-                false => format!("write it as lower layers do: {}", text::listed(&known)),
-            });
+            let fault =
+                self.faults.report(texts::REMOVES_NOTHING, Spot::item(origin, text), words![name]);
+            let lower: Vec<_> = below.iter().filter_map(Json::as_str).take(FEW).collect();
+            if !lower.is_empty() {
+                fault.help(format!("write it as lower layers do: {}", text::listed(&lower)));
+            }
         }
     }
 }
@@ -285,7 +281,7 @@ impl<'m> Merged<'m> {
             origin: part.origin.clone(),
             state: part.state,
             other: None,
-            sound: part.sound,
+            validity: part.validity,
             fields: match part.is_open {
                 true => Fields::Slots(slots(of, &fields, rank)),
                 false => Fields::Whole(fields),
@@ -324,7 +320,7 @@ impl<'m> Entry<'m> {
             self.origin = part.origin.clone();
         }
         self.layer = layer;
-        self.sound = self.sound.min(part.sound);
+        self.validity = self.validity.min(part.validity);
     }
 }
 
@@ -333,7 +329,7 @@ impl<'m> Entry<'m> {
 pub(super) fn filled<'p>(
     of: kind::Section,
     part: &'p Part,
-    words: &Words<'_>,
+    filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, Declared>)> {
     if !part.is_open || of.identity.is_empty() {
@@ -343,7 +339,7 @@ pub(super) fn filled<'p>(
     let mut is_sound = true;
     for name in of.identity {
         if let Some(field) = fields.get_mut(name) {
-            is_sound &= fill(of, name, field, words, faults);
+            is_sound &= fill(of, name, field, filler, faults);
         }
     }
     let key = identity(of, &|name| fields.get(name).map(|field| field.value.clone())).name;
@@ -384,7 +380,7 @@ fn fill(
     of: kind::Section,
     name: &str,
     field: &mut Sourced<Value>,
-    words: &Words<'_>,
+    filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> bool {
     let (json, spec) = (field.value.plain(), of.table().get(name));
@@ -397,28 +393,29 @@ fn fill(
         return true;
     }
     let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
-    let (code, message, help) = match words.fill_field(of, name, field) {
-        Err(unfilled) if words.is_missed(&unfilled) => return false,
-        Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
+    let at = Spot::key(&field.origin);
+    let fault = match filler.fill_field(of, name, field) {
+        Err(unfilled) if filler.is_missed(&unfilled) => return false,
+        Err(unfilled) => faults.push(*unfilled.fault),
         Ok(()) if is_named || spec.is_none() => return true,
         Ok(()) => {
             let written = as_written(&field.value);
-            let wrong =
+            let why =
                 written.and_then(|json| lists(&json).find_map(|json| refused(of, name, json)));
-            let Some(why) = wrong else {
+            let Some(why) = why else {
                 if keeps_dollar {
-                    let message = "a `$` or `%` stays in front of what `{...}` fills in";
-                    let help = "take it away; write `${{NAME}}` for a variable that jobs expand";
-                    faults.warning("template", message, Spot::key(&field.origin)).help(help);
+                    faults.report(texts::DOLLAR_BEFORE_TEMPLATE, at, &[]);
                 }
                 return true;
             };
-            let help = field.value.plain().is_some_and(has_reference);
-            let message = format!("`{name}` is wrong once it is filled in: {why}");
-            ("value", message, help.then(|| NO_REFERENCE.to_owned()))
+            let texts = if field.value.plain().is_some_and(has_reference) {
+                texts::FILLED_REFERENCE
+            } else {
+                texts::FILLED_VALUE
+            };
+            faults.report(texts, at, words![name, why])
         }
     };
-    let wrong = faults.error(code, message, Spot::key(&field.origin));
-    wrong.help_if(help).label(format!("for `{}`", words.path()));
+    fault.label(format!("for `{}`", filler.path()));
     false
 }

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    faults::{Faults, Spot},
+    faults::{Faults, Spot, texts, words},
     parallel::for_each,
     read::document::{Acknowledge, Container, Document, FilledName},
 };
@@ -33,7 +33,7 @@ mod trace;
 
 pub(super) use include::Included;
 pub(super) use rules::Rules;
-pub(super) use text::sources;
+pub(super) use text::references;
 pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 
 /// The result of merging all documents.
@@ -70,58 +70,59 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     containers.sort_by_cached_key(|container| {
         (container.path.value.to_lowercase(), container.path.origin.clone())
     });
-    duplicates(&containers, &mut layered.faults);
+    check_duplicates(&containers, &mut layered.faults);
     let rules = Rules::new(rules, &mut layered.faults);
-    let merged = for_each(containers, |container| one(container, &rules, traced));
-    let container = |(container, trace, faults): (_, _, Faults)| {
+    for (container, trace, faults) in
+        for_each(containers, |container| merge_container(container, &rules, traced))
+    {
+        layered.containers.push(container);
         layered.traces.extend(trace);
         layered.faults.found.extend(faults.found);
-        container
-    };
-    layered.containers = merged.into_iter().map(container).collect();
-    shared_secrets(&layered.containers, &mut layered.faults);
-    include::invented(&rules, &mut layered);
-    rules.idle(&layered.containers, &mut layered.faults);
+    }
+    check_shared_secrets(&layered.containers, &mut layered.faults);
+    include::check_invented_paths(&rules, &mut layered);
+    rules.report_idle(&layered.containers, &mut layered.faults);
     layered.rules = rules;
     layered.acknowledged.sort_by_cached_key(|document| {
-        document.known.clone().map(|known| {
-            let written = (known.guard, known.at.written().to_owned());
-            (written, known.at_most, known.until, known.reason, known.origin)
+        document.content.clone().map(|content| {
+            let address = (content.guard, content.at.written().to_owned());
+            (address, content.at_most, content.until, content.reason, content.origin)
         })
     });
     layered
 }
 
 /// Merges one group or project.
-fn one(
+fn merge_container(
     mut container: Box<Container>,
     rules: &Rules,
     traced: &[Glob],
 ) -> (Box<Container>, Option<Trace>, Faults) {
     let mut faults = Faults::default();
     let Container { scope, path, life, body, .. } = &mut *container;
-    let layers = rules.of(*scope, path, body, &mut faults);
+    let layers = rules.layers_of(*scope, path, body, &mut faults);
     let lower = path.value.to_lowercase();
-    let own = traced.iter().any(|glob| glob.matches(&lower)).then(|| body.clone());
+    let is_traced = traced.iter().any(|glob| glob.matches(&lower));
+    let document = is_traced.then(|| body.clone());
     let params = std::mem::take(&mut body.params);
     // Nothing else may be declared for an absent container.
     if life.absent().is_none() && !(layers.is_empty() && body.is_closed()) {
         *body = merge::merge(path, &layers, body, &mut faults);
     }
-    Rules::count(&layers, body);
+    Rules::track(&layers, body);
     // A fault may be about what is meant.
     if faults.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses(name, body)) {
-            idle::idle_param(name, &value.origin, body.params.keys(), &mut faults);
+            idle::report_idle_param(name, &value.origin, body.params.keys(), &mut faults);
         }
     }
-    let trace = own.map(|own| Trace::new(&layers, &own, container.clone()));
+    let trace = document.map(|document| Trace::new(&layers, &document, container.clone()));
     (container, trace, faults)
 }
 
 /// Reports secrets that are named after two groups or projects: one would get the secret of the other.
 /// No secret is named after an included one: [`text`] refuses it.
-fn shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
+fn check_shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
     let mut named: BTreeMap<&Reference, (&Container, &[String])> = BTreeMap::new();
     for container in containers {
         for FilledName { secret, from, origin } in &container.body.named {
@@ -131,48 +132,35 @@ fn shared_secrets(containers: &[Box<Container>], faults: &mut Faults) {
             }
             let (one, other) = (&first.path.value, &container.path.value);
             let (Reference::Env(name) | Reference::File(name)) = secret else { continue };
-            let message = format!("`{name}` would be named after `{one}` and after `{other}`");
-            let (help, is_variable) = match secret {
-                Reference::Env(_) => {
-                    ("write the name of the variable in one of the two documents", true)
+            let texts = match secret {
+                Reference::File(_) => texts::SHARED_FILE,
+                _ if text::variable_name(one) == text::variable_name(other) => {
+                    texts::SHARED_VARIABLE_SPELLING
                 }
-                _ => ("write the path of the file in one of the two documents", false),
+                _ => texts::SHARED_VARIABLE,
             };
-            let help = if is_variable && text::variable_name(one) == text::variable_name(other) {
-                format!(
-                    "{help}: in names of variables, other characters than letters and digits become `_`"
-                )
-            } else {
-                format!("name it by `{{path}}`, or {help}")
-            };
-            faults.error("template", message, Spot::key(origin)).help(help);
+            faults.report(texts, Spot::key(origin), words![secret = name, one, other]);
         }
     }
 }
 
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
-fn duplicates(containers: &[Box<Container>], faults: &mut Faults) {
+fn check_duplicates(containers: &[Box<Container>], faults: &mut Faults) {
     let path = |container: &Container| container.path.value.to_lowercase();
     for declared in containers.chunk_by(|a, b| path(a) == path(b)) {
         let Some((first, others)) = declared.split_first() else { continue };
-        let help = if others.iter().all(|other| other.scope == first.scope) {
-            format!(
-                "correct one of the paths, or write both into one document: there is one for each {}",
-                first.scope.noun()
-            )
-        } else {
-            "a path belongs to a group or to a project, never to both".to_owned()
-        };
+        let is_one_scope = others.iter().all(|other| other.scope == first.scope);
+        let texts = if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };
         for other in others {
-            let is_same = first.path.value == other.path.value;
+            let words = words![noun = first.scope.noun()];
+            let fault = faults.report(texts, Spot::value(&other.path.origin), words);
+            fault.related(Spot::value(&first.path.origin));
+            let path = &other.path.value;
+            let is_same = first.path.value == *path;
             let case =
                 if is_same { "" } else { "; the service takes paths for the same in any case" };
-            let message = format!("`{}` is declared twice{case}", other.path.value);
-            faults
-                .error("duplicate-project", message, Spot::value(&other.path.origin))
-                .related(Spot::value(&first.path.origin), "first declared here")
-                .help(help.clone());
+            fault.message = format!("`{path}` is declared twice{case}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     desired::PROJECTS,
     field::Scope,
     manifest::{
-        faults::{Faults, Spot},
+        faults::{Faults, Spot, texts, words},
         read::document::{Body, Rule, Uses},
     },
     origin::{Origin, Sourced},
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Rules {
     /// Ordered by origin.
-    pub(super) rules: Vec<Counted>,
+    pub(super) rules: Vec<TrackedRule>,
     /// The positions of profiles in `rules`.
     pub(super) profiles: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
@@ -41,7 +41,7 @@ pub(super) const FEW: usize = 10;
 
 /// A rule and its use.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
     /// The sections of its `unlisted`: where it applies, how many declare them, and how many do not.
@@ -57,7 +57,7 @@ type Rank = (usize, usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Layers<'r> {
     /// The rules with their ranks. A higher rank wins; two rules can have equal rank.
-    pub(super) rules: Vec<(usize, &'r Counted)>,
+    pub(super) rules: Vec<(usize, &'r TrackedRule)>,
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The parameters that profiles need and nobody gives, which is reported.
@@ -71,7 +71,7 @@ impl Layers<'_> {
 
     /// Whether a text of the merged `body` uses the parameter `name`, or a profile needs it.
     pub(super) fn uses(&self, name: &Arc<str>, body: &Body) -> bool {
-        let mut needs = self.rules.iter().flat_map(|(_, known)| &known.rule.needs);
+        let mut needs = self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.needs);
         body.params.contains_key(name) || needs.any(|need| need.value == *name)
     }
 }
@@ -84,39 +84,32 @@ impl Rules {
         for (at, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
-                let message = format!("there are two profiles `{name}`");
-                faults
-                    .error("duplicate-profile", message, Spot::value(&rule.origin))
-                    .related(Spot::value(&rules[first].origin), "the first one")
-                    .help("give one of them another name");
+                let at = Spot::value(&rule.origin);
+                let words = words![name];
+                faults.report_pair(
+                    texts::DUPLICATE_PROFILE,
+                    [at, Spot::value(&rules[first].origin)],
+                    words,
+                );
             }
         }
-        let known = |rule: Rule| {
-            let declares = |name| {
-                let is_declared = name == PROJECTS || rule.body.has(name);
-                [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)]
-            };
-            let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
-            let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
-            let (declared, params) = (declared.collect(), params.collect());
-            Counted { declared, params, is_used: AtomicBool::new(false), rule }
-        };
         let mut by_path = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
             rule.paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
         }
-        let all = Self { rules: rules.into_iter().map(known).collect(), profiles, by_path };
-        for Counted { rule, .. } in &all.rules {
+        let rules = rules.into_iter().map(TrackedRule::new).collect();
+        let all = Self { rules, profiles, by_path };
+        for TrackedRule { rule, .. } in &all.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
-                all.profile(rule.scope, name, faults);
+                all.find_profile(rule.scope, name, faults);
             }
         }
-        all.circles(faults);
+        all.report_circles(faults);
         all
     }
 
     /// The profile `name`, if it exists.
-    fn profile(
+    fn find_profile(
         &self,
         scope: Scope,
         name: &Sourced<Arc<str>>,
@@ -126,30 +119,30 @@ impl Rules {
         if found.is_some() {
             return found;
         }
-        let mut others = Scope::ALL.into_iter();
-        let other = others.find_map(|of| Some((of, self.position(of, &name.value)?)));
-        let for_scope = other.map(|_| format!(" for {}s", scope.noun())).unwrap_or_default();
-        let written = crate::text::escape(&name.value);
-        let message = format!("there is no profile `{written}`{for_scope}");
-        let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
-        let known: Vec<_> = self.near(scope, &name.value).collect();
-        let near = nearest(&name.value, known.iter().copied());
-        if let Some((_, at)) = other {
-            wrong.related(Spot::value(&self.rules[at].rule.origin), "the profile");
+        let at = Spot::key(&name.origin);
+        let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
+        let mut scopes = Scope::ALL.into_iter();
+        let other = scopes.find_map(|of| Some((of, self.position(of, &name.value)?)));
+        let words = words![
+            name = crate::text::escape(&name.value),
+            scope = scope.noun(),
+            document = scope.document(),
+            other = other.map_or("", |(of, _)| of.noun()),
+            profiles = alternatives(&nearby)
+        ];
+        if let Some((_, other)) = other {
+            faults.report_pair(
+                texts::PROFILE_OF_OTHER_SCOPE,
+                [at, Spot::value(&self.rules[other].rule.origin)],
+                words,
+            );
+        } else if let Some(near) = nearest(&name.value, nearby.iter().copied()) {
+            faults.report(texts::NO_PROFILE, at, words).help(format!("did you mean `{near}`?"));
+        } else {
+            let has_few = (1..=FEW).contains(&nearby.len());
+            let texts = if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
+            faults.report(texts, at, words);
         }
-        wrong.help(match (other, near) {
-            (Some((of, _)), _) => format!(
-                "that profile is for {}s: use another one here, or write `for: {}` in it if no {} needs it",
-                of.noun(),
-                scope.document(),
-                of.noun()
-            ),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) if (1..=FEW).contains(&known.len()) => {
-                format!("use {}, or declare it with `kind: Profile`", alternatives(&known))
-            }
-            (None, None) => "declare it with `kind: Profile` and `name: ...`".to_owned(),
-        });
         None
     }
 
@@ -160,7 +153,7 @@ impl Rules {
 
     /// The names of profiles around `name` in alphabetical order: all of them, unless there are
     /// very many.
-    fn near(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
+    fn nearby_profiles(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
         let at = (scope, name.clone());
         let before = self.profiles.range(..at.clone()).rev().take(AROUND);
         let names = before.chain(self.profiles.range(at..).take(AROUND));
@@ -168,38 +161,40 @@ impl Rules {
     }
 
     /// Reports profiles that use each other in a circle.
-    fn circles(&self, faults: &mut Faults) {
+    fn report_circles(&self, faults: &mut Faults) {
         let mut done = BTreeSet::new();
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
             // The current path, with the profiles still to follow at each step.
-            let mut way: Vec<(usize, Vec<usize>)> = vec![(start, self.used_by(start))];
-            while let Some((at, left)) = way.last_mut() {
-                let Some(next) = left.pop() else {
+            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.used_by(start))];
+            while let Some((at, remaining)) = path.last_mut() {
+                let Some(next) = remaining.pop() else {
                     done.insert(*at);
-                    way.pop();
+                    path.pop();
                     continue;
                 };
-                match way.iter().position(|(on_way, _)| *on_way == next) {
+                match path.iter().position(|(on_path, _)| *on_path == next) {
                     _ if done.contains(&next) => {}
                     Some(first) => {
-                        self.circle(way[first..].iter().map(|(at, _)| *at).collect(), faults);
+                        self.report_circle(
+                            path[first..].iter().map(|(at, _)| *at).collect(),
+                            faults,
+                        );
                     }
-                    None => way.push((next, self.used_by(next))),
+                    None => path.push((next, self.used_by(next))),
                 }
             }
         }
     }
 
-    fn circle(&self, mut circle: Vec<usize>, faults: &mut Faults) {
-        let name = |at: &usize| self.rules[*at].rule.profile.as_deref().unwrap_or_default();
-        let first = (0..circle.len()).min_by_key(|at| name(&circle[*at]));
+    fn report_circle(&self, mut circle: Vec<usize>, faults: &mut Faults) {
+        let name = |at: usize| self.rules[at].rule.profile.as_deref().unwrap_or_default();
+        let first = (0..circle.len()).min_by_key(|at| name(circle[*at]));
         circle.rotate_left(first.unwrap_or_default());
-        let names = circle.iter().chain(circle.first()).map(|at| format!("`{}`", name(at)));
+        let names = circle.iter().chain(circle.first()).map(|at| format!("`{}`", name(*at)));
         let names: Vec<_> = names.collect();
-        let message = format!("profiles use each other in a circle: {}", names.join(" uses "));
         let Rule { origin, body, .. } = &self.rules[circle[0]].rule;
-        let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
-        faults.error("profile-circle", message, Spot::key(at)).help("take one of them out");
+        let at = Spot::key(body.uses.as_ref().map_or(origin, |uses| &uses.origin));
+        faults.report(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }
 
     /// The profiles that the one at `at` uses.
@@ -209,19 +204,20 @@ impl Rules {
         names.filter_map(|name| self.position(rule.scope, &name.value)).collect()
     }
 
-    /// The layers of the group or project at `path`, whose document is `own`.
-    pub(super) fn of(
+    /// The layers of the group or project at `path`, which has this `document`.
+    pub(super) fn layers_of(
         &self,
         scope: Scope,
         path: &Sourced<Arc<str>>,
-        own: &Body,
+        document: &Body,
         faults: &mut Faults,
     ) -> Layers<'_> {
         let lower = path.value.to_lowercase();
         let candidates = self.by_path.of(&lower).into_iter();
         let candidates = candidates.filter(|at| self.rules[*at].rule.scope == scope);
-        let mut matched: Vec<(Rank, usize)> =
-            candidates.filter_map(|at| Some((self.rules[at].rule.best(&lower)?.0, at))).collect();
+        let mut matched: Vec<(Rank, usize)> = candidates
+            .filter_map(|at| Some((self.rules[at].rule.best_match(&lower)?.0, at)))
+            .collect();
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
@@ -229,29 +225,28 @@ impl Rules {
             layers.rules.extend(equal.iter().map(|(_, at)| (number, &self.rules[*at])));
             number += 1;
         }
-        let used = used(&layers.rules, own, &path.value, faults);
-        for name in own.uses.iter().flat_map(|uses| &uses.names) {
-            self.profile(scope, name, faults);
+        let used = merge_uses(&layers.rules, document, &path.value, faults);
+        for name in document.uses.iter().flat_map(|uses| &uses.names) {
+            self.find_profile(scope, name, faults);
         }
-        let profiles = self.flat(scope, &used);
+        let profiles = self.flatten_profiles(scope, &used);
         layers.rules.extend((number..).zip(profiles.iter().map(|(at, _)| &self.rules[*at])));
-        layers.params = params(&layers.rules, own, &path.value, faults);
+        layers.params = merge_params(&layers.rules, document, &path.value, faults);
         for (at, name) in profiles {
-            let needs = self.rules[at].rule.needs.iter();
-            for need in needs.filter(|need| !layers.params.contains_key(&need.value)) {
-                let message = format!(
-                    "`{}` uses the profile `{}`, which needs the parameter `{}`",
-                    path.value, name.value, need.value
-                );
+            for need in &self.rules[at].rule.needs {
+                if layers.params.contains_key(&need.value) {
+                    continue;
+                }
                 layers.missed.insert(need.value.clone());
                 let few = layers.params.keys().take(FEW).map(|name| &**name);
                 let near = nearest(&need.value, few);
                 let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
-                let missing = faults.error("params", message, Spot::key(at));
-                missing.related(Spot::key(&need.origin), "needed here").help(match near {
-                    Some(near) => format!("write `{}` in the place of `{near}`", need.value),
-                    None => format!("give it with `params: {{{}: ...}}`", need.value),
-                });
+                let words = words![path = path.value, profile = name.value, param = need.value];
+                let fault = faults.report(texts::MISSING_PARAM, Spot::key(at), words);
+                fault.related(Spot::key(&need.origin));
+                if let Some(near) = near {
+                    fault.help(format!("write `{}` in the place of `{near}`", need.value));
+                }
             }
         }
         layers
@@ -259,16 +254,20 @@ impl Rules {
 
     /// The profiles `names` with all that they use, lowest first. A profile is above those that it
     /// uses, and is only listed at its last position.
-    fn flat(&self, scope: Scope, names: &[Sourced<Arc<str>>]) -> Vec<(usize, Sourced<Arc<str>>)> {
+    fn flatten_profiles(
+        &self,
+        scope: Scope,
+        names: &[Sourced<Arc<str>>],
+    ) -> Vec<(usize, Sourced<Arc<str>>)> {
         let mut seen = BTreeSet::new();
         let mut flat = Vec::new();
         // From the end, so that the last position is found first.
-        let mut left: Vec<&Sourced<Arc<str>>> = names.iter().collect();
-        while let Some(name) = left.pop() {
+        let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
+        while let Some(name) = pending.pop() {
             let at = self.position(scope, &name.value);
             if let Some(at) = at.filter(|at| seen.insert(*at)) {
                 flat.push((at, name.clone()));
-                left.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
+                pending.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
             }
         }
         flat.reverse();
@@ -277,7 +276,7 @@ impl Rules {
 
     /// All rules.
     pub(in crate::manifest) fn all(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().map(|known| &known.rule)
+        self.rules.iter().map(|tracked| &tracked.rule)
     }
 
     /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
@@ -291,45 +290,59 @@ impl Rules {
         let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
         let including = candidates
             .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
-        let matched = including.filter_map(|rule| Some((rule.best(path)?, rule)));
+        let matched = including.filter_map(|rule| Some((rule.best_match(path)?, rule)));
         let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
         Some((rule, glob))
     }
 
     /// Marks the rules that apply to the merged `body` as used.
-    pub(super) fn count(layers: &Layers<'_>, body: &Body) {
-        for (_, known) in &layers.rules {
-            known.is_used.store(true, Ordering::Relaxed);
-            for (name, [with, without]) in &known.declared {
+    pub(super) fn track(layers: &Layers<'_>, body: &Body) {
+        for (_, tracked) in &layers.rules {
+            tracked.is_used.store(true, Ordering::Relaxed);
+            for (name, [with, without]) in &tracked.declared {
                 let number = if *name == PROJECTS || body.has(name) { with } else { without };
                 number.fetch_add(1, Ordering::Relaxed);
             }
-            for (_, is_used) in known.params.iter().filter(|(name, _)| layers.uses(name, body)) {
-                is_used.store(true, Ordering::Relaxed);
+            for (name, is_used) in &tracked.params {
+                if layers.uses(name, body) {
+                    is_used.store(true, Ordering::Relaxed);
+                }
             }
         }
     }
 }
 
-impl Rule {
-    /// The glob that matches the lower-case `path` best, with its precision.
-    pub(super) fn best(&self, path: &str) -> Option<(Rank, &Glob)> {
-        best(path, &self.paths, self.except.as_ref())
+impl TrackedRule {
+    fn new(rule: Rule) -> Self {
+        let declared = rule.body.unlisted.keys().map(|name| {
+            let is_declared = *name == PROJECTS || rule.body.has(name);
+            (*name, [AtomicUsize::new(is_declared.into()), AtomicUsize::new(0)])
+        });
+        let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
+        let (declared, params) = (declared.collect(), params.collect());
+        Self { declared, params, is_used: AtomicBool::new(false), rule }
     }
 }
 
-fn best<'g>(
+impl Rule {
+    /// The glob that matches the lower-case `path` best, with its precision.
+    pub(super) fn best_match(&self, path: &str) -> Option<(Rank, &Glob)> {
+        best_glob(path, &self.paths, self.except.as_ref())
+    }
+}
+
+fn best_glob<'g>(
     path: &str,
     paths: &'g Globs,
     except: Option<&Sourced<Globs>>,
 ) -> Option<(Rank, &'g Glob)> {
-    let ranked = paths.matching(path).map(|glob| (literality(glob.written()), glob));
+    let ranked = paths.matching(path).map(|glob| (precision(glob.written()), glob));
     let best = ranked.max_by_key(|(rank, _)| *rank)?;
     (!except.is_some_and(|except| except.value.matches(path))).then_some(best)
 }
 
 /// The precision of a glob.
-fn literality(glob: &str) -> Rank {
+fn precision(glob: &str) -> Rank {
     let mut rank = (0, 0, 0);
     for segment in glob.split('/') {
         match segment {
@@ -342,21 +355,22 @@ fn literality(glob: &str) -> Rank {
     rank
 }
 
-/// The names of the profiles that the document `own` uses.
-fn used(
-    rules: &[(usize, &Counted)],
-    own: &Body,
+/// The names of the profiles that a document and the `rules` for it use.
+fn merge_uses(
+    rules: &[(usize, &TrackedRule)],
+    document: &Body,
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
+    fn names(uses: &Uses) -> impl PartialEq {
+        uses.names.iter().map(|name| &name.value).collect::<Vec<_>>()
+    }
     let mut used: Vec<Sourced<Arc<str>>> = Vec::new();
     let mut conflict: Option<(&Uses, &Uses)> = None;
     let mut last: Option<(usize, &Uses)> = None;
-    let names =
-        |uses: &Uses| -> Vec<_> { uses.names.iter().map(|name| name.value.clone()).collect() };
-    let own = own.uses.as_ref().map(|uses| (usize::MAX, uses));
     let of_rules = rules.iter().filter_map(|(rank, of)| Some((*rank, of.rule.body.uses.as_ref()?)));
-    for (rank, uses) in of_rules.chain(own) {
+    let of_document = document.uses.as_ref().map(|uses| (usize::MAX, uses));
+    for (rank, uses) in of_rules.chain(of_document) {
         if let Some((_, equal)) = last.filter(|(other, _)| *other == rank) {
             if equal.is_added != uses.is_added || names(equal) != names(uses) {
                 conflict = Some((equal, uses));
@@ -371,28 +385,29 @@ fn used(
         last = Some((rank, uses));
     }
     if let Some((first, second)) = conflict {
-        ambiguous("uses", path, &first.origin, &second.origin, faults);
+        report_ambiguous("uses", path, &first.origin, &second.origin, faults);
     }
     used
 }
 
-/// The parameters for templates in the document `own`.
-fn params(
-    rules: &[(usize, &Counted)],
-    own: &Body,
+/// The parameters for the templates of a document.
+fn merge_params(
+    rules: &[(usize, &TrackedRule)],
+    document: &Body,
     path: &str,
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
     let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
     let of_rules = rules.iter().map(|(rank, of)| (*rank, &of.rule.body));
-    for (rank, body) in of_rules.chain([(usize::MAX, own)]) {
+    for (rank, body) in of_rules.chain([(usize::MAX, document)]) {
         for (name, value) in &body.params {
             Claim::add(claims.entry(name), rank, value);
         }
     }
-    let param =
-        |(name, claim): (&Arc<str>, Claim<Value>)| (name.clone(), claim.settle(name, path, faults));
-    claims.into_iter().map(param).collect()
+    claims
+        .into_iter()
+        .map(|(name, claim)| (name.clone(), claim.settle(name, path, faults)))
+        .collect()
 }
 
 /// The value in the highest layers so far.
@@ -419,26 +434,23 @@ impl<T: Clone + PartialEq> Claim<T> {
     /// The value. Reports that layers of equal rank set `what` differently.
     pub(super) fn settle(self, what: &str, path: &str, faults: &mut Faults) -> Sourced<T> {
         if let Some(other) = &self.other {
-            ambiguous(what, path, &self.value.origin, other, faults);
+            report_ambiguous(what, path, &self.value.origin, other, faults);
         }
         self.value
     }
 }
 
 /// Reports that two layers of equal rank set `what` differently and no higher one decides.
-pub(super) fn ambiguous(
+pub(super) fn report_ambiguous(
     what: &str,
     path: &str,
     first: &Origin,
     second: &Origin,
     faults: &mut Faults,
 ) {
-    let message = format!("`{what}` is said in two ways, and neither outranks the other");
-    faults
-        .error("ambiguous-layers", message, Spot::key(first.min(second)))
-        .related(Spot::key(first.max(second)), "said here too")
-        .label(format!("for `{path}`"))
-        .help("make one `match` more literal, or say it in the document itself");
+    let at = Spot::key(first.min(second));
+    let fault = faults.report(texts::AMBIGUOUS, at, words![what]);
+    fault.related(Spot::key(first.max(second))).label(format!("for `{path}`"));
 }
 
 #[cfg(test)]
@@ -467,9 +479,9 @@ mod tests {
         ];
         for pair in ordered.windows(2) {
             let [low, high] = pair else { continue };
-            assert!(literality(low) <= literality(high), "{low} {high}");
+            assert!(precision(low) <= precision(high), "{low} {high}");
         }
-        assert_eq!(literality("acme/**"), literality("**/shop"));
+        assert_eq!(precision("acme/**"), precision("**/shop"));
     }
 
     #[test]
@@ -480,7 +492,7 @@ mod tests {
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
         let except = Sourced { value: globs(&["acme/old/*"]), origin };
-        let of = |path: &str| best(path, &paths, Some(&except)).map(|(rank, _)| rank);
+        let of = |path: &str| best_glob(path, &paths, Some(&except)).map(|(rank, _)| rank);
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");

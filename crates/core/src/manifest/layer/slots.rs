@@ -147,8 +147,8 @@ pub(super) fn change<'v>(
 ) -> Option<[&'v [Json]; 2]> {
     let of_a_list = of.table().get(name).is_some_and(|spec| is_list(&spec.schema));
     let object = value.plain()?.as_object().filter(|_| of_a_list)?;
-    let list = |name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
-    let lists = CHANGE.map(list);
+    let lists =
+        CHANGE.map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
     object.keys().all(|key| CHANGE.contains(&key.as_str())).then_some(lists)
 }
 
@@ -161,22 +161,21 @@ pub(super) fn changed(of: kind::Section, name: &str, value: Value, below: Option
     };
     let removed: HashSet<_> = removed.iter().collect();
     list.retain(|item| !removed.contains(item));
-    let mut known: HashSet<_> = list.iter().cloned().collect();
-    list.extend(added.iter().filter(|item| known.insert((*item).clone())).cloned());
+    let mut present: HashSet<_> = list.iter().cloned().collect();
+    list.extend(added.iter().filter(|item| present.insert((*item).clone())).cloned());
     Json::Array(list).into()
 }
 
 /// Two changes of one list as one, in an order that does not depend on which comes first; `None` if
 /// one adds an item that the other removes.
 fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
-    let list = |name: &str| {
+    let [add, remove] = CHANGE.map(|name| {
         let lists = [first, second].map(|change| change?.get(name)?.as_array());
         let mut all: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
         all.sort_by_cached_key(ToString::to_string);
         all.dedup();
         all
-    };
-    let [add, remove] = CHANGE.map(list);
+    });
     let removed: HashSet<_> = remove.iter().collect();
     let is_clear = !add.iter().any(|item| removed.contains(item));
     is_clear.then(|| json!({"add": add, "remove": remove}))

@@ -20,9 +20,12 @@ use crate::{
     catalogue::words::{self, Meaning},
     field::Secrecy,
     kind::{Section, forms, is_list},
-    manifest::read::{
-        document::{Body, FilledName},
-        layers::BUILT_IN,
+    manifest::{
+        faults::{Finding, Spot, Texts, Words, texts, words},
+        read::{
+            document::{Body, FilledName},
+            layers::BUILT_IN,
+        },
     },
     origin::{Layer, Origin, Sourced},
     secret::{Data, Piece, Reference, written},
@@ -32,7 +35,7 @@ use crate::{
 
 /// The parameters of one group or project.
 #[derive(Debug)]
-pub(super) struct Words<'w> {
+pub(super) struct Filler<'w> {
     path: &'w Sourced<Arc<str>>,
     layers: &'w Layers<'w>,
     /// The secrets whose names it filled in.
@@ -42,27 +45,20 @@ pub(super) struct Words<'w> {
 }
 
 /// Why a template cannot be filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Unfilled {
-    pub(super) message: String,
-    pub(super) help: String,
+    pub(super) fault: Box<Finding<Spot>>,
     /// The parameter that is not given, if that is why.
     lacks: Option<String>,
 }
 
 impl Unfilled {
-    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into(), lacks: None }
-    }
-
-    /// `%{name}`, which is not for undrift to fill in.
-    fn of_service(name: &str) -> Self {
-        let message = format!("`%{{{name}}}` is for the service to fill in, not a parameter");
-        Self::new(message, format!("double its braces within `text:`: `%{{{{{name}}}}}`"))
+    fn new(texts: Texts, origin: &Origin, words: &Words<'_>) -> Self {
+        Self { fault: Box::new(Finding::new(texts, Spot::key(origin), words)), lacks: None }
     }
 }
 
-impl<'w> Words<'w> {
+impl<'w> Filler<'w> {
     pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
         Self { path, layers, named: RefCell::default(), used: RefCell::default() }
     }
@@ -86,15 +82,15 @@ impl<'w> Words<'w> {
     /// The value of the parameter `name`.
     fn word(&self, name: &str) -> Option<Piece> {
         let path = self.path();
-        let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
+        let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
         let shown = match name {
             "path" => path.to_owned(),
-            "name" => own.to_owned(),
+            "name" => last_name.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
             "path_slug" => slug(path),
             other => {
-                return match source(other) {
+                return match inline_reference(other) {
                     Some(source) => Some(Piece::Secret(source)),
                     None => Some(match &self.param(other)?.value {
                         Value::Secret(source) => Piece::Secret(source.clone()),
@@ -126,24 +122,24 @@ impl<'w> Words<'w> {
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
-                self.expression(brace, after)?;
+                self.refuse_expression(brace, after, origin)?;
                 filled.push(Piece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
             }
             let name = rest.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
-                let what = if brace == "{" { "is never closed" } else { "stands for nothing" };
-                let help = "write `{{` and `}}` for braces; `{name}` fills in what it names";
-                return Err(Unfilled::new(format!("a `{brace}` that {what}"), help));
+                let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
+                return Err(Unfilled::new(texts, origin, &[]));
             };
-            let unknown = || match is_of_service && is_name(name) {
-                true => Unfilled::of_service(name),
-                false => self.unknown(name),
-            };
-            filled.push(match self.word(name).ok_or_else(unknown)? {
-                Piece::Secret(source) => Piece::Secret(self.named(&source, origin)?),
-                shown @ Piece::Shown(_) => shown,
+            filled.push(match self.word(name) {
+                Some(Piece::Secret(source)) => Piece::Secret(self.named(&source, origin)?),
+                Some(shown @ Piece::Shown(_)) => shown,
+                None if is_of_service && is_name(name) => {
+                    let texts = texts::PLACEHOLDER_OF_SERVICE;
+                    return Err(Unfilled::new(texts, origin, words![param = name]));
+                }
+                None => return Err(self.unknown_param(name, origin)),
             });
             rest = after;
         }
@@ -152,49 +148,52 @@ impl<'w> Words<'w> {
     }
 
     /// Refuses `{{ name }}` where `{name}` stands for something.
-    fn expression(&self, brace: &str, after: &str) -> Result<(), Unfilled> {
+    fn refuse_expression(&self, brace: &str, after: &str, origin: &Origin) -> Result<(), Unfilled> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
         let name = inner.trim();
         if brace == "{" && inner.starts_with(' ') && self.word(name).is_some() {
-            let message = "`{{` stands for a brace, and fills in nothing";
-            return Err(Unfilled::new(message, format!("write `{{{name}}}`")));
+            return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));
         }
         Ok(())
     }
 
-    fn unknown(&self, name: &str) -> Unfilled {
+    fn unknown_param(&self, name: &str, origin: &Origin) -> Unfilled {
         if name == "group" {
-            return Unfilled::new("`{group}` stands for nothing", "there is no group above it");
+            return Unfilled::new(texts::NO_GROUP, origin, &[]);
         }
         let params = self.layers.params.keys().take(FEW).map(|name| &**name);
-        let known: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
-        let help = match nearest(name, known.iter().copied()) {
-            _ if name.trim_start().starts_with(['"', '\'']) => {
-                "write `{{` and `}}` for the braces of JSON".into()
+        let candidates: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
+        let mut near = nearest(name, candidates.iter().copied());
+        let texts = if name.trim_start().starts_with(['"', '\'']) {
+            texts::BRACES_OF_JSON
+        } else if name.contains('{') {
+            texts::BRACE_WITHIN
+        } else if name.starts_with("env") {
+            texts::PARAM_LIKE_ENV
+        } else if is_upper_case(name) {
+            texts::PARAM_LIKE_VARIABLE
+        } else if let Some(alias) = words::alias(&["template"], name).and_then(Meaning::field) {
+            near = Some(alias);
+            texts::PARAM_ALIAS
+        } else {
+            near = near.or_else(|| match likely(name, &candidates)[..] {
+                [only] => Some(only),
+                _ => None,
+            });
+            match near {
+                Some(_) => texts::PARAM_NEAR,
+                None if is_name(name) => texts::NO_PARAM,
+                None => texts::BRACES_OF_TEXT,
             }
-            _ if name.contains('{') => {
-                "write `}` behind the first name, and `{{` for a brace that is part of the text".into()
-            }
-            _ if name.starts_with("env") => "write `{env:NAME}` for an environment variable".into(),
-            _ if is_upper_case(name) => {
-                format!("write `{{env:{name}}}` for an environment variable, without a `$` before it")
-            }
-            _ if let Some(near) = words::alias(&["template"], name).and_then(Meaning::field) => {
-                format!("write `{{{near}}}`")
-            }
-            Some(near) => format!("did you mean `{{{near}}}`?"),
-            None => match likely(name, &known)[..] {
-                [near] => format!("did you mean `{{{near}}}`?"),
-                _ if !is_name(name) => "write `{{` and `}}` for braces that are part of the text".into(),
-                _ => "give it in `params:`; without them there are `{path}`, `{name}`, `{group}` and `{path_slug}`".into(),
-            },
         };
-        let message = match is_name(name) {
-            true => format!("there is no parameter `{name}`"),
-            false if name.contains('{') => "a `{` that is never closed".to_owned(),
-            false => "what stands between `{` and `}` is no parameter".to_owned(),
-        };
-        Unfilled { message, help, lacks: Some(name.to_owned()) }
+        let near = near.unwrap_or_default();
+        let mut unfilled = Unfilled::new(texts, origin, words![param = name, near]);
+        if name.contains('{') {
+            unfilled.fault.message = "a `{` that is never closed".to_owned();
+        } else if !is_name(name) {
+            unfilled.fault.message = "what stands between `{` and `}` is no parameter".to_owned();
+        }
+        Unfilled { lacks: Some(name.to_owned()), ..unfilled }
     }
 
     /// The first parameter in `template` that is a secret.
@@ -223,15 +222,11 @@ impl<'w> Words<'w> {
         };
         // Only a rule declares it.
         if self.path.origin.layer <= Layer::Profile {
-            let message = "its path would choose the secret, and no document declares it";
-            let help = "name the secret without `{...}`, or take `undeclared: include` away: whoever may create a project would choose one";
-            return Err(Unfilled::new(message, help));
+            return Err(Unfilled::new(texts::SECRET_OF_INCLUDED, origin, &[]));
         }
         // Looked for first: two of them could name each other.
         if self.secret_in(name).is_some() {
-            let help =
-                "name it by `{path}`, `{name}`, `{group}`, `{path_slug}` and plain parameters";
-            return Err(Unfilled::new("a secret cannot name another one", help));
+            return Err(Unfilled::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
         let text = self.fill(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match source {
@@ -303,13 +298,11 @@ impl<'w> Words<'w> {
             && spec.field.secrecy() != Secrecy::Open
         {
             *value = self.fill(template, origin)?;
-            return match (spec.field.secrecy(), &*value) {
-                (Secrecy::Reference, Value::Plain(_)) => Err(Unfilled::new(
-                    "this text refers to no secret",
-                    "write `{env: NAME}`, or `{env:NAME}` in the text",
-                )),
-                _ => Ok(()),
-            };
+            let is_plain = matches!(value, Value::Plain(_));
+            if spec.field.secrecy() == Secrecy::Reference && is_plain {
+                return Err(Unfilled::new(texts::NO_SECRET, origin, &[]));
+            }
+            return Ok(());
         }
         self.fill_in(&spec.schema, json, origin)?;
         forms::normalise(spec, value);
@@ -322,9 +315,7 @@ impl<'w> Words<'w> {
                 let secret = self.secret_in(template).filter(|name| is_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
-                let message = format!("{secret} is a secret, and this field takes none");
-                let help = "use another parameter: a secret may only be in a field that also takes `{env: NAME}`";
-                return Err(Unfilled::new(message, help));
+                return Err(Unfilled::new(texts::SECRET_IN_TEXT, origin, words![secret]));
             };
             *json = read_as(schema, text);
             return Ok(());
@@ -347,18 +338,20 @@ fn is_upper_case(name: &str) -> bool {
 }
 
 /// The secret that `env:NAME` or `file:PATH` within braces names.
-fn source(parameter: &str) -> Option<Reference> {
+fn inline_reference(parameter: &str) -> Option<Reference> {
     let (from, name) = parameter.split_once(':')?;
     Reference::of(from, name.to_owned())
 }
 
 /// The secrets that `json` names as written, also in its templates.
-pub(in crate::manifest) fn sources(json: &Json) -> Vec<Reference> {
+pub(in crate::manifest) fn references(json: &Json) -> Vec<Reference> {
     match (written(json), json) {
-        (Some(("text", template)), _) => parameters(&template).filter_map(source).collect(),
+        (Some(("text", template)), _) => {
+            parameters(&template).filter_map(inline_reference).collect()
+        }
         (Some((from, name)), _) => Reference::of(from, name).into_iter().collect(),
-        (None, Json::Array(items)) => items.iter().flat_map(sources).collect(),
-        (None, Json::Object(object)) => object.values().flat_map(sources).collect(),
+        (None, Json::Array(items)) => items.iter().flat_map(references).collect(),
+        (None, Json::Object(object)) => object.values().flat_map(references).collect(),
         (None, _) => Vec::new(),
     }
 }
@@ -441,8 +434,8 @@ pub(super) fn variable_name(text: &str) -> String {
 /// A path as a part of a host name: lower case, at most 63 characters, only letters, digits and
 /// `-`.
 fn slug(path: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let slug: String = path.chars().map(plain).take(63).collect();
+    let slug = path.replace(|c: char| !c.is_ascii_alphanumeric(), "-").to_ascii_lowercase();
+    let slug: String = slug.chars().take(63).collect();
     slug.trim_matches('-').to_owned()
 }
 
@@ -469,7 +462,7 @@ mod tests {
         let params = params(&[("port", "8080"), ("empty", ""), ("brace", "{port}")]);
         let layers = Layers { params, ..Layers::default() };
         let path = path("Acme/web_team/Shop.api");
-        let words = Words::new(&path, &layers);
+        let filler = Filler::new(&path, &layers);
         for (template, filled) in [
             ("", ""),
             ("plain", "plain"),
@@ -484,7 +477,7 @@ mod tests {
             ("{brace}", "{port}"),
             ("ä{port}ö", "ä8080ö"),
         ] {
-            assert_eq!(words.fill(template, &path.origin), Ok(filled.into()), "{template}");
+            assert_eq!(filler.fill(template, &path.origin), Ok(filled.into()), "{template}");
         }
     }
 
@@ -496,23 +489,23 @@ mod tests {
         secret.value = Value::Secret(token.clone());
         layers.params.insert("token".into(), secret);
         let path = path("acme/shop");
-        let words = Words::new(&path, &layers);
+        let filler = Filler::new(&path, &layers);
         for alone in ["{token}", "{env:TOKEN}"] {
             assert_eq!(
-                words.fill(alone, &path.origin),
+                filler.fill(alone, &path.origin),
                 Ok(Value::Secret(token.clone())),
                 "{alone}"
             );
         }
         let template = "https://{user}:{token}@git/{path}/{{}}";
-        let Ok(Value::Secret(filled)) = words.fill(template, &path.origin) else {
+        let Ok(Value::Secret(filled)) = filler.fill(template, &path.origin) else {
             panic!("no secret")
         };
         assert_eq!(filled.masked().unwrap(), "https://bot:***@git/acme/shop/{}");
         let written = filled.to_string();
         assert_eq!(written, "https://bot:{env:TOKEN}@git/acme/shop/{{}}");
         assert_eq!(
-            words.fill(&written, &path.origin),
+            filler.fill(&written, &path.origin),
             Ok(Value::Secret(filled)),
             "it can be written again"
         );
@@ -522,7 +515,7 @@ mod tests {
     fn the_reason_why_a_template_cannot_be_filled_in_is_given() {
         let layers = Layers::default();
         let path = path("acme");
-        let words = Words::new(&path, &layers);
+        let filler = Filler::new(&path, &layers);
         for (template, message) in [
             ("{port}", "there is no parameter `port`"),
             ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
@@ -535,7 +528,7 @@ mod tests {
             ("{{x}", "a `}` that stands for nothing"),
         ] {
             assert_eq!(
-                words.fill(template, &path.origin).unwrap_err().message,
+                filler.fill(template, &path.origin).unwrap_err().fault.message,
                 message,
                 "{template}"
             );

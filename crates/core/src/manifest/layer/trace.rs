@@ -8,9 +8,9 @@ use std::{cmp::Reverse, sync::Arc};
 
 use super::{
     merge,
-    rules::{Counted, Layers},
+    rules::{Layers, TrackedRule},
     slots::{self, WITHIN},
-    text::Words,
+    text::Filler,
 };
 use crate::{
     address::Glob,
@@ -107,18 +107,18 @@ pub enum Content {
 
 impl Trace {
     /// The values of `layers` and of the document `own`, with the result.
-    pub(super) fn new(layers: &Layers<'_>, own: &Body, merged: Box<Container>) -> Self {
-        let words = Words::new(&merged.path, layers);
+    pub(super) fn new(layers: &Layers<'_>, document: &Body, merged: Box<Container>) -> Self {
+        let filler = Filler::new(&merged.path, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
         let mut all: Vec<_> = rules
-            .map(|(rank, Counted { rule, .. })| {
-                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words)
+            .map(|(rank, TrackedRule { rule, .. })| {
+                Layer::new(*rank, name(rule), &rule.origin, &rule.body, &filler)
             })
             .collect();
         let highest = all.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
-        all.push(Layer::new(highest, name, &merged.path.origin, own, &words));
+        all.push(Layer::new(highest, name, &merged.path.origin, document, &filler));
         Self { layers: all, merged }
     }
 
@@ -178,7 +178,7 @@ impl Trace {
     }
 
     /// The place of the deciding value for `names` of an entry.
-    pub(in crate::manifest) fn decides(
+    pub(in crate::manifest) fn deciding_origin(
         &self,
         section: &str,
         entry: &str,
@@ -195,17 +195,16 @@ impl Trace {
 }
 
 impl Layer {
-    fn new(rank: usize, name: String, origin: &Origin, body: &Body, words: &Words<'_>) -> Self {
+    fn new(rank: usize, name: String, origin: &Origin, body: &Body, filler: &Filler<'_>) -> Self {
         let ignored = body.ignores.iter();
         let mut settings: Vec<_> =
             ignored.map(|section| Setting::whole(section, Content::Ignores, origin)).collect();
         for section in &body.sections {
             let of = section.of;
-            let whole = |what, origin: &Origin| Setting::whole(of.section, what, origin);
-            settings.push(whole(Content::Declared, &section.origin));
+            settings.push(Setting::whole(of.section, Content::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
-                let Some((key, fields)) = merge::filled(of, part, words, &mut Faults::default())
+                let Some((key, fields)) = merge::filled(of, part, filler, &mut Faults::default())
                 else {
                     continue;
                 };
@@ -220,9 +219,9 @@ impl Layer {
                     entry: entry.clone(),
                     slot: slot.split(WITHIN).map(str::to_owned).collect(),
                     names: leaf.names,
-                    ..whole(Content::Value(leaf.value), &leaf.origin)
+                    ..Setting::whole(of.section, Content::Value(leaf.value), &leaf.origin)
                 }));
-                settings.push(Setting { entry, ..whole(what, &part.origin) });
+                settings.push(Setting { entry, ..Setting::whole(of.section, what, &part.origin) });
             }
         }
         settings.extend(body.unlisted.iter().map(|(section, policy)| {
@@ -251,10 +250,11 @@ impl Setting {
 
     /// Whether it affects the entry `key` of `section`, perhaps among others.
     fn concerns(&self, section: &str, key: &str) -> bool {
-        let frees = |glob: &str| Glob::over_names(glob).is_ok_and(|glob| glob.matches(key));
         self.section == section
             && match (&self.what, self.entry.as_deref()) {
-                (Content::Unmanaged, Some(glob)) => glob == key || frees(glob),
+                (Content::Unmanaged, Some(glob)) => {
+                    glob == key || Glob::over_names(glob).is_ok_and(|glob| glob.matches(key))
+                }
                 (Content::Ignores, _) => true,
                 (_, entry) => entry == Some(key),
             }

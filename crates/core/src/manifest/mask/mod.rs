@@ -44,7 +44,7 @@ pub(super) fn hide<'j>(
     parsed: &Parsed,
     quality: Quality,
     schema: impl Fn(&Node) -> &'j Json,
-    known: &[&Json],
+    schemas: &[&Json],
 ) {
     let text = source.text();
     let mut hidden: Vec<_> = parsed.dropped.iter().map(|range| dropped(text, range)).collect();
@@ -52,12 +52,12 @@ pub(super) fn hide<'j>(
         hidden.extend(secrets(text, document, quality, schema(document)));
     }
     if parsed.is_broken {
-        let is_read = |range: &Range<usize>| {
+        let unread = without_tree(text, &open_names(schemas));
+        hidden.extend(unread.into_iter().filter(|range| {
             let next = parsed.documents.partition_point(|document| document.span.end < range.end);
-            parsed.documents.get(next).is_some_and(|document| document.span.start <= range.start)
-        };
-        let unread = without_tree(text, &open_names(known));
-        hidden.extend(unread.into_iter().filter(|range| !is_read(range)));
+            let next = parsed.documents.get(next);
+            next.is_none_or(|document| document.span.start > range.start)
+        }));
     }
     source.hide(hidden);
 }
@@ -128,8 +128,8 @@ impl Walk<'_> {
 
     fn entry(&mut self, key: &Key, value: &Node, schema: &Json) {
         let plain = text::snake_case(&key.name);
-        let known = |name: &str| schema.get("properties")?.get(name);
-        let property = known(&key.name).or_else(|| known(&plain));
+        let properties = &schema["properties"];
+        let property = properties.get(&key.name).or_else(|| properties.get(&plain));
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy())) {
             Some((property, Secrecy::Open))
@@ -140,7 +140,7 @@ impl Walk<'_> {
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.address(key.span.end, value);
             }
-            None if self.stands_for(key, value, schema) => {
+            None if self.is_harmless_unknown(key, value, schema) => {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
                 match &value.data {
                     Data::List(items) => {
@@ -179,7 +179,7 @@ impl Walk<'_> {
 
     /// Whether an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
     /// resembles only one field, which cannot.
-    fn stands_for(&self, key: &Key, value: &Node, schema: &Json) -> bool {
+    fn is_harmless_unknown(&self, key: &Key, value: &Node, schema: &Json) -> bool {
         let is_plain = |node: &Node| {
             !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
                 && !is_credential(node)
@@ -192,8 +192,8 @@ impl Walk<'_> {
         if !is_shown || !is_name(&key.name) || judge::is_named_like_secret(&key.name) {
             return false;
         }
-        let known: Vec<_> = properties.keys().map(String::as_str).collect();
-        let likely = text::likely(&key.name, &known);
+        let names: Vec<_> = properties.keys().map(String::as_str).collect();
+        let likely = text::likely(&key.name, &names);
         if !likely.is_empty() {
             return likely.iter().all(|name| !may_be_secret(&properties[*name]));
         }
@@ -231,9 +231,10 @@ impl Walk<'_> {
         }
         let Some(value) = self.text.get(after..node.span.end) else { return };
         // A block text ends at the next token, behind the indentation of another line.
-        let range =
-            |length: usize| (after + length).max(node.span.start)..after + value.trim_end().len();
-        self.hidden.extend(value.find('\n').map(range));
+        if let Some(length) = value.find('\n') {
+            let start = (after + length).max(node.span.start);
+            self.hidden.push(start..after + value.trim_end().len());
+        }
     }
 }
 
@@ -284,10 +285,10 @@ pub(super) fn may_be_secret(schema: &Json) -> bool {
     let is_free = properties.is_none()
         && (schema.get("type").is_none() || schema["type"].to_string().contains("object"))
         && ["enum", "const", "anyOf", "oneOf"].iter().all(|one| schema.get(one).is_none());
-    let own = properties.into_iter().flatten().filter(|(name, _)| *name != "extra");
+    let fields = properties.into_iter().flatten().filter(|(name, _)| *name != "extra");
     is_free
         || Field::of(schema).secrecy() != Secrecy::Open
-        || own.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
+        || fields.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
 }
 
 /// Whether `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be
@@ -306,9 +307,9 @@ fn takes_scalars(schema: &Json) -> bool {
 /// The first field of this name in `schema` at any depth.
 fn property_named<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
     let properties = schema["properties"].as_object();
-    let within = || properties.into_iter().flat_map(|all| all.values()).chain(schema.get("items"));
+    let mut inner = properties.into_iter().flat_map(|all| all.values()).chain(schema.get("items"));
     let here = properties.and_then(|all| all.get(name));
-    here.or_else(|| within().find_map(|inner| property_named(inner, name)))
+    here.or_else(|| inner.find_map(|inner| property_named(inner, name)))
 }
 
 /// Whether the value of a key that ends at `key_end` is only the name of an anchor.

@@ -4,8 +4,8 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
     super::schema::OLD_UNLISTED,
-    Reader,
-    document::{Body, Container, Part, Section, Sound, State},
+    Document, Reader,
+    document::{Body, Container, Part, Section, State, Validity},
     extra,
     layers::BUILT_IN,
     templates,
@@ -15,6 +15,7 @@ use crate::{
     desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
+    manifest::faults::{texts, words},
     origin::Sourced,
     secret::{Reference, has_reference},
     value::{Json, Value},
@@ -37,12 +38,13 @@ impl FoundFields<'_> {
 
 impl Reader<'_, '_> {
     /// The content of `document`, which is about a group or project.
-    pub(super) fn container(&mut self, document: &Node) -> Option<Container> {
+    pub(super) fn container(&mut self, document: &Node) -> Option<Document> {
         let (key, node) = document.get("path")?;
         let path = self.at_key(key, node.text()?.into());
         let (scope, is_named) = (self.scope, self.is_named);
         let body = self.body(document);
-        Some(Container { scope, path, is_named, life: self.life(document), body })
+        let life = self.life(document);
+        Some(Document::Container(Box::new(Container { scope, path, is_named, life, body })))
     }
 
     /// The sections of `document`, and how they combine with other layers.
@@ -50,9 +52,9 @@ impl Reader<'_, '_> {
         let mut body = self.layering(document);
         for of in catalogue::sections(self.scope) {
             // What is no list is reported, and adds nothing that rules could.
-            let is_read =
-                |node: &Node| of.shape != Shape::List || matches!(node.data, Data::List(_));
-            if let Some((key, node)) = document.get(of.section).filter(|(_, node)| is_read(node)) {
+            if let Some((key, node)) = document.get(of.section)
+                && (of.shape != Shape::List || matches!(node.data, Data::List(_)))
+            {
                 body.sections.push(self.section(of, key, node));
             }
         }
@@ -67,9 +69,7 @@ impl Reader<'_, '_> {
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED) {
-            let message = format!("`{OLD_UNLISTED}` is deprecated");
-            let old = self.findings.warning("deprecated", message, key.span.clone());
-            old.help(format!("use `unlisted: {{{PROJECTS}: ...}}`"));
+            self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
             body.unlisted.entry(PROJECTS).or_insert(self.at_key(key, policy(node)));
         }
         body
@@ -78,85 +78,80 @@ impl Reader<'_, '_> {
     /// The changes of the whole container.
     fn life(&self, document: &Node) -> Life {
         let former = document.get("previously").map(|(_, former)| self.names(former));
-        let state = document.get("state").map(|(key, state)| {
-            let is_absent = state.text() == Some("absent");
-            let state = if is_absent { desired::State::Absent } else { desired::State::Present };
-            self.at_key(key, state)
+        let state = document.get("state").map(|(key, state)| match state.text() {
+            Some("absent") => self.at_key(key, desired::State::Absent),
+            _ => self.at_key(key, desired::State::Present),
         });
         Life { previously: former.unwrap_or_default(), state, ..Life::default() }
     }
 
     fn section(&mut self, of: kind::Section, key: &Key, node: &Node) -> Section {
         let origin = self.origin(key.span.start);
-        let sound = || self.sound(of, || format!("/{}", of.section));
-        let part = |sound, state, fields, is_open| {
-            let key = OnceLock::from(String::new());
-            vec![Part { origin: origin.clone(), state, sound, is_open, fields, key }]
-        };
-        let parts = match (of.shape, &node.data) {
-            (Shape::List, _) => self.entries(of, node),
-            (Shape::Mapping | Shape::Switch, Data::Null)
-            | (Shape::Container, Data::Bool(false)) => {
-                part(sound(), State::Absent, Declared::default(), false)
-            }
-            (Shape::Switch, _) => {
-                let field = (of.section, self.at_key(key, node.to_json().into()));
-                part(sound(), State::Present, Declared::from_iter([field]), false)
-            }
-            (Shape::Mapping | Shape::Container, _) => {
-                let (sound, FoundFields { fields, is_open }) = (sound(), self.fields(of, node));
-                part(sound, State::Present, fields.into_iter().collect(), is_open)
-            }
-        };
-        Section { of, origin, parts }
-    }
-
-    /// The entries of a list section.
-    fn entries(&mut self, of: kind::Section, list: &Node) -> Vec<Part> {
-        let entry = |(index, node): (usize, &Node)| {
-            if !matches!(node.data, Data::Map(_)) {
-                return None;
-            }
-            let state = match node.get("state").and_then(|(_, state)| state.text()) {
-                Some("absent") => State::Absent,
-                Some("unmanaged") => State::Unmanaged,
-                _ => State::Present,
-            };
-            let origin = self.origin(node.beginning());
-            let mut found = self.fields(of, node);
-            let sound = self.sound(of, || format!("/{}/{index}", of.section));
-            if sound != Sound::Whole {
-                self.misnamed(of, node, &mut found);
-            }
-            for name in of.identity {
-                let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
-                if let Some(default) = default.filter(|_| !found.has(name)) {
-                    let value = default.clone().into();
-                    found.fields.push((name, Sourced { value, origin: origin.clone() }));
+        if of.shape == Shape::List {
+            let mut parts = Vec::with_capacity(node.items().len());
+            for (index, entry) in node.items().iter().enumerate() {
+                if matches!(entry.data, Data::Map(_)) {
+                    parts.push(self.entry(of, index, entry));
                 }
             }
-            let FoundFields { fields, is_open } = found;
-            let fields = fields.into_iter().collect();
-            Some(Part { origin, state, sound, is_open, fields, key: OnceLock::new() })
+            return Section { of, origin, parts };
+        }
+        let validity = self.validity(of, || format!("/{}", of.section));
+        let (state, fields, is_open) = match (of.shape, &node.data) {
+            (Shape::Mapping | Shape::Switch, Data::Null)
+            | (Shape::Container, Data::Bool(false)) => (State::Absent, Declared::default(), false),
+            (Shape::Switch, _) => {
+                let field = (of.section, self.at_key(key, node.to_json().into()));
+                (State::Present, Declared::from_iter([field]), false)
+            }
+            _ => {
+                let FoundFields { fields, is_open } = self.fields(of, node);
+                (State::Present, fields.into_iter().collect(), is_open)
+            }
         };
-        let mut entries = Vec::with_capacity(list.items().len());
-        entries.extend(list.items().iter().enumerate().filter_map(entry));
-        entries
+        let key = OnceLock::from(String::new());
+        let part = Part { origin: origin.clone(), state, validity, is_open, fields, key };
+        Section { of, origin, parts: vec![part] }
+    }
+
+    /// The entry with this `index` in a list section.
+    fn entry(&mut self, of: kind::Section, index: usize, node: &Node) -> Part {
+        let state = match node.get("state").and_then(|(_, state)| state.text()) {
+            Some("absent") => State::Absent,
+            Some("unmanaged") => State::Unmanaged,
+            _ => State::Present,
+        };
+        let origin = self.origin(node.beginning());
+        let mut found = self.fields(of, node);
+        let validity = self.validity(of, || format!("/{}/{index}", of.section));
+        if validity != Validity::Whole {
+            self.add_misnamed(of, node, &mut found);
+        }
+        for name in of.identity {
+            let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
+            if let Some(default) = default.filter(|_| !found.has(name)) {
+                let value = default.clone().into();
+                found.fields.push((name, Sourced { value, origin: origin.clone() }));
+            }
+        }
+        let FoundFields { fields, is_open } = found;
+        let fields = fields.into_iter().collect();
+        Part { origin, state, validity, is_open, fields, key: OnceLock::new() }
     }
 
     /// Adds the fields of a refused entry whose names are misspelled, if they are of its identity or
     /// required, so that one mistake is reported as one fault.
-    fn misnamed<'n>(&self, of: kind::Section, node: &'n Node, found: &mut FoundFields<'n>) {
+    fn add_misnamed<'n>(&self, of: kind::Section, node: &'n Node, found: &mut FoundFields<'n>) {
         let schema = &of.table().schema;
-        let known: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
-        let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let must: Vec<_> = must.chain(of.identity.iter().copied()).collect();
+        let names: Vec<_> = of.table().specs().iter().map(|spec| spec.name).collect();
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let needed: Vec<_> = required.chain(of.identity.iter().copied()).collect();
         let entries = node.entries();
-        for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
-            let field = words::suggest_field(schema, of.section, &key.name, &known);
-            let unnamed = || of.identity.iter().copied().find(|name| !found.has(name));
-            let name = field.or_else(unnamed).filter(|name| must.contains(name));
-            let Some(name) = name.filter(|name| !found.has(name)) else { continue };
+        for (key, value) in entries.iter().filter(|(key, _)| !names.contains(&&*key.name)) {
+            let field = words::suggest_field(schema, of.section, &key.name, &names);
+            let name = field.or_else(|| of.identity.iter().copied().find(|name| !found.has(name)));
+            let name = name.filter(|name| needed.contains(name) && !found.has(name));
+            let Some(name) = name else { continue };
             // As in `- LOG_LEVEL: debug`.
             let is_word = words::alias_in(schema, &[of.section], &key.name).is_some();
             let is_pair = field.is_none() && !is_word && entries.len() == 1;
@@ -168,14 +163,13 @@ impl Reader<'_, '_> {
     /// The fields of a mapping, including those below `extra:`, with normalised values.
     fn fields<'n>(&mut self, of: kind::Section, node: &'n Node) -> FoundFields<'n> {
         let mut found = FoundFields::default();
-        self.known_fields(of.table(), "", node, &mut found);
-        self.unfilled(of, node);
+        self.add_fields(of.table(), "", node, &mut found);
+        self.check_unfilled(of, node);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
-            let refused = extra::check(of, &key.name).err().map(|why| ("extra", key, why));
-            let malformed = || extra::malformed(value).map(|(key, why)| ("reference", key, why));
-            if let Some((code, key, why)) = refused.or_else(malformed) {
-                self.findings.error(code, why.message, key.span.clone()).help(why.help);
+            let refused = extra::check(of, &key.name, key.span.clone()).err();
+            if let Some(fault) = refused.or_else(|| extra::find_malformed(value)) {
+                self.findings.push(fault);
                 continue;
             }
             let value = value.to_json();
@@ -186,7 +180,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds the fields of a mapping that are in the table, with `prefix` before each name.
-    fn known_fields<'n>(
+    fn add_fields<'n>(
         &self,
         table: &'static Table,
         prefix: &str,
@@ -206,33 +200,28 @@ impl Reader<'_, '_> {
                 forms::normalise(spec, &mut value);
                 found.fields.push((spec.name, self.at_key(key, value)));
             } else if table.is_spread(&name) {
-                self.known_fields(table, &format!("{name}."), value, found);
+                self.add_fields(table, &format!("{name}."), value, found);
             }
         }
     }
 
     /// Warns of built-in parameters and references in texts that are no templates.
-    fn unfilled(&mut self, of: kind::Section, node: &Node) {
-        let has_parameter = |text: &str| {
-            let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
-            // A reference in quotes has a message of its own.
-            text.contains('{')
-                && Reference::in_quotes(text).is_none()
-                && names
-                    .chain(["{env:".to_owned(), "{file:".to_owned()])
-                    .any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
-        };
+    fn check_unfilled(&mut self, of: kind::Section, node: &Node) {
         for (key, value) in node.entries() {
-            let has_parameter = value.text().is_some_and(has_parameter);
-            if has_parameter && of.table().get(&key.name).is_some() {
-                let name = &key.name;
-                let message = format!("`{name}` is sent as written: it is no template");
-                let unfilled = self.findings.warning("template", message, key.span.clone());
-                unfilled
-                    .help(format!("write `{name}: {{text: '...'}}` to fill in what is in braces"));
+            if value.text().is_some_and(has_parameter) && of.table().get(&key.name).is_some() {
+                self.findings.report(texts::UNFILLED, key.span.clone(), words![name = key.name]);
             }
         }
     }
+}
+
+/// Whether a text has a built-in parameter or a reference. A reference in quotes has a message of its own.
+fn has_parameter(text: &str) -> bool {
+    let names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
+    let mut parameters = names.chain(["{env:".to_owned(), "{file:".to_owned()]);
+    text.contains('{')
+        && Reference::in_quotes(text).is_none()
+        && parameters.any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
 }
 
 /// What makes braces something else than those of a template.
@@ -240,8 +229,8 @@ const BEFORE: [char; 4] = ['%', '{', '$', '#'];
 
 /// The policy for undeclared entries.
 fn policy(node: &Node) -> Unlisted {
-    let is_meant = |policy: &Unlisted| node.text() == Some(policy.word());
-    Unlisted::ALL.into_iter().find(is_meant).unwrap_or_default()
+    let word = node.text();
+    Unlisted::ALL.into_iter().find(|policy| word == Some(policy.word())).unwrap_or_default()
 }
 
 /// The value of a field, which may be a reference to a secret or to a file.

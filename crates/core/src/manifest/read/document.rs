@@ -125,7 +125,7 @@ pub(in crate::manifest) struct Part {
     /// Its state. `create: false` and `push_rule: null` are absent parts.
     pub(in crate::manifest) state: State,
     /// How much of it its schema accepts.
-    pub(in crate::manifest) sound: Sound,
+    pub(in crate::manifest) validity: Validity,
     /// Whether a field contains a template or a change of a list: see [`instead`](super::instead).
     pub(in crate::manifest) is_open: bool,
     /// Its fields, including those below `extra:`.
@@ -136,9 +136,9 @@ pub(in crate::manifest) struct Part {
 
 /// How much of a part its schema accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::manifest) enum Sound {
+pub(in crate::manifest) enum Validity {
     /// Its kind does not check it.
-    Not,
+    Refused,
     /// All but values of known fields.
     Names,
     /// All of it.
@@ -159,8 +159,9 @@ pub(in crate::manifest) enum State {
 impl Part {
     /// Its key within the section.
     pub(in crate::manifest) fn key(&self, of: kind::Section) -> &str {
-        let field = |name: &str| self.fields.get(name).map(|field| field.value);
-        self.key.get_or_init(|| identity(of, &field).name)
+        self.key.get_or_init(|| {
+            identity(of, &|name| self.fields.get(name).map(|field| field.value)).name
+        })
     }
 }
 
@@ -183,7 +184,7 @@ pub(in crate::manifest) fn identity(
 #[derive(Debug)]
 pub(in crate::manifest) struct Acknowledge {
     /// All of it, unless a part is refused.
-    pub(in crate::manifest) known: Option<Acknowledgement>,
+    pub(in crate::manifest) content: Option<Acknowledgement>,
     /// Its last day.
     pub(in crate::manifest) until: Option<Sourced<Date>>,
 }

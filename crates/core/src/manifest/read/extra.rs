@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     sync::LazyLock,
 };
 
@@ -17,8 +18,9 @@ use crate::{
     },
     field::Scope,
     kind::{Operations, Section, Spec},
+    manifest::faults::{Finding, texts, words},
     operation::{AnyOp, Op, Operation},
-    yaml::{Data, Key, Node},
+    yaml::{Data, Node},
 };
 
 /// Names that address, select, impersonate or force in any operation.
@@ -31,101 +33,80 @@ const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
 /// The parameters of the operations that write a section.
 static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
-        let names = |section: Section| {
-            operations_of(section).flat_map(parameters).map(|parameter| parameter.name).collect()
-        };
-        catalogue::everywhere()
-            .map(|section| ((section.home.scope, section.section), names(section)))
-            .collect()
+        let names = catalogue::everywhere().map(|section| {
+            let parameters = operations_of(section).flat_map(parameters);
+            let names = parameters.map(|parameter| parameter.name).collect();
+            ((section.home.scope, section.section), names)
+        });
+        names.collect()
     });
 
 /// The operations that write `section`.
 fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
     let home = section.home;
     let Operations { create, edit, delete, .. } = home.operations;
-    let own: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
+    let home_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
     let writes = operations::all()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     writes.filter(move |row| {
-        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section)) || own.contains(row)
+        row.fields.is_some_and(|(of, _)| of == (home.scope, section.section))
+            || home_rows.contains(row)
     })
-}
-
-/// Why a name is not allowed below `extra:`, and help. Only names of undrift and the service are
-/// quoted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
-    pub(super) message: String,
-    pub(super) help: String,
 }
 
 /// Whether `written` is allowed below the `extra:` of `section`.
 ///
 /// # Errors
-/// Why it is not allowed.
-pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
+/// The fault of what is not allowed, at `at`. Only names of undrift and the service are quoted.
+pub(super) fn check<A>(of: Section, written: &str, at: A) -> Result<(), Finding<A>> {
     let (name, section, scope) = (base(written), of.section, of.home.scope);
     let (container, _) = catalogue::container(scope);
     let is_of_creation =
         || of.comes_with_container() && find(container.table().specs(), &name).is_some();
-    let known = match find(of.table().specs(), &name) {
-        Some(spec) if spec.name != name => {
-            Some(format!("write `{}` directly in `{section}`", spec.name))
-        }
-        None if name != "state" => {
-            is_of_creation().then(|| format!("write it directly in `{}`", container.section))
-        }
-        _ => Some(format!("write it directly in `{section}`")),
-    };
-    if let Some(help) = known {
-        return Err(Refused { message: format!("`{name}` is known to undrift"), help });
-    }
     let is_parameter = || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name));
-    let selects = "it selects what a request is for, or who sends it";
-    let (what, why, help) = if VISIBILITY.contains(&&*name) {
-        (format!("`{name}`"), "it sets the visibility", "write `visibility` in `settings`")
-    } else if name.starts_with('_') {
-        let help = "leave it out; `extra` is for fields of the object itself";
-        ("a name that starts with `_`".to_owned(), selects, help)
-    } else if RESERVED.split(' ').any(|reserved| reserved == name) || is_parameter() {
-        let help = match &*name {
-            "path" => {
-                "to rename it, write the new `path` at the top, and the former one in `previously`"
-            }
-            _ => "leave it out; `extra` is for fields of the object itself",
-        };
-        (format!("`{name}`"), selects, help)
-    } else {
-        return Ok(());
+    let mut words: [(&str, &dyn Display); 3] =
+        [("name", &name), ("section", &section), ("field", &"")];
+    let texts = match find(of.table().specs(), &name) {
+        Some(spec) if spec.name != name => {
+            words[2].1 = &spec.name;
+            texts::EXTRA_OTHER_NAME
+        }
+        Some(_) => texts::EXTRA_KNOWN,
+        None if name == "state" => texts::EXTRA_KNOWN,
+        None if is_of_creation() => {
+            words[1].1 = &container.section;
+            texts::EXTRA_KNOWN
+        }
+        None if VISIBILITY.contains(&&*name) => texts::EXTRA_VISIBILITY,
+        None if name.starts_with('_') => texts::EXTRA_UNDERSCORE,
+        None if name == "path" => texts::EXTRA_PATH,
+        None if RESERVED.split(' ').any(|reserved| reserved == name) || is_parameter() => {
+            texts::EXTRA_RESERVED
+        }
+        None => return Ok(()),
     };
-    let message = format!("{what} must not stand below `extra`: {why}");
-    Err(Refused { message, help: help.to_owned() })
+    Err(Finding::new(texts, at, &words))
 }
 
-/// The key in `value` that begins a reference or a template which is not well-formed, and the
-/// error. Below `extra`, `env` and `file` mean nothing else, nor does `text` with braces in it.
-pub(super) fn malformed(value: &Node) -> Option<(&Key, Refused)> {
+/// The fault of a reference or a template in `value` which is not well-formed. Below `extra`, `env` and
+/// `file` mean nothing else, nor does `text` with braces in it.
+pub(super) fn find_malformed(value: &Node) -> Option<Finding> {
     let entries = value.entries();
-    let found = entries.iter().find(|(key, value)| {
-        let is_whole = entries.len() == 1 && !matches!(value.data, Data::List(_) | Data::Map(_));
-        let is_reference = match &*key.name {
-            "env" | "file" => true,
-            "text" => has_braces(value),
-            _ => false,
+    let found = entries.iter().find_map(|(key, value)| {
+        let form = match &*key.name {
+            "env" => ("reference", "{env: NAME}"),
+            "file" => ("reference", "{file: PATH}"),
+            "text" if has_braces(value) => ("template", "{text: '...'}"),
+            _ => return None,
         };
-        is_reference && !is_whole
+        let is_whole = entries.len() == 1 && !matches!(value.data, Data::List(_) | Data::Map(_));
+        (!is_whole).then_some((key, form))
     });
-    let Some((key, _)) = found else {
-        return entries.iter().map(|(_, value)| value).chain(value.items()).find_map(malformed);
+    let Some((key, (what, form))) = found else {
+        let mut inner = entries.iter().map(|(_, value)| value).chain(value.items());
+        return inner.find_map(find_malformed);
     };
-    let (what, form) = match &*key.name {
-        "env" => ("reference", "{env: NAME}"),
-        "file" => ("reference", "{file: PATH}"),
-        _ => ("template", "{text: '...'}"),
-    };
-    let message = format!("`{}` below `extra` is not a well-formed {what}", key.name);
-    let help = format!("write `{form}`: one text, and no other key beside it");
-    Some((key, Refused { message, help }))
+    Some(Finding::new(texts::EXTRA_MALFORMED, key.span.clone(), words![key = key.name, what, form]))
 }
 
 /// Whether a text in `value` has braces.
@@ -137,9 +118,8 @@ fn has_braces(value: &Node) -> bool {
 /// The name as the service reads it: brackets are nested keys, and surrounding white space may be
 /// ignored.
 fn base(written: &str) -> String {
-    let brackets = |c: char| c == '[' || c == ']' || c.is_whitespace();
     written
-        .trim_start_matches(brackets)
+        .trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])
         .next()
         .unwrap_or_default()
@@ -160,7 +140,7 @@ mod tests {
     use crate::kind::{Shape, testing};
 
     fn is_refused(section: &str, name: &str) -> bool {
-        check(testing::section(section), name).is_err()
+        check(testing::section(section), name, ()).is_err()
     }
 
     /// The operations that write a section, found by their paths.
@@ -231,7 +211,8 @@ mod tests {
 
     #[test]
     fn the_message_names_the_place_of_a_known_field() {
-        let help = |section, name| check(testing::section(section), name).unwrap_err().help;
+        let help =
+            |section, name| check(testing::section(section), name, ()).unwrap_err().help.unwrap();
         assert_eq!(help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");
         assert_eq!(

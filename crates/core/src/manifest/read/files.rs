@@ -110,8 +110,11 @@ pub fn is_manifest_name(path: &Path) -> bool {
 
 /// `named` if it is a folder, otherwise the folder that contains it.
 pub fn folder_of(named: &Path) -> &Path {
-    let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if named.is_file() { parent().unwrap_or(Path::new(".")) } else { named }
+    if !named.is_file() {
+        return named;
+    }
+    let parent = named.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }
 
 /// Every manifest of `root`, ordered by name. Without an `undrift.yaml`, a named file is the only
@@ -122,21 +125,17 @@ pub(in crate::manifest) fn find(
     around: &Surroundings,
     diagnostics: &mut Diagnostics,
 ) -> Vec<File> {
-    let itself = || File {
-        name: around.seen(named).into(),
-        path: named.to_owned(),
-        is_named: true,
-        instead: None,
-    };
+    let name = around.seen(named).into();
+    let named_file = File { name, path: named.to_owned(), is_named: true, instead: None };
     if named.is_file() && !root.is_configured {
-        return vec![itself()];
+        return vec![named_file];
     }
     let mut search = Search { root, named: real(named), files: Vec::new(), bytes: 0, diagnostics };
     search.folder(&root.folder, &RESERVED, 0);
     if !search.files.iter().any(|file| file.is_named) {
         // A hidden file or a file with another extension only counts if it is named.
         if named.is_file() {
-            search.files.push(itself());
+            search.files.push(named_file);
         } else if root.folder != named {
             let folder = search.named.clone();
             search.folder(&folder, &[], 0);
@@ -185,10 +184,9 @@ fn exceeded(files: usize, bytes: u64) -> Option<String> {
 
 /// The canonical path of the folder or file. If the file itself is a link, it is not followed.
 fn real(named: &Path) -> PathBuf {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match named.file_name() {
         Some(name) if named.is_file() => real(folder_of(named)).join(name),
-        _ => real(named),
+        _ => named.canonicalize().unwrap_or_else(|_| named.to_owned()),
     }
 }
 
@@ -222,16 +220,16 @@ impl Search<'_> {
         let real = folder.canonicalize()?;
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
-            let own = entry.file_name().to_string_lossy().into_owned();
+            let file_name = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type()?;
-            if own.starts_with('.') || self.files.len() > MAX_FILES {
+            if file_name.starts_with('.') || self.files.len() > MAX_FILES {
                 continue;
             } else if kind.is_dir() {
                 self.folder(&entry.path(), &[], depth + 1);
             } else if kind.is_file()
-                && is_manifest_name(own.as_ref())
-                && !reserved.contains(&own.as_str())
-                && !(real == self.named && RESERVED.contains(&own.as_str()))
+                && is_manifest_name(file_name.as_ref())
+                && !reserved.contains(&file_name.as_str())
+                && !(real == self.named && RESERVED.contains(&file_name.as_str()))
             {
                 self.bytes = self.bytes.saturating_add(entry.metadata()?.len());
                 let path = entry.path();

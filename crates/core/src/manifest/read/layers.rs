@@ -12,7 +12,10 @@ use crate::{
     address::Globs,
     catalogue,
     field::Scope,
-    manifest::schema::INCLUDE,
+    manifest::{
+        faults::{texts, words},
+        schema::INCLUDE,
+    },
     origin::Sourced,
     text::is_name,
     value::Value,
@@ -61,14 +64,14 @@ impl Reader<'_, '_> {
 
     /// The keys of `document` that concern other layers.
     pub(super) fn layering(&mut self, document: &Node) -> Body {
-        let watch = |(key, node): (&Key, &Node)| match node.data {
+        let watch = document.get("watch").and_then(|(key, node)| match node.data {
             Data::Bool(value) => Some(self.at_key(key, value)),
             _ => None,
-        };
-        let ignores = |(_, node): (&Key, &Node)| ignored(self.scope, node);
+        });
+        let ignored = document.get("ignore_layers").map(|(_, node)| ignored(self.scope, node));
         Body {
-            watch: document.get("watch").and_then(watch),
-            ignores: document.get("ignore_layers").map(ignores).unwrap_or_default(),
+            watch,
+            ignores: ignored.unwrap_or_default(),
             uses: document.get("uses").map(|(key, node)| self.uses(key, node)),
             params: document.get("params").map(|(_, node)| self.params(node)).unwrap_or_default(),
             ..Body::default()
@@ -78,9 +81,7 @@ impl Reader<'_, '_> {
     fn uses(&mut self, key: &Key, node: &Node) -> Uses {
         let added = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
-            let wrong =
-                self.findings.error("layers", "`uses` is a list or added to", key.span.clone());
-            wrong.help("write the whole list, which replaces what lower layers use");
+            self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
         let names = self.names(added.unwrap_or(node));
         Uses { origin: self.origin(key.span.start), is_added: added.is_some(), names }
@@ -96,17 +97,12 @@ impl Reader<'_, '_> {
                 (Data::Null | Data::List(_) | Data::Map(_) | Data::Unreadable, _) => continue,
             };
             if BUILT_IN.contains(&key.name.as_str()) || !is_name(&key.name) {
-                let message = "a parameter cannot have this name";
-                let wrong = self.findings.error("params", message, key.span.clone());
-                wrong.help("use letters, digits and `_`; `path`, `name`, `group` and `path_slug` are there by themselves");
+                self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
                 continue;
             }
             let text = node.text().unwrap_or_default();
             if let Some(name) = BUILT_IN.iter().find(|name| text.contains(&format!("{{{name}}}"))) {
-                let message = format!("`{{{name}}}` in a parameter stays as it is written");
-                self.findings.warning("template", message, key.span.clone()).help(
-                    "write it in the `{text: ...}` that uses the parameter: parameters contain no others",
-                );
+                self.findings.report(texts::PARAM_IN_PARAM, key.span.clone(), words![param = name]);
             }
             params.insert(key.name.as_str().into(), self.at_key(key, value));
         }
@@ -115,10 +111,10 @@ impl Reader<'_, '_> {
 
     /// A list of names, each with its place.
     pub(super) fn names(&self, list: &Node) -> Vec<Sourced<Arc<str>>> {
-        let name = |node: &Node| {
+        let names = list.items().iter().filter_map(|node| {
             Some(Sourced { value: node.text()?.into(), origin: self.origin(node.span.start) })
-        };
-        list.items().iter().filter_map(name).collect()
+        });
+        names.collect()
     }
 
     /// A glob for paths, or a list of them.
@@ -128,9 +124,7 @@ impl Reader<'_, '_> {
         for node in one.into_iter().chain(node.items()) {
             let Some(text) = node.text().filter(|text| !text.is_empty()) else { continue };
             if text.contains([' ', ';']) {
-                let message = "this is no glob over paths: it has blanks";
-                let several = self.findings.error("glob", message, node.span.clone());
-                several.help("write a list, as in `[acme/a, acme/b]`, for several");
+                self.findings.report(texts::BLANK_IN_GLOB, node.span.clone(), &[]);
                 continue;
             }
             globs.extend(self.findings.glob(node, "paths", "acme/**"));
@@ -141,8 +135,8 @@ impl Reader<'_, '_> {
 
 /// The sections for which lower layers are ignored.
 fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
-    let is_ignored = |name: &&str| {
-        node.data == Data::Bool(true) || node.items().iter().any(|item| item.text() == Some(name))
-    };
-    catalogue::sections(scope).map(|section| section.section).filter(is_ignored).collect()
+    let names = catalogue::sections(scope).map(|section| section.section);
+    let is_all = node.data == Data::Bool(true);
+    let is_listed = |name: &str| node.items().iter().any(|item| item.text() == Some(name));
+    names.filter(|name| is_all || is_listed(name)).collect()
 }

@@ -8,19 +8,16 @@
 
 use std::{collections::BTreeSet, ops::Range, sync::LazyLock};
 
-use document::Sound;
+use document::Validity;
 use serde::Deserialize;
 
 use super::{
-    faults::{Findings, More},
+    faults::{Findings, More, texts, words},
     mask::{self, Quality},
     schema::DocumentKind,
 };
 use crate::{
-    catalogue::{
-        self,
-        words::{self, Meaning},
-    },
+    catalogue::{self, words},
     diagnostic::{Diagnostic, Source},
     field::Scope,
     kind::Section,
@@ -73,15 +70,16 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
     let written = || parsed.documents.iter().filter(|document| document.data != Data::Null);
-    let read = |node| document(node, &source, file.is_named, &mut findings);
-    let documents: Vec<_> = written().filter_map(read).collect();
+    let documents: Vec<_> = written()
+        .filter_map(|node| document(node, &source, file.is_named, &mut findings))
+        .collect();
     let described = written().filter(|document| is_description(document));
     let described = described.filter_map(|of| Some(of.get("section")?.1.text()?.to_owned()));
     let described = described.collect();
-    let is_rule = |document: &&Document| matches!(document, Document::Rule(_));
+    let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
     // Without a fault, each document was read.
     let is_partial = !findings.is_empty()
-        && (documents.iter().filter(is_rule).count() < rules(text)
+        && (rules.count() < count_rules(text)
             || written().any(|document| {
                 document.get("kind").is_some() && DocumentKind::of(document).is_none()
             }));
@@ -101,32 +99,29 @@ pub(super) fn is_manifest(text: &str) -> bool {
         let line = if is_json { line.trim_start() } else { line };
         let mut words =
             line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let is_kind = |word: &str| word.eq_ignore_ascii_case("kind");
-        let value = if line.starts_with(['{', '[']) {
-            words.find(|word| is_kind(word)).and_then(|_| words.next())
-        } else if line.starts_with([' ', '#', '-']) {
-            None
+        let key = if line.starts_with(['{', '[']) {
+            words.find(|word| word.eq_ignore_ascii_case("kind"))
         } else {
-            words.next().filter(|word| is_kind(word)).and_then(|_| words.next())
+            words.next().filter(|_| !line.starts_with([' ', '#', '-']))
         };
-        value.is_some_and(|value| near_kind(value).is_some())
+        key.is_some_and(|key| key.eq_ignore_ascii_case("kind"))
+            && words.next().is_some_and(|value| near_kind(value).is_some())
     })
 }
 
 /// The number of rules that a text begins, also where its syntax is broken.
-fn rules(text: &str) -> usize {
+fn count_rules(text: &str) -> usize {
     let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
     kinds.filter(|kind| Layer::RULES.iter().any(|rule| kind.trim_start().starts_with(rule))).count()
 }
 
 /// Marks the parts of a manifest that must not be shown.
 pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed, quality: Quality) {
-    let checker = |kind: DocumentKind| &*kind.checker().schema;
-    let of = |document: &Node| {
-        checker(DocumentKind::of(document).unwrap_or(DocumentKind::Container(Scope::Project)))
-    };
-    let known = Scope::ALL.map(|scope| checker(DocumentKind::Container(scope)));
-    mask::hide(source, parsed, quality, of, &known);
+    let project = DocumentKind::Container(Scope::Project);
+    let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
+    let schema_of =
+        |document: &Node| &*DocumentKind::of(document).unwrap_or(project).checker().schema;
+    mask::hide(source, parsed, quality, schema_of, &schemas);
 }
 
 /// Reads one document of a file.
@@ -153,35 +148,36 @@ fn document(
     }
     let kind = kind(node, source, findings)?;
     let is_profile = matches!(kind, DocumentKind::Profile(_));
-    let closed = kind.scope().and_then(|scope| templates::closed(node, scope, !is_profile));
+    let closed = kind.scope().and_then(|scope| templates::without_forms(node, scope, !is_profile));
     let refused = findings.add_schema(closed.as_ref().unwrap_or(node), kind.checker());
     let scope = kind.scope().unwrap_or(Scope::Project);
-    let reader = |layer| Reader { source, is_named, scope, layer, refused, findings };
+    let layer = match kind {
+        DocumentKind::Container(Scope::Group) => Layer::Group,
+        DocumentKind::Container(Scope::Project) | DocumentKind::Acknowledge => Layer::Project,
+        DocumentKind::Defaults(_) => Layer::Defaults,
+        DocumentKind::Profile(_) => Layer::Profile,
+    };
+    let mut reader = Reader { source, is_named, scope, layer, refused, findings };
     match kind {
-        DocumentKind::Container(_) => {
-            let container = reader(scope.of(Layer::Group, Layer::Project)).container(node);
-            container.map(Box::new).map(Document::Container)
-        }
-        DocumentKind::Defaults(_) => reader(Layer::Defaults).defaults(node),
-        DocumentKind::Profile(_) => reader(Layer::Profile).profile(node),
-        DocumentKind::Acknowledge => Some(reader(Layer::Project).acknowledge(node)),
+        DocumentKind::Container(_) => reader.container(node),
+        DocumentKind::Defaults(_) => reader.defaults(node),
+        DocumentKind::Profile(_) => reader.profile(node),
+        DocumentKind::Acknowledge => Some(reader.acknowledge(node)),
     }
 }
 
 /// Reports a document that is no mapping.
 fn no_mapping(document: &Node, findings: &mut Findings) {
     let first = document.items().first();
-    let foreign = first.and_then(|first| foreign(first, ""));
-    let message = match foreign {
-        Some(Foreign { what, .. }) => format!("this is {what}, not a manifest"),
-        None => "a document must be a mapping".to_owned(),
-    };
+    let at = document.span.clone();
     let is_several = first.is_some_and(|first| first.get("kind").is_some());
-    findings.error("document", message, document.span.clone()).help(match foreign {
-        _ if is_several => EACH_ITS_OWN,
-        Some(foreign) => foreign.help,
-        None => "start with `kind: Project` and `path: ...`, and write entries below their section, as in `labels:`",
-    });
+    if let Some(Foreign { what, help, .. }) = first.and_then(|first| foreign(first, "")) {
+        let help = if is_several { texts::SEVERAL_DOCUMENTS[3] } else { help };
+        findings.report(texts::FOREIGN, at, words![what, help]);
+    } else {
+        let texts = if is_several { texts::SEVERAL_DOCUMENTS } else { texts::NO_MAPPING };
+        findings.report(texts, at, &[]);
+    }
 }
 
 /// The kind of the document, if it can be read; otherwise reports why not.
@@ -190,33 +186,35 @@ fn kind(document: &Node, source: &Source<'_>, findings: &mut Findings) -> Option
         let first = document.entries().first();
         let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
         if let Some(Foreign { what, help, .. }) = foreign(document, &source.name) {
-            let message = format!("this is {what}, not a manifest");
-            findings.error("document", message, at).help(*help);
+            findings.report(texts::FOREIGN, at, words![what, help]);
         } else {
             let (at, help) = another_kind(document).unwrap_or_else(|| (at, first_line(document)));
-            findings.error("missing", "`kind` is missing", at).help(help);
+            findings.report(texts::MISSING_KIND, at, words![help]);
         }
         return None;
     };
     let kind = DocumentKind::of(document);
     if kind.is_none() && node.data != Data::Unreadable {
         let has = |key: &str| document.get(key).is_some();
-        let text = node.text();
-        let help = (text.and_then(|text| words::alias(&["kind"], text)).map(Meaning::help))
-            .or_else(|| has("metadata").then(|| MOVE.to_owned()))
-            .or_else(|| Some(format!("did you mean `{}`?", near_kind(text?)?)))
-            .or_else(|| {
-                let of = section_of(text?)?;
-                Some(format!(
-                    "write it as `{of}:` in a document with `kind: Project` or `kind: Group`"
-                ))
-            })
-            .or_else(|| has("items").then(|| EACH_ITS_OWN.to_owned()))
-            .or_else(|| has("apiVersion").then(|| MOVE.to_owned()))
-            .unwrap_or_else(|| "start with `kind: Project`".to_owned());
+        let text = node.text().unwrap_or_default();
+        let help = if let Some(alias) = words::alias(&["kind"], text) {
+            alias.help()
+        } else if has("metadata") {
+            MOVE.to_owned()
+        } else if let Some(near) = near_kind(text) {
+            format!("did you mean `{near}`?")
+        } else if let Some(of) = section_of(text) {
+            format!("write it as `{of}:` in a document with `kind: Project` or `kind: Group`")
+        } else if has("items") {
+            texts::SEVERAL_DOCUMENTS[3].to_owned()
+        } else if has("apiVersion") {
+            MOVE.to_owned()
+        } else {
+            "start with `kind: Project`".to_owned()
+        };
         let at = if node.data == Data::Null { &key.span } else { &node.span };
-        let message = format!("`kind` must be {}", alternatives(&DocumentKind::names()));
-        findings.error("choice", message, at.clone()).help(help);
+        let kinds = alternatives(&DocumentKind::names());
+        findings.report(texts::NO_KIND, at.clone(), words![kinds, help]);
     }
     kind
 }
@@ -224,11 +222,13 @@ fn kind(document: &Node, source: &Source<'_>, findings: &mut Findings) -> Option
 /// The key that stands for `kind` in a document without one, and what to do.
 fn another_kind(document: &Node) -> Option<(Range<usize>, String)> {
     document.entries().iter().find_map(|(key, value)| {
-        let is_case = key.name.eq_ignore_ascii_case("kind");
         let is_other = ["type", "kinds", "resource_type", "object"].contains(&&*key.name);
         let kind = value.text().and_then(near_kind).filter(|_| is_other);
-        let help = kind.map(|kind| format!("write `kind: {kind}` in place of it"));
-        let help = help.or(is_case.then(|| "write it in lower case".to_owned()))?;
+        let help = match kind {
+            Some(kind) => format!("write `kind: {kind}` in place of it"),
+            None if key.name.eq_ignore_ascii_case("kind") => "write it in lower case".to_owned(),
+            None => return None,
+        };
         Some((key.span.clone(), help))
     })
 }
@@ -236,15 +236,18 @@ fn another_kind(document: &Node) -> Option<(Range<usize>, String)> {
 /// How a document without a kind should start.
 fn first_line(document: &Node) -> String {
     let has = |key: &str| document.get(key).is_some();
-    let has_section = || catalogue::everywhere().any(|of| has(of.section));
-    let start = |kind: &str| format!("start the document with `kind: {kind}`");
-    match () {
-        () if has("match") => start("Defaults"),
-        () if has("guard") => start("Acknowledge"),
-        () if has("name") && !has("path") => start("Profile"),
-        () if has("path") || has_section() => start("Project"),
-        () => format!("{}; if it is another tool's, {MOVE}", start("Project")),
-    }
+    let kind = if has("match") {
+        "Defaults"
+    } else if has("guard") {
+        "Acknowledge"
+    } else if has("name") && !has("path") {
+        "Profile"
+    } else if has("path") || catalogue::everywhere().any(|of| has(of.section)) {
+        "Project"
+    } else {
+        return format!("start the document with `kind: Project`; if it is another tool's, {MOVE}");
+    };
+    format!("start the document with `kind: {kind}`")
 }
 
 /// The kind of documents that a word probably stands for.
@@ -256,12 +259,10 @@ fn near_kind(text: &str) -> Option<&'static str> {
 /// The section that a kind, in any spelling, is called after.
 fn section_of(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
-    let is = |of: &Section| word == of.section || word == snake_case(of.noun);
-    catalogue::everywhere().find(is).map(|of| of.section)
+    let mut sections = catalogue::everywhere();
+    let of = sections.find(|of| word == of.section || word == snake_case(of.noun));
+    of.map(|of| of.section)
 }
-
-/// The help for several documents in one.
-const EACH_ITS_OWN: &str = "write each as a document of its own, with a line `---` in between";
 
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
@@ -289,9 +290,9 @@ fn is_description(document: &Node) -> bool {
 fn foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let has = |key: &&str| document.get(key).is_some();
-    let is_list =
-        |key: &&str| document.get(key).is_some_and(|(_, value)| !value.items().is_empty());
     FOREIGN.iter().find(|of| {
+        let is_list =
+            |key: &&str| document.get(key).is_some_and(|(_, value)| !value.items().is_empty());
         (of.files.is_empty() || of.files.contains(&file))
             && of.all.iter().all(has)
             && (of.lists.is_empty() || of.lists.iter().any(is_list))
@@ -301,24 +302,25 @@ fn foreign(document: &Node, name: &str) -> Option<&'static Foreign> {
 
 impl Reader<'_, '_> {
     /// How much of the part of `of` at `pointer` the schema does not refuse.
-    fn sound(&self, of: Section, pointer: impl FnOnce() -> String) -> Sound {
+    fn validity(&self, of: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused.is_empty() {
-            return Sound::Whole;
+            return Validity::Whole;
         }
         let pointer = pointer();
         let below = format!("{pointer}/");
-        let from = self.refused.range(below.clone()..).inspect(|_| steps::step());
-        let mut inner = from.map_while(|at| at.strip_prefix(&below)).peekable();
-        let is_value = |at: &str| {
+        if self.refused.contains(&pointer) {
+            return Validity::Refused;
+        }
+        let refused = self.refused.range(below.clone()..).inspect(|_| steps::step());
+        let mut inner = refused.map_while(|at| at.strip_prefix(&below)).peekable();
+        if inner.peek().is_none() {
+            return Validity::Whole;
+        }
+        let are_values = inner.all(|at| {
             let name = at.split('/').next().unwrap_or_default();
             of.table().get(name).is_some() && !of.identity.contains(&name)
-        };
-        match inner.peek().is_none() {
-            _ if self.refused.contains(&pointer) => Sound::Not,
-            true => Sound::Whole,
-            false if inner.all(is_value) => Sound::Names,
-            false => Sound::Not,
-        }
+        });
+        if are_values { Validity::Names } else { Validity::Refused }
     }
 
     /// `value`, which is written at `key`.

@@ -29,12 +29,13 @@ pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
 /// The items of all lists in a list form.
 fn lists(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
-    let is = |keys: &[&str; 2]| entries.iter().all(|(key, _)| keys.contains(&key.name.as_str()));
-    let has_items = |(_, node): &(Key, Node)| !node.items().is_empty();
-    let fits = !entries.is_empty()
-        && entries.iter().all(has_items)
-        && (is(&CHANGE) || is(&forms::CONDITION));
-    fits.then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
+    let has_form = [CHANGE, forms::CONDITION].iter().any(|keys| {
+        entries
+            .iter()
+            .all(|(key, list)| keys.contains(&key.name.as_str()) && !list.items().is_empty())
+    });
+    (has_form && !entries.is_empty())
+        .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
 /// Whether a condition on live values is in the place of a list.
@@ -48,139 +49,114 @@ pub(in crate::manifest) fn within<'n>(
     schema: &Json,
 ) -> Option<impl Iterator<Item = (usize, &'n Node)> + use<'n>> {
     let is_mapping = schema.get("properties").is_some();
-    let fits = match is_list(schema) {
-        true => lists(node).is_some(),
-        false => !is_mapping && template(node).is_some(),
+    let fits = if is_list(schema) {
+        lists(node).is_some()
+    } else {
+        !is_mapping && template(node).is_some()
     };
     fits.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
 }
 
-/// A tree as schemas see it.
-enum SchemaNode {
-    /// Unchanged.
-    Same,
-    /// A template, which may have any value.
-    Open,
-    /// Changed.
-    Changed(Node),
-}
-
-/// `document` as its schema sees it, if different. Its profiles may be an `added` list.
-pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node> {
-    let seen = |key: &Key, node: &Node| match catalogue::section(scope, &key.name) {
-        Some(of) => section(of, node),
-        None if key.name == "uses" && added && !is_condition(node) => match lists(node) {
-            Some(items) => list(node, items, &Json::Null),
-            None => SchemaNode::Same,
-        },
-        None if key.name == "params" => map(node, |_, param| match reference(param) {
-            Some(_) => SchemaNode::Open,
-            None => SchemaNode::Same,
-        }),
-        None => SchemaNode::Same,
-    };
-    match map(document, seen) {
-        SchemaNode::Changed(document) => Some(document),
-        SchemaNode::Same | SchemaNode::Open => None,
+/// `document` as its schema sees it, if different: without templates, which may have any value, and with the
+/// items of a list form as a plain list. Its profiles may be an `added` list.
+pub(super) fn without_forms(document: &Node, scope: Scope, added: bool) -> Option<Node> {
+    let params = document.get("params").map_or(&[][..], |(_, params)| params.entries());
+    if !has_form(document) && params.iter().all(|(_, param)| reference(param).is_none()) {
+        return None;
     }
-}
-
-/// Whether a field of `schema` contains a template or a list form.
-pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
-    !is_closed(schema, node)
-}
-
-fn section(of: Section, node: &Node) -> SchemaNode {
-    let schema = &of.table().schema;
-    let of_fields = |key: &Key, node: &Node| match node.data {
-        Data::Map(_) | Data::List(_) => match schema["properties"].get(&key.name) {
-            Some(schema) => value(schema, node),
-            None => SchemaNode::Same,
-        },
-        _ => SchemaNode::Same,
-    };
-    match of.shape {
-        Shape::List => entries(node, |entry| {
-            let state = entry.get("state").and_then(|(_, state)| state.text());
-            let is_unmanaged = state == Some("unmanaged");
-            map(entry, |key, node| match is_unmanaged && of.identity.contains(&&*key.name) {
-                // A glob may contain characters that a name must not.
-                true if node.text().is_some() => SchemaNode::Open,
-                _ => of_fields(key, node),
-            })
-        }),
-        Shape::Container | Shape::Mapping => map(node, of_fields),
-        Shape::Switch => SchemaNode::Same,
-    }
-}
-
-/// The value of a field.
-fn value(schema: &Json, node: &Node) -> SchemaNode {
-    if !matches!(node.data, Data::Map(_) | Data::List(_)) {
-        return SchemaNode::Same;
-    }
-    if schema.get("properties").is_some() {
-        return map(node, |key, node| match schema["properties"].get(&key.name) {
-            Some(schema) => value(schema, node),
-            None => SchemaNode::Same,
-        });
-    }
-    if template(node).is_some() {
-        return SchemaNode::Open;
-    }
-    match lists(node).filter(|_| is_list(schema)) {
-        Some(items) => list(node, items, &schema["items"]),
-        None if node.items().iter().all(|item| is_closed(&schema["items"], item)) => {
-            SchemaNode::Same
+    let mut document = document.clone();
+    retain(&mut document, |key, node| {
+        match (catalogue::section(scope, &key.name), &*key.name) {
+            (Some(of), _) => close_section(of, node),
+            (None, "uses") if added && !is_condition(node) && lists(node).is_some() => {
+                return close_list(&Json::Null, node);
+            }
+            (None, "params") => retain(node, |_, param| reference(param).is_none()),
+            (None, _) => {}
         }
-        // The value of an item is unknown, so the list is too.
-        None => SchemaNode::Open,
+        true
+    });
+    Some(document)
+}
+
+/// Whether a mapping in `node` looks like one of the forms, or is an unmanaged entry.
+fn has_form(node: &Node) -> bool {
+    let mut entries = node.entries().iter();
+    entries.any(|(key, value)| match &*key.name {
+        "text" | "add" | "remove" | "at_least" | "none_of" => true,
+        "state" => value.text() == Some(UNMANAGED),
+        _ => has_form(value),
+    }) || node.items().iter().any(has_form)
+}
+
+/// The state of an entry whose identity may be a glob, with characters that a name must not contain.
+const UNMANAGED: &str = "unmanaged";
+
+/// Keeps the entries of a mapping that `accept` accepts, which may change their values.
+fn retain(node: &mut Node, mut accept: impl FnMut(&Key, &mut Node) -> bool) {
+    if let Data::Map(entries) = &mut node.data {
+        entries.retain_mut(|(key, value)| accept(key, value));
     }
 }
 
-/// The list of `items` instead of `node`.
-fn list(node: &Node, items: Vec<&Node>, schema: &Json) -> SchemaNode {
-    if !items.iter().all(|item| is_closed(schema, item)) {
-        return SchemaNode::Open;
+/// Closes the fields of a section.
+fn close_section(of: Section, node: &mut Node) {
+    let schema = &of.table().schema;
+    match (of.shape, &mut node.data) {
+        (Shape::List, Data::List(entries)) => {
+            for entry in entries {
+                let state = entry.get("state").and_then(|(_, state)| state.text());
+                let is_unmanaged = state == Some(UNMANAGED);
+                retain(entry, |key, node| {
+                    let is_glob = is_unmanaged && of.identity.contains(&&*key.name);
+                    !(is_glob && node.text().is_some()) && close_field(schema, key, node)
+                });
+            }
+        }
+        (Shape::Container | Shape::Mapping, _) => {
+            retain(node, |key, node| close_field(schema, key, node));
+        }
+        (Shape::List | Shape::Switch, _) => {}
     }
-    let data = Data::List(items.into_iter().cloned().collect());
-    SchemaNode::Changed(Node { data, span: node.span.clone() })
 }
 
-/// Whether `node`, a value of `schema`, contains no template or list form.
-fn is_closed(schema: &Json, node: &Node) -> bool {
-    matches!(value(schema, node), SchemaNode::Same)
+/// Closes the field `key` of a mapping with `schema`. Returns false if it may have any value.
+fn close_field(schema: &Json, key: &Key, node: &mut Node) -> bool {
+    schema["properties"].get(&key.name).is_none_or(|schema| close(schema, node))
 }
 
-fn map(node: &Node, seen: impl Fn(&Key, &Node) -> SchemaNode) -> SchemaNode {
-    let entries = node.entries();
-    let Some(seen) = changed(entries.iter().map(|(key, node)| seen(key, node))) else {
-        return SchemaNode::Same;
-    };
-    let entries = entries.iter().zip(seen).filter_map(|((key, node), seen)| match seen {
-        SchemaNode::Same => Some((key.clone(), node.clone())),
-        SchemaNode::Open => None,
-        SchemaNode::Changed(node) => Some((key.clone(), node)),
-    });
-    SchemaNode::Changed(Node { data: Data::Map(entries.collect()), span: node.span.clone() })
+/// Closes a value of `schema`. Returns false if it may have any value.
+fn close(schema: &Json, node: &mut Node) -> bool {
+    if schema.get("properties").is_some() {
+        retain(node, |key, node| close_field(schema, key, node));
+        return true;
+    }
+    !is_open(schema, node) || is_list(schema) && close_list(&schema["items"], node)
 }
 
-/// All of `seen`, unless each is the same. Nearly always they are.
-fn changed(mut seen: impl Iterator<Item = SchemaNode>) -> Option<impl Iterator<Item = SchemaNode>> {
-    let mut same = 0;
-    let first = seen.find(|seen| {
-        let is_same = matches!(seen, SchemaNode::Same);
-        same += usize::from(is_same);
-        !is_same
-    })?;
-    Some(std::iter::repeat_with(|| SchemaNode::Same).take(same).chain([first]).chain(seen))
+/// Replaces a list form by the list of its items, which have `schema`. Returns false if one of them may have
+/// any value, so that the list may, too.
+fn close_list(schema: &Json, node: &mut Node) -> bool {
+    let Some(items) = lists(node) else { return false };
+    let is_closed = items.iter().all(|item| !is_open(schema, item));
+    if is_closed {
+        node.data = Data::List(items.into_iter().cloned().collect());
+    }
+    is_closed
 }
 
-fn entries(list: &Node, seen: impl Fn(&Node) -> SchemaNode) -> SchemaNode {
-    let Some(seen) = changed(list.items().iter().map(seen)) else { return SchemaNode::Same };
-    let entries = list.items().iter().zip(seen).map(|(entry, seen)| match seen {
-        SchemaNode::Same | SchemaNode::Open => entry.clone(),
-        SchemaNode::Changed(node) => node,
-    });
-    SchemaNode::Changed(Node { data: Data::List(entries.collect()), span: list.span.clone() })
+/// Whether `node`, a value of `schema`, contains a template or a list form.
+pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
+    match &node.data {
+        Data::Map(entries) if schema.get("properties").is_some() => {
+            entries.iter().any(|(key, node)| {
+                schema["properties"].get(&key.name).is_some_and(|schema| is_open(schema, node))
+            })
+        }
+        Data::Map(_) => template(node).is_some() || is_list(schema) && lists(node).is_some(),
+        Data::List(items) if schema.get("properties").is_none() => {
+            items.iter().any(|item| is_open(&schema["items"], item))
+        }
+        _ => false,
+    }
 }

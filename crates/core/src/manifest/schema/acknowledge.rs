@@ -39,10 +39,10 @@ pub(in crate::manifest) struct Acknowledge {
 /// The schema of the document.
 pub(super) fn schema() -> Json {
     let mut schema = bare(schema::of::<Acknowledge>().as_value());
-    let own = schema.remove("properties");
+    let fields = schema.remove("properties");
     let properties = Object::from_iter([("kind".to_owned(), kind("Acknowledge"))]);
     schema.insert("properties".into(), Json::Object(properties));
-    for (name, property) in own.as_ref().and_then(Json::as_object).into_iter().flatten() {
+    for (name, property) in fields.as_ref().and_then(Json::as_object).into_iter().flatten() {
         insert(&mut schema, name, property.clone());
     }
     schema.insert("required".into(), json!(["kind", "guard", "at"]));

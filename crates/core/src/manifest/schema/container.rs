@@ -79,13 +79,14 @@ pub(super) fn unlisted(scope: Scope) -> Json {
 
 /// A section with a single value.
 fn switch(of: Section) -> Json {
-    let own = of.table().get(of.section).map(|spec| spec.schema.clone());
+    let property = of.table().get(of.section).map(|spec| spec.schema.clone());
     let description = &of.table().schema["description"];
-    let mut own = own.unwrap_or_else(|| json!({"type": "boolean", "description": description}));
+    let mut property =
+        property.unwrap_or_else(|| json!({"type": "boolean", "description": description}));
     if of.is_removable() {
-        own["type"] = json!([own["type"], "null"]);
+        property["type"] = json!([property["type"], "null"]);
     }
-    own
+    property
 }
 
 /// A section with one mapping.
@@ -120,10 +121,8 @@ fn list(of: Section, to: Use) -> Json {
     let required = fields.remove("required").unwrap_or_else(|| json!([]));
     if to == Use::Editing {
         // The other fields may come from another layer.
-        let is_identity =
-            |name: &&Json| name.as_str().is_some_and(|name| of.identity.contains(&name));
-        let identity: Vec<_> =
-            required.as_array().into_iter().flatten().filter(is_identity).collect();
+        let mut identity = required.as_array().cloned().unwrap_or_default();
+        identity.retain(|name| of.identity.iter().any(|one| name == one));
         fields.insert("required".into(), json!(identity));
     }
     json!({"type": "array", "items": fields, "description": fields.get("description")})

@@ -41,23 +41,23 @@ pub(super) fn open(schema: &mut Json) {
         properties.values_mut().for_each(open);
         return;
     }
-    let is = |name: &str| match &schema["type"] {
-        Json::Array(types) => types.iter().any(|own| own == name),
-        own => own == name,
+    let types: Vec<&str> = match &schema["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        kind => kind.as_str().into_iter().collect(),
     };
-    let instead = if is("array") {
+    let instead = if types.contains(&"array") {
         let items = schema.get("items").cloned().unwrap_or(json!(true));
         let list = json!({"type": "array", "items": items, "minItems": 1});
-        let pair = |first: &str, second: &str| {
+        let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
             json!({
                 "type": "object",
                 "properties": {first: list, second: list},
                 "minProperties": 1,
                 "additionalProperties": false,
             })
-        };
-        vec![pair("add", "remove"), pair("at_least", "none_of")]
-    } else if is("boolean") {
+        });
+        pairs.to_vec()
+    } else if types.contains(&"boolean") {
         return;
     } else {
         vec![json!({

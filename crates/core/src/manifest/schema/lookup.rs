@@ -33,17 +33,16 @@ pub struct Known {
 /// kind, as in `group settings.visibility` or `Defaults.match`.
 pub fn known(name: &str) -> Vec<Known> {
     let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
-    let is_kind = |kind: &DocumentKind| kind.name().eq_ignore_ascii_case(first);
-    let named = |is: &dyn Fn(&DocumentKind) -> bool, name| -> Vec<Known> {
-        DocumentKind::ALL.into_iter().filter(is).filter_map(|kind| of(kind, name)).collect()
-    };
-    let is_container = |kind: &DocumentKind| matches!(kind, DocumentKind::Container(_));
-    let all = match DocumentKind::ALL.iter().any(is_kind) {
-        true => named(&is_kind, rest),
+    let (named, others): (Vec<_>, Vec<_>) =
+        DocumentKind::ALL.into_iter().partition(|kind| kind.name().eq_ignore_ascii_case(first));
+    let all = if named.is_empty() {
         // Rules have the same fields as groups and projects.
-        false => Some(named(&is_container, name))
-            .filter(|all| !all.is_empty())
-            .unwrap_or_else(|| named(&|kind| !is_container(kind), name)),
+        let (containers, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|kind| matches!(kind, DocumentKind::Container(_)));
+        let found = describe_in(containers, name);
+        if found.is_empty() { describe_in(others, name) } else { found }
+    } else {
+        describe_in(named, rest)
     };
     let mut once: Vec<Known> = Vec::new();
     for next in all {
@@ -57,6 +56,11 @@ pub fn known(name: &str) -> Vec<Known> {
     }
     once.extend(elsewhere("`undrift.yaml`", &CONFIG.schema, name));
     once
+}
+
+/// The description of `name` in documents of each of `kinds` that has it.
+fn describe_in(kinds: Vec<DocumentKind>, name: &str) -> Vec<Known> {
+    kinds.into_iter().filter_map(|kind| of(kind, name)).collect()
 }
 
 /// The description of `name` in `place`, whose schema is `root`.
@@ -105,8 +109,9 @@ pub fn names() -> BTreeSet<String> {
 
 /// The full names whose last part is `name`.
 pub fn with_last_name(name: &str) -> Vec<String> {
-    let is_called = |full: &String| full.rsplit_once('.').is_some_and(|(_, last)| last == name);
-    all_names().into_iter().filter(is_called).collect()
+    let mut names = all_names();
+    names.retain(|full| full.rsplit_once('.').is_some_and(|(_, last)| last == name));
+    names.into_iter().collect()
 }
 
 /// The description of `name` in documents of this `kind`; of the kind itself if it is empty.

@@ -111,10 +111,14 @@ impl Checker {
 static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     DocumentKind::ALL.map(|kind| {
         let scope = kind.scope();
-        let frame = move || scope.map_or_else(|| kind.schema_to(Use::Reading), |of| kind.frame(of));
         Checker {
             schema: LazyLock::new(Box::new(move || kind.schema_to(Use::Reading))),
-            validator: LazyLock::new(Box::new(move || Checker::validator(&frame()))),
+            validator: LazyLock::new(Box::new(move || {
+                Checker::validator(&match scope {
+                    Some(scope) => kind.frame(scope),
+                    None => kind.schema_to(Use::Reading),
+                })
+            })),
             scope,
         }
     })
@@ -127,12 +131,13 @@ type ByName<T> = BTreeMap<(Scope, &'static str), T>;
 
 /// The validators of sections, by scope and name.
 static SECTIONS: LazyLock<ByName<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
-    let of = |of: Section| {
-        let validator = move || Checker::validator(&container::section(of, Use::Reading));
-        let validator: Lazy<_> = LazyLock::new(Box::new(validator));
+    let sections = Scope::ALL.into_iter().flat_map(catalogue::sections).map(|of| {
+        let validator: Lazy<_> = LazyLock::new(Box::new(move || {
+            Checker::validator(&container::section(of, Use::Reading))
+        }));
         ((of.home.scope, of.section), validator)
-    };
-    Scope::ALL.into_iter().flat_map(catalogue::sections).map(of).collect()
+    });
+    sections.collect()
 });
 
 /// `undrift.yaml`.
@@ -193,9 +198,9 @@ impl DocumentKind {
         let (_, kind) = document.get("kind")?;
         let written = document.get("for").and_then(|(_, scope)| scope.text());
         let is_for_groups = written == Some(Scope::Group.document());
-        Self::ALL.into_iter().find(|known| {
-            let fits = known.is_for().is_none_or(|of| (of == Scope::Group) == is_for_groups);
-            fits && kind.text() == Some(known.name())
+        Self::ALL.into_iter().find(|candidate| {
+            let fits = candidate.is_for().is_none_or(|of| (of == Scope::Group) == is_for_groups);
+            fits && kind.text() == Some(candidate.name())
         })
     }
 
@@ -294,9 +299,9 @@ pub fn manifest() -> Json {
         }
         json!({"if": kind.condition(), "then": schema})
     });
-    let sections = |scope: Scope| {
+    let sections = Scope::ALL.map(|scope| {
         (scope.document().to_owned(), container::sections(scope, Use::Editing).into())
-    };
+    });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "undrift manifest",
@@ -305,7 +310,7 @@ pub fn manifest() -> Json {
         "required": ["kind"],
         "properties": {"kind": {"type": "string", "enum": DocumentKind::names(), "description": KIND}},
         "allOf": documents,
-        "$defs": Scope::ALL.map(sections).into_iter().collect::<Object>(),
+        "$defs": sections.into_iter().collect::<Object>(),
     });
     published("manifest", schema)
 }

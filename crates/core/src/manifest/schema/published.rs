@@ -65,7 +65,8 @@ fn parts(object: &mut Json) -> impl Iterator<Item = &mut Json> {
 
 /// `schema` without the forms that may replace a value, so that its properties carry their fields.
 fn closed(schema: &Json) -> Json {
-    let close = |(name, property): (&String, &Json)| {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let properties = properties.map(|(name, property)| {
         let mut plain = match &property["anyOf"][0] {
             Json::Object(first) if property["description"].is_string() => first.clone(),
             _ => property.as_object().cloned().unwrap_or_default(),
@@ -74,8 +75,7 @@ fn closed(schema: &Json) -> Json {
             plain.insert("description".into(), description.clone());
         }
         (name.clone(), Json::Object(plain))
-    };
-    let properties = schema["properties"].as_object().into_iter().flatten().map(close);
+    });
     let properties: Object = properties.collect();
     serde_json::json!({"properties": properties})
 }

@@ -244,7 +244,8 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     let plain = |_: &mut Roster| ();
     let found = vec![(message.clone(), Some(help.to_owned()))];
     assert_eq!(idle("acme/web-*", plain), (found, 0, 0));
-    let found = vec![(message, Some(crate::manifest::config::NO_EXPRESSION.to_owned()))];
+    let found =
+        vec![(message, Some(crate::manifest::faults::texts::IDLE_EXPRESSION[3].to_owned()))];
     let nowhere = |roster: &mut Roster| roster.nowhere = vec!["^acme".to_owned()];
     assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
     assert_eq!(idle("acme/**", plain), (vec![], 0, 1));

@@ -8,7 +8,7 @@ use crate::{
     secret::judge,
     text::is_name,
     value::{Json, Object},
-    yaml::{Data, Key, Node, write::scalar as quoted},
+    yaml::{Data, Node, write::scalar as quoted},
 };
 
 use super::{Located, suggest::strings};
@@ -29,19 +29,19 @@ const SWITCH: [&str; 2] = ["true", "false"];
 pub(super) const USERNAME: &str = "the username";
 
 /// The level of access that a word or a number in quotes stands for.
-pub(super) fn level(text: &str) -> Option<&'static str> {
+pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let text = text.trim();
-    let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
+    let level = (Level::parse(&text.into()))
+        .or_else(|| Level::parse(&text.parse::<u8>().ok()?.into()))
+        .or_else(|| Level::parse(&text.trim_end_matches('s').into()));
     let words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
-    let one = || Level::parse(&text.trim_end_matches('s').into());
-    let level = Level::parse(&text.into()).or_else(number).or_else(one);
     level.map(|level| level.word).or_else(|| words::option(text, words))
 }
 
 /// Whether it is a mapping with fields of `schema` only.
-pub(super) fn has_all(node: &Node, schema: &Json) -> bool {
-    let is_field = |(key, _): &(Key, Node)| schema["properties"].get(&key.name).is_some();
-    !node.entries().is_empty() && node.entries().iter().all(is_field)
+pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
+    let mut keys = node.entries().iter().map(|(key, _)| key);
+    !node.entries().is_empty() && keys.all(|key| schema["properties"].get(&key.name).is_some())
 }
 
 /// A scalar as text.
@@ -70,8 +70,8 @@ impl<'d> Located<'d> {
         // A key is what tells entries apart, which need not be the first of what they need.
         let key =
             key.filter(|_| identity.is_none_or(|name| names.first().is_some_and(|of| of == name)));
-        let text =
-            text.filter(|text| key.is_some() || level(text).is_some() || !may_be_secret(item));
+        let text = text
+            .filter(|text| key.is_some() || parse_level(text).is_some() || !may_be_secret(item));
         let field = |name: &str, piece: &Option<String>| {
             self.fitting(name, &properties[name], piece.as_deref()?)
         };
@@ -97,17 +97,18 @@ impl<'d> Located<'d> {
     /// The section whose entries have these properties. A seed has lists with the names of sections, and
     /// entries of their own.
     fn section_with(&self, properties: &Object) -> Option<Section> {
-        let has_all_needed = |of: &Section| {
+        if self.depth != 1 + usize::from(self.is_item) {
+            return None;
+        }
+        catalogue::everywhere().find(|of| {
             let mut needed = of.identity.iter().chain(of.required);
             of.section == self.section && needed.all(|name| properties.contains_key(*name))
-        };
-        let depth = 1 + usize::from(self.is_item);
-        catalogue::everywhere().find(has_all_needed).filter(|_| self.depth == depth)
+        })
     }
 
     /// How `piece`, which is written elsewhere, is written as the value of the field `name`.
     fn fitting(&self, name: &str, schema: &Json, piece: &str) -> Option<String> {
-        let (options, level) = (strings(&schema["enum"]), level(piece));
+        let (options, level) = (strings(&schema["enum"]), parse_level(piece));
         if name.contains("access") {
             return level.map(str::to_owned);
         }
@@ -136,9 +137,8 @@ impl<'d> Located<'d> {
             let first = self.schema["examples"][0].as_object()?;
             return Some(Json::from(first.clone()).to_string().replace('"', "").replace(':', ": "));
         };
-        let piece =
-            scalar(self.node.items().first().unwrap_or(self.node)).filter(|text| is_shown(text));
-        let piece = piece.unwrap_or_default();
+        let first = self.node.items().first().unwrap_or(self.node);
+        let piece = scalar(first).filter(|text| is_shown(text)).unwrap_or_default();
         let fits = |name: &str| self.fitting(name, properties.get(name)?, &piece);
         let mut names = properties.keys().map(String::as_str);
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
@@ -166,17 +166,18 @@ impl<'d> Located<'d> {
                 inner.split([',', ';']).map(str::trim).collect()
             }
             Data::Map(entries) if entries.iter().all(|(_, value)| value.items().is_empty()) => {
-                let text = |(key, value): &'d (Key, Node)| {
+                let texts = entries.iter().map(|(key, value)| {
                     let named = value.text().filter(|_| NAMES.contains(&key.name.as_str()));
                     named.unwrap_or(&key.name)
-                };
-                entries.iter().map(text).collect()
+                });
+                texts.collect()
             }
             _ => return None,
         };
-        let is_safe =
-            |text: &&str| (1..LONGEST).contains(&text.len()) && judge::credential(text).is_none();
-        let fits = is_shown && !texts.is_empty() && texts.iter().all(is_safe);
+        let is_safe = texts
+            .iter()
+            .all(|text| (1..LONGEST).contains(&text.len()) && judge::credential(text).is_none());
+        let fits = is_shown && !texts.is_empty() && is_safe;
         let texts = texts.into_iter().map(|text| quoted(text, true));
         fits.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
     }
@@ -214,9 +215,10 @@ pub(super) fn value_example(schema: &Json) -> String {
         Some(Json::String(text)) if !text.contains(": ") => quoted(text, true),
         Some(Json::Number(number)) => number.to_string(),
         Some(Json::Array(rows)) if rows.iter().all(Json::is_object) => {
-            let row =
-                |row: &Json| row.to_string().replace('"', "").replace(':', ": ").replace(',', ", ");
-            format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(", "))
+            let rows = rows
+                .iter()
+                .map(|row| row.to_string().replace('"', "").replace(':', ": ").replace(',', ", "));
+            format!("[{}]", rows.collect::<Vec<_>>().join(", "))
         }
         _ if is_list(schema) => "[...]".to_owned(),
         _ if schema["type"] == "integer" => "1".to_owned(),

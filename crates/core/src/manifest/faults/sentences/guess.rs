@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use super::{
     Located,
-    example::scalar,
+    example::{parse_level, scalar},
     suggest::{MOST_NAMES, strings},
 };
 use crate::{
@@ -44,27 +44,22 @@ impl<'d> Located<'d> {
     /// Words for a key that its mapping does not have.
     pub(super) fn word_for_key(&self, name: &str) -> Option<String> {
         let node = self.node;
-        let section = || catalogue::everywhere().find(|of| of.section == self.section);
         match name {
             "open" => {
-                let open = self.open();
-                let is_some = open.iter().any(|name| !words::OF_ENTRIES.contains(name));
-                (is_some && open.len() <= MOST_NAMES).then(|| alternatives(&open))
+                let open = self.open_names();
+                let has_field = open.iter().any(|name| !words::OF_ENTRIES.contains(name));
+                (has_field && open.len() <= MOST_NAMES).then(|| alternatives(&open))
             }
             "identity" => {
-                let is_written = |name: &str, entries: &[(Key, Node)]| {
-                    entries.iter().any(|(key, _)| key.name == name)
-                };
-                let identity = *section()?.identity.first()?;
-                let is_missing =
-                    ![node.entries(), self.inside()].iter().any(|of| is_written(identity, of));
-                is_missing.then(|| identity.to_owned())
+                let identity = *self.find_section()?.identity.first()?;
+                let mut keys = node.entries().iter().chain(self.inside()).map(|(key, _)| &key.name);
+                (!keys.any(|key| key == identity)).then(|| identity.to_owned())
             }
-            "removable" => section()?.is_removable().then(|| self.section.clone()),
+            "removable" => self.find_section()?.is_removable().then(|| self.section.clone()),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
-                let is_known = self.current_names().contains(&section);
-                is_known.then(|| format!("`{field}` below `{section}:`"))
+                let is_section = self.current_names().contains(&section);
+                is_section.then(|| format!("`{field}` below `{section}:`"))
             }
             "here" => Some(match self.key {
                 None => "at the top of the document".to_owned(),
@@ -74,21 +69,21 @@ impl<'d> Located<'d> {
             "inner_fields" => {
                 let fields = self.current_names();
                 let inside = self.inside().iter();
-                let found = inside.filter_map(|(key, _)| self.guess(&key.name, &fields));
-                let found: Vec<_> = found.collect();
-                (!found.is_empty()).then(|| listed(&found))
+                let guesses = inside.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
+                let guesses: Vec<_> = guesses.collect();
+                (!guesses.is_empty()).then(|| listed(&guesses))
             }
             "by_place" => {
                 let keys = node.entries().iter().map(|(key, _)| &*key.name);
-                let (only, field) = words::by_place(section()?, keys)?;
-                (only == self.subject && self.near().is_none()).then(|| field.to_owned())
+                let (only, field) = words::by_place(self.find_section()?, keys)?;
+                (only == self.subject && self.nearest_name().is_none()).then(|| field.to_owned())
             }
             "likely" => {
-                let likely = self.likely();
+                let likely = self.likely_names();
                 (1..=MOST_LIKELY).contains(&likely.len()).then(|| alternatives(&likely))
             }
             "shape" => {
-                let [only] = self.likely()[..] else { return None };
+                let [only] = self.likely_names()[..] else { return None };
                 self.shape_of(only)
             }
             "homes" => Some(self.homes().join(" or ")).filter(|homes| !homes.is_empty()),
@@ -101,24 +96,28 @@ impl<'d> Located<'d> {
         }
     }
 
+    /// The section that it is in.
+    fn find_section(&self) -> Option<Section> {
+        catalogue::everywhere().find(|of| of.section == self.section)
+    }
+
     /// The fields that are not written yet: a hint must not lead to one that is.
-    fn open(&self) -> Vec<&str> {
-        let written = self.node.entries().iter().map(|(key, _)| &*key.name);
-        let written: BTreeSet<_> = written.collect();
+    fn open_names(&self) -> Vec<&str> {
+        let written: BTreeSet<_> = self.node.entries().iter().map(|(key, _)| &*key.name).collect();
         let mut names = self.current_names();
         names.retain(|name| !written.contains(name));
         names
     }
 
-    fn near(&self) -> Option<&str> {
-        nearest(self.subject, self.open())
+    fn nearest_name(&self) -> Option<&str> {
+        nearest(self.subject, self.open_names())
     }
 
-    fn likely(&self) -> Vec<&str> {
-        match (self.near(), self.homes().len()) {
+    fn likely_names(&self) -> Vec<&str> {
+        match (self.nearest_name(), self.homes().len()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
-            (None, _) => likely(self.subject, &self.open()),
+            (None, _) => likely(self.subject, &self.open_names()),
         }
     }
 
@@ -130,8 +129,9 @@ impl<'d> Located<'d> {
         if !is_section || self.is_item {
             return Vec::new();
         }
-        let is_of_itself = |of: Section| of.section == self.section && of.is_in_object();
-        homes(self.subject, self.root, self.depth > 0 && !catalogue::everywhere().any(is_of_itself))
+        let mut sections = catalogue::everywhere();
+        let is_in_object = sections.any(|of| of.section == self.section && of.is_in_object());
+        find_homes(self.subject, self.root, self.depth > 0 && !is_in_object)
     }
 
     /// The mapping that is written below the name.
@@ -150,22 +150,24 @@ impl<'d> Located<'d> {
     }
 
     /// The only one of `fields` that `name` may be, may mean or may be misspelt for.
-    pub(super) fn guess<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
-        let find = |name: &str| fields.iter().copied().find(|field| *field == name);
-        match self.alias(name).map(Meaning::field) {
-            _ if fields.contains(&name) => find(name),
-            Some(field) => find(field?),
-            None => match likely(name, fields)[..] {
-                [only] => Some(only),
-                _ => None,
-            },
-        }
+    pub(super) fn guess_field<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
+        let name = match self.alias(name).map(Meaning::field) {
+            _ if fields.contains(&name) => name,
+            Some(field) => field?,
+            None => {
+                return match likely(name, fields)[..] {
+                    [only] => Some(only),
+                    _ => None,
+                };
+            }
+        };
+        fields.iter().copied().find(|field| *field == name)
     }
 }
 
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it
 /// belongs": no other entries for what `is_within` one.
-pub(super) fn homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
+pub(super) fn find_homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
     let has = |schema: &Json| schema["properties"].get(name).is_some();
     // Entries may have a field of the same name, which is meant less often.
     if has(root) {
@@ -195,45 +197,44 @@ impl Located<'_> {
     pub(super) fn word_for_value(&self, name: &str) -> Option<String> {
         let node = self.node;
         let text = node.text().unwrap_or_default();
-        let option = |options: &[&'static str]| {
-            words::option(&scalar(node)?, options.iter().copied()).map(str::to_owned)
-        };
         match name {
-            "none_word" => option(&["null"]),
-            "boolean" => option(&["true", "false"]),
+            "none_word" => self.option_word(&["null"]),
+            "boolean" => self.option_word(&["true", "false"]),
             "option" => {
                 let option = words::options(text).find(|word| *word != "null" && self.takes(word));
                 option.map(|option| quoted(option, false))
             }
-            "digits" => {
-                let word = || option(&["0", "1", "2", "3", "4", "5", "10"]);
-                let first = || text.split(' ').next().filter(|_| text.contains(" of "));
-                digits(text).or_else(word).or_else(|| digits(first()?))
-            }
+            "digits" => (digits(text)
+                .or_else(|| self.option_word(&["0", "1", "2", "3", "4", "5", "10"])))
+            .or_else(|| digits(text.split_once(" of ")?.0.split(' ').next()?)),
             "in_unit" => self.in_unit(node.text()?),
             "day" => day(&scalar(node).filter(|_| self.schema["format"] == "date")?),
             "home_of_text" => {
                 let name = text.rsplit(['.', '/']).next()?;
-                homes(name, self.root, true).into_iter().next()
+                find_homes(name, self.root, true).into_iter().next()
             }
             "near" => {
+                let near = self.option_among(self.options)?;
                 // A name that begins with a word is not that word, misspelt.
-                let goes_on = |near: &str| {
-                    text.strip_prefix(near).is_some_and(|rest| rest.starts_with(['/', '-']))
-                };
-                let near = self.option_among(self.options).filter(|near| !goes_on(near));
-                near.map(str::to_owned)
+                let goes_on =
+                    text.strip_prefix(near).is_some_and(|rest| rest.starts_with(['/', '-']));
+                (!goes_on).then(|| near.to_owned())
             }
             "address" => self.guarded().map(str::to_owned),
             "many" => (self.options.len() > MOST_NAMES).then(|| alternatives(self.options)),
             "with_hash" => Some(format!("#{text}")).filter(|text| self.takes(text)),
             "unwanted" => {
                 let is_open = Field::of(self.schema).secrecy() == Secrecy::Open;
-                let is_shown = is_open && text.len() <= 255;
-                unwanted(Some(text).filter(|_| is_shown)?, |text| self.takes(text))
+                let shown = Some(text).filter(|text| is_open && text.len() <= 255);
+                unwanted_characters(shown?, |text| self.takes(text))
             }
             _ => None,
         }
+    }
+
+    /// The one of `options` that the scalar means.
+    fn option_word(&self, options: &[&'static str]) -> Option<String> {
+        words::option(&scalar(self.node)?, options.iter().copied()).map(str::to_owned)
     }
 
     /// The mapping for which a word in its place stands, with the one `field` that the word is about.
@@ -246,12 +247,13 @@ impl Located<'_> {
     /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
     fn in_unit(&self, text: &str) -> Option<String> {
         let about = self.schema["description"].as_str()?;
-        let is_in = |base: &str| about.contains(base.trim_start_matches("in "));
-        let (base, units) = UNITS.iter().find(|(base, _)| is_in(base))?;
+        let mut units = UNITS.iter();
+        let (base, units) =
+            units.find(|(base, _)| about.contains(base.trim_start_matches("in ")))?;
         let (mut rest, mut sum) = (text.trim(), 0.0);
         while !rest.is_empty() {
-            let is_unit = |c: char| !c.is_ascii_digit() && c != '.';
-            let (count, unit) = rest.split_at(rest.find(is_unit)?);
+            let (count, unit) =
+                rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.')?);
             let end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
             let unit_name = unit[..end].trim().to_lowercase();
             let is_word = !unit_name.contains(' ') && !unit_name.starts_with("mo");
@@ -278,26 +280,29 @@ impl Located<'_> {
     fn option_among<'o>(&self, options: &'o [String]) -> Option<&'o str> {
         let written = scalar(self.node)?;
         let all = || options.iter().map(String::as_str);
-        let level = || all().find(|option| super::example::level(&written) == Some(option));
-        let begins = || all().find(|option| written.split([':', ' ', '(']).next() == Some(option));
-        let alias = level().or_else(|| words::option(&written, all())).or_else(begins);
-        let is_text = matches!(self.node.data, Data::Text(_));
-        alias.or_else(|| nearest(&written, all()).filter(|_| is_text))
+        (all().find(|option| parse_level(&written) == Some(option)))
+            .or_else(|| words::option(&written, all()))
+            .or_else(|| all().find(|option| written.split([':', ' ', '(']).next() == Some(option)))
+            .or_else(|| {
+                nearest(&written, all()).filter(|_| matches!(self.node.data, Data::Text(_)))
+            })
     }
 }
 
 /// The characters of `text` that a field accepts nowhere, if `takes` accepts the text without them.
-fn unwanted(text: &str, takes: impl Fn(&str) -> bool) -> Option<String> {
-    let characters = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]);
-    let mut unwanted: Vec<_> = characters.collect();
+fn unwanted_characters(text: &str, takes: impl Fn(&str) -> bool) -> Option<String> {
+    let mut unwanted: Vec<_> =
+        text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect();
     unwanted.sort_unstable();
     unwanted.dedup();
     unwanted.retain(|c| !takes(c) && !takes(&format!("a{c}a")) && !takes(&format!("1{c}1")));
     let rest = unwanted.iter().fold(text.to_owned(), |rest, c| rest.replace(c, ""));
     // With more of them, something else is wrong.
     ((1..=3).contains(&unwanted.len()) && takes(&rest)).then_some(())?;
-    let named = |c: &&str| if *c == " " { "blanks".to_owned() } else { alternatives(&[c]) };
-    Some(joined(&unwanted.iter().map(named).collect::<Vec<_>>()))
+    let names = unwanted
+        .into_iter()
+        .map(|c| if c == " " { "blanks".to_owned() } else { alternatives(&[c]) });
+    Some(joined(&names.collect::<Vec<_>>()))
 }
 
 /// A day that is written in another form, if it can be only one.

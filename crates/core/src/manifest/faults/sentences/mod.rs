@@ -20,7 +20,7 @@ use crate::{
     },
     desired::PROJECTS,
     field::{Field, Scope, Secrecy},
-    kind::{Section, Shape},
+    kind::Shape,
     level::Level,
     text::{is_name, listed, plural},
     value::Json,
@@ -41,13 +41,13 @@ pub(super) fn repaired(document: &Node, root: &Json) -> Node {
     let top = Located::new(document, root, root);
     let mut seen = BTreeSet::new();
     let entries = document.entries().iter().filter_map(|(key, value)| {
-        let is_known = root["properties"].get(&key.name).is_some();
+        let is_property = root["properties"].get(&key.name).is_some();
         let name = match top.alias(&key.name) {
-            Some(Meaning::Field(name)) if !is_known => name,
+            Some(Meaning::Field(name)) if !is_property => name,
             _ => &key.name,
         };
         let listed = as_list(name, value, &root["properties"][name]);
-        let is_repaired = if is_known { listed.is_some() } else { name != key.name };
+        let is_repaired = if is_property { listed.is_some() } else { name != key.name };
         // Two names can stand for one key.
         let key = Key { name: name.to_owned(), span: key.span.clone() };
         let is_new = is_repaired && seen.insert(key.name.clone());
@@ -104,11 +104,11 @@ impl Located<'_> {
         }
         if Field::of(self.schema).secrecy() != Secrecy::Open {
             if is_new {
-                faults.push(self.secret());
+                faults.push(self.wrong_secret());
             }
             return;
         }
-        if let Some(section) = self.has_fields_of() {
+        if let Some(section) = self.fields_of_section() {
             if is_new {
                 let message = format!("these are the fields of an entry of `{section}`");
                 let help =
@@ -128,18 +128,19 @@ impl Located<'_> {
             }
             // Unknown ones among them are reported.
             Kind::MaxProperties { .. } if self.has_unknown() => {}
-            _ if is_new && !self.has_strays() => drop(faults.push(self.wrong(error))),
+            _ if is_new && !self.has_misplaced_keys() => drop(faults.push(self.wrong_value(error))),
             _ => {}
         }
     }
 
     /// The section whose fields the entry has, if it has none of its own section.
-    fn has_fields_of(&self) -> Option<&str> {
-        let is_field = |(key, _): &(Key, Node)| {
-            self.schema["properties"].get(&key.name).is_some() || self.alias(&key.name).is_some()
-        };
-        let is_strange =
-            self.is_item && self.depth == 2 && !self.node.entries().iter().any(is_field);
+    fn fields_of_section(&self) -> Option<&str> {
+        let mut keys = self.node.entries().iter().map(|(key, _)| &key.name);
+        let is_strange = self.is_item
+            && self.depth == 2
+            && !keys.any(|name| {
+                self.schema["properties"].get(name).is_some() || self.alias(name).is_some()
+            });
         let section = self.section_of(std::slice::from_ref(self.node)).filter(|_| is_strange)?;
         let of = catalogue::everywhere().find(|of| of.section == section)?;
         of.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
@@ -147,9 +148,9 @@ impl Located<'_> {
 
     /// Reports the keys that the mapping does not have.
     fn report_unknown(&self, unexpected: &[String], findings: &mut Findings) {
-        let is_foreign = |name: &&String| matches!(self.alias(name), Some(Meaning::Foreign(_)));
-        if let Some(name) = unexpected.iter().find(is_foreign) {
-            findings.push(self.unknown(name));
+        let mut names = unexpected.iter();
+        if let Some(name) = names.find(|of| matches!(self.alias(of), Some(Meaning::Foreign(_)))) {
+            findings.push(self.unknown_key(name));
             return;
         }
         let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
@@ -157,23 +158,23 @@ impl Located<'_> {
             unknown.retain(|name| self.of_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
-            let strays = strays(self.node, self.schema, key);
-            if !strays.is_empty() {
-                unknown.retain(|name| !strays.contains(name));
+            let misplaced = misplaced_keys(self.node, self.schema, key);
+            if !misplaced.is_empty() {
+                unknown.retain(|name| !misplaced.contains(name));
                 let message =
                     format!("`{}` is empty: what belongs to it is not indented", key.name);
-                let help = format!("indent {} deeper than `{}:`", listed(&strays), key.name);
+                let help = format!("indent {} deeper than `{}:`", listed(&misplaced), key.name);
                 findings.error("null", message, key.span.clone()).help(help);
             }
         }
         let shown = unknown.len().min(findings.room());
         for name in &unknown[..shown] {
-            findings.push(self.unknown(name));
+            findings.push(self.unknown_key(name));
         }
         findings.skip(unknown.len() - shown);
     }
 
-    fn secret(&self) -> Finding {
+    fn wrong_secret(&self) -> Finding {
         let is_reference = Field::of(self.schema).secrecy() == Secrecy::Reference;
         let (code, message) = match &self.node.data {
             Data::Null => ("null", "is empty"),
@@ -189,7 +190,7 @@ impl Located<'_> {
         Finding { at, ..self.fault("secret", code, message) }
     }
 
-    fn unknown(&self, name: &str) -> Finding {
+    fn unknown_key(&self, name: &str) -> Finding {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let (code, message) = match self.alias(name) {
@@ -221,14 +222,18 @@ impl Located<'_> {
             let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
             let is_mapping = schema["properties"].is_object() && matches!(node.data, Data::List(_));
             let expected = if is_list { "array" } else { "object" };
-            let shape = || spot.instead(&[expected]).map(|shape| format!("{help}, and {shape}"));
-            let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
-            let is_open = Field::of(schema).secrecy() == Secrecy::Open;
-            let whole = if is_list || is_mapping { shape() } else { option() };
-            return whole.filter(|_| is_open).unwrap_or(help);
+            let whole = if Field::of(schema).secrecy() != Secrecy::Open {
+                None
+            } else if is_list || is_mapping {
+                spot.instead(&[expected]).map(|shape| format!("{help}, and {shape}"))
+            } else {
+                spot.option().map(|option| format!("write `{field}: {option}`"))
+            };
+            return whole.unwrap_or(help);
         }
-        let number = || Some(Level::parse(&node.to_json())?.word);
-        let level = node.text().and_then(example::level).or_else(number).unwrap_or("maintainer");
+        let level = (node.text().and_then(example::parse_level))
+            .or_else(|| Some(Level::parse(&node.to_json())?.word))
+            .unwrap_or("maintainer");
         match (alias, &node.data) {
             (Meaning::Opposite(field), Data::Bool(value)) => format!("write `{field}: {}`", !value),
             (Meaning::Level(field), Data::Bool(true)) => format!("write `{field}: enabled`"),
@@ -238,17 +243,18 @@ impl Located<'_> {
     }
 
     /// Whether it is an empty key and what belongs to it is beside it.
-    fn has_strays(&self) -> bool {
+    fn has_misplaced_keys(&self) -> bool {
         let parent = self.parent.zip(self.key).filter(|_| !self.is_item);
-        parent.is_some_and(|((node, schema), key)| !strays(node, schema, key).is_empty())
+        parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
     /// Whether an unknown name probably means the missing `property`. That is reported once.
     fn has_another_name_for(&self, property: &str) -> bool {
         let fields = self.property_names();
-        let is_in_guard =
-            |(key, value): &(Key, Node)| self.at(key, value, &key.name).guarded().is_some();
-        if property == "at" && self.node.entries().iter().any(is_in_guard) {
+        let mut entries = self.node.entries().iter();
+        if property == "at"
+            && entries.any(|(key, value)| self.at(key, value, &key.name).guarded().is_some())
+        {
             return true;
         }
         let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
@@ -257,7 +263,7 @@ impl Located<'_> {
                 Some(Meaning::Foreign(_)) => true,
                 // What tells the entry from others belongs elsewhere, or to several entries.
                 Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
-                _ => self.guess(name, &fields) == Some(property),
+                _ => self.guess_field(name, &fields) == Some(property),
             }
         })
     }
@@ -279,13 +285,13 @@ impl Located<'_> {
             let noun = scope.or((name == PROJECTS).then_some(Scope::Group))?.noun();
             return Some(format!("only a {noun} has this: write it in the document of a {noun}"));
         }
-        let has = |of: &Section| match self.depth {
+        let home = everywhere.find(|of| match self.depth {
             0 => of.section == name,
             _ => {
                 of.section == self.section && self.is_of_section() && of.table().get(name).is_some()
             }
-        };
-        let scope = everywhere.find(has)?.home.scope;
+        })?;
+        let scope = home.home.scope;
         let is_rule = self.root["properties"].get("for").is_some();
         let rule = match scope {
             Scope::Group if is_rule => "; write `for: Group` for a rule about groups",
@@ -322,12 +328,10 @@ impl Located<'_> {
     fn alias(&self, name: &str) -> Option<Meaning<'_>> {
         // A list of texts can be another thing than the same name with anything else.
         let listed = format!("{name}[]");
-        let is_listed = |_: &Meaning<'_>| {
-            let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
-            !texts.is_empty() && texts.iter().all(|item| item.text().is_some())
-        };
+        let texts = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
+        let is_listed = !texts.is_empty() && texts.iter().all(|item| item.text().is_some());
         let alias = |schema, places: &[&str]| {
-            let listed = words::alias(places, &listed).filter(is_listed);
+            let listed = words::alias(places, &listed).filter(|_| is_listed);
             listed.or_else(|| words::alias_in(schema, places, name))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
@@ -343,27 +347,25 @@ impl Located<'_> {
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
         // The field may be there already; then the word means something else.
-        let fits = |alias: &Meaning<'_>| match alias {
+        alias(self.schema, &places).filter(|alias| match alias {
             Meaning::Field(field) => {
                 self.property_names().contains(field) && self.node.get(field).is_none()
             }
             _ => true,
-        };
-        alias(self.schema, &places).filter(fits)
+        })
     }
 }
 
 /// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
-fn strays<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
-    let is_empty = || node.get(&key.name).is_some_and(|(_, value)| value.data == Data::Null);
-    let Some(below) = schema["properties"].get(&key.name).filter(|_| is_empty()) else {
-        return Vec::new();
-    };
-    if !below["properties"].is_object() && !below["items"]["properties"].is_object() {
+fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
+    let has = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
+    let Some(below) = schema["properties"].get(&key.name) else { return Vec::new() };
+    let takes_keys = below["properties"].is_object() || below["items"]["properties"].is_object();
+    if !takes_keys || node.get(&key.name).is_none_or(|(_, value)| value.data != Data::Null) {
         return Vec::new();
     }
-    let knows = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
-    let is_stray =
-        |name: &&str| !knows(schema, name) && (knows(below, name) || knows(&below["items"], name));
-    node.entries().iter().map(|(key, _)| &*key.name).filter(is_stray).collect()
+    let names = node.entries().iter().map(|(key, _)| &*key.name);
+    names
+        .filter(|name| !has(schema, name) && (has(below, name) || has(&below["items"], name)))
+        .collect()
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{
     super::slips::Pattern,
     BY_RULE, Finding, Located,
-    example::{NAMES, USERNAME, has_all, scalar, value_example},
+    example::{NAMES, USERNAME, has_only_fields, scalar, value_example},
 };
 use crate::{
     catalogue::{
@@ -73,18 +73,9 @@ impl Row {
             && self.text.fits(of.node.text().unwrap_or_default())
             && self.when.iter().all(|fact| of.is(fact))
             && !self.not.iter().any(|fact| of.is(fact));
-        let filled = |template: &str| {
-            let mut parts = template.split('<');
-            let mut text = parts.next()?.to_owned();
-            for part in parts {
-                let (name, rest) = part.split_once('>')?;
-                text.push_str(&if name == "found" { found.to_owned() } else { of.word(name)? });
-                text.push_str(rest);
-            }
-            Some(text)
-        };
-        let help = fits.then(|| filled(self.help)).flatten()?;
-        let message = self.message.and_then(filled).map(|message| (message, found.to_owned()));
+        let help = fits.then(|| of.fill(self.help, found)).flatten()?;
+        let message = self.message.and_then(|message| of.fill(message, found));
+        let message = message.map(|message| (message, found.to_owned()));
         Some(Suggestion { code: self.code, message, help })
     }
 }
@@ -114,6 +105,19 @@ impl<'d> Located<'d> {
         HELPS.get(list)?.iter().find_map(|row| row.suggest(self, &json))
     }
 
+    /// `template` with its words filled in, and what was `found` in the value; nothing if there is no such word
+    /// here.
+    fn fill(&self, template: &str, found: &str) -> Option<String> {
+        let mut parts = template.split('<');
+        let mut text = parts.next()?.to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once('>')?;
+            text += &if name == "found" { found.to_owned() } else { self.word(name)? };
+            text += rest;
+        }
+        Some(text)
+    }
+
     /// Whether a fact holds, or there is such a word.
     fn is(&self, fact: &str) -> bool {
         let node = self.node;
@@ -139,8 +143,8 @@ impl<'d> Located<'d> {
             "names_user" => self.names() == Some(USERNAME),
             "identity_of_entry" => self.depth == 3 && self.tells_apart(key),
             "item_or_identity" => self.is_item || self.tells_apart(key),
-            "fields_of_item" => has_all(node, &self.schema["items"]),
-            "fields_in_items" => node.items().iter().all(|item| has_all(item, self.schema)),
+            "fields_of_item" => has_only_fields(node, &self.schema["items"]),
+            "fields_in_items" => node.items().iter().all(|item| has_only_fields(item, self.schema)),
             "in_braces" => {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
@@ -149,9 +153,10 @@ impl<'d> Located<'d> {
                 entries.first().is_some_and(|(key, _)| self.property_names().contains(&&*key.name))
             }
             "changes" => {
-                let is_change = |name: &str| CHANGE.contains(&name) || CONDITION.contains(&name);
-                let is_all = entries.iter().all(|(key, _)| is_change(&key.name));
-                is_list(self.schema) && !entries.is_empty() && is_all
+                let mut names = entries.iter().map(|(key, _)| &*key.name);
+                is_list(self.schema)
+                    && !entries.is_empty()
+                    && names.all(|name| CHANGE.contains(&name) || CONDITION.contains(&name))
             }
             "tried" => self.is_reference_tried(),
             "only_projects" => self.other_home() == Some(Scope::Project),
@@ -178,7 +183,6 @@ impl<'d> Located<'d> {
     /// What `name` stands for in a suggestion; nothing if there is no such thing here.
     fn word(&self, name: &str) -> Option<String> {
         let node = self.node;
-        let first = || Some(node.entries().first()?.0.name.clone());
         match name {
             "key" => Some(self.key_name().to_owned()),
             "what" => Some(self.name()),
@@ -186,7 +190,7 @@ impl<'d> Located<'d> {
             "pattern" => Some(self.subject.to_owned()),
             "limit" => Some(self.schema.get(self.subject)?.to_string()),
             "fields" => Some(alternatives(&self.property_names())),
-            "first" => first().filter(|name| is_name(name)),
+            "first" => Some(node.entries().first()?.0.name.clone()).filter(|name| is_name(name)),
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => self.description(),
             "names" => self.names().map(str::to_owned),
@@ -212,12 +216,11 @@ impl<'d> Located<'d> {
             }
             "inner_text" => {
                 let (key, value) = node.entries().first()?;
-                let is_shown = |text: &&str| {
+                let written = value.text().filter(|text| {
                     NAMES.contains(&&*key.name)
                         && is_name(&text.replace('/', "."))
                         && !may_be_secret(self.schema)
-                };
-                let written = value.text().filter(is_shown);
+                });
                 let example = written.or_else(|| self.schema["examples"][0].as_str());
                 Some(example.unwrap_or("...").to_owned())
             }
@@ -255,8 +258,8 @@ impl<'d> Located<'d> {
                 let word = scalar(self.node)?;
                 let is_list = self.types.contains(&"array") && self.entry_example().is_some();
                 let place = if is_list { "list" } else { "row" };
-                let of_any = || words::alias(&[place], &word).filter(|_| is_list || self.depth > 3);
-                self.alias_of(&word).filter(|_| self.depth < 4).or_else(of_any)
+                (self.alias_of(&word).filter(|_| self.depth < 4))
+                    .or_else(|| words::alias(&[place], &word).filter(|_| is_list || self.depth > 3))
             }
         }?;
         match alias {
@@ -277,8 +280,8 @@ impl<'d> Located<'d> {
 
     /// Whether it is meant as a reference to a secret.
     pub(super) fn is_reference_tried(&self) -> bool {
-        let is_form = |key: &Key| ["env", "file"].contains(&&*key.name.to_lowercase());
-        self.node.entries().iter().any(|(key, _)| is_form(key))
+        let mut keys = self.node.entries().iter().map(|(key, _)| key.name.to_lowercase());
+        keys.any(|key| ["env", "file"].contains(&&*key))
     }
 
     /// The alias that `word` is in the place of its value.
@@ -291,11 +294,12 @@ impl<'d> Located<'d> {
         let section = self.key_name();
         let of = catalogue::everywhere().find(|of| of.section == section);
         let identity = of.map_or(&[][..], |of| of.identity);
-        let is_entry = |entry: &Node| {
-            has_all(entry, &self.schema["items"])
-                && identity.iter().all(|name| entry.get(name).is_some())
-        };
-        !identity.is_empty() && !named.is_empty() && named.iter().all(|(_, entry)| is_entry(entry))
+        !identity.is_empty()
+            && !named.is_empty()
+            && named.iter().all(|(_, entry)| {
+                has_only_fields(entry, &self.schema["items"])
+                    && identity.iter().all(|name| entry.get(name).is_some())
+            })
     }
 
     /// The character between the parts of the text, if it has some.

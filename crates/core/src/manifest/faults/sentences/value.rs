@@ -7,13 +7,13 @@ use jsonschema::{
 
 use super::{
     Finding, Located,
-    example::{USERNAME, has_all},
+    example::{USERNAME, has_only_fields},
     suggest::strings,
 };
 use crate::{
     catalogue,
     field::{Field, Named, Scope},
-    kind::{Section, forms::plain_text},
+    kind::forms::plain_text,
     text::alternatives,
     value::Json,
     yaml::{Data, Node},
@@ -21,7 +21,7 @@ use crate::{
 
 impl Located<'_> {
     /// The message for a value that its field does not accept.
-    pub(super) fn wrong(&self, error: &ValidationError<'_>) -> Finding {
+    pub(super) fn wrong_value(&self, error: &ValidationError<'_>) -> Finding {
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
             Kind::Enum { options } => self.not_among(&strings(options)),
@@ -40,8 +40,9 @@ impl Located<'_> {
             _ => {
                 let keyword = error.schema_path().as_str().rsplit('/').next();
                 let about = Located { subject: keyword.unwrap_or_default(), ..self.clone() };
-                let other = || error.masked_with("the value").to_string();
-                about.fault("value", "value", about.help("limit").unwrap_or_else(other))
+                let message = (about.help("limit"))
+                    .unwrap_or_else(|| error.masked_with("the value").to_string());
+                about.fault("value", "value", message)
             }
         }
     }
@@ -52,7 +53,7 @@ impl Located<'_> {
         if is_scalar && types == ["string"] && !options.is_empty() {
             return self.not_among(&options);
         }
-        let words = types.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind));
+        let words = types.iter().filter(|kind| **kind != "null").map(|kind| describe_type(kind));
         self.other_type(types, &words.collect::<Vec<_>>())
     }
 
@@ -92,9 +93,9 @@ impl Located<'_> {
 
     /// The section that has `items` for its entries, if this mapping has not their fields.
     pub(super) fn section_of(&self, items: &[Node]) -> Option<&str> {
-        let first = items.first().filter(|first| !has_all(first, self.schema))?;
+        let first = items.first().filter(|first| !has_only_fields(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
-        let found = sections.find(|(_, section)| has_all(first, &section["items"]));
+        let found = sections.find(|(_, section)| has_only_fields(first, &section["items"]));
         found.map(|(name, _)| &**name)
     }
 
@@ -110,13 +111,16 @@ impl Located<'_> {
     /// The other scope whose documents take this word here.
     pub(super) fn other_home(&self) -> Option<Scope> {
         let (word, key) = (self.node.text()?, self.key?);
-        let takes =
-            |schema: &Json| schema["enum"].as_array()?.iter().find(|one| *one == word).map(|_| ());
-        let others = catalogue::everywhere().filter(|of| of.section == self.section);
-        let takes_it =
-            |of: &Section| of.table().get(&key.name).and_then(|spec| takes(&spec.schema)).is_some();
-        let is_of_scope = takes(self.schema).is_some() || self.schema.get("enum").is_none();
-        others.filter(|_| !is_of_scope).find(takes_it).map(|of| of.home.scope)
+        let takes = |schema: &Json| {
+            schema["enum"].as_array().is_some_and(|options| options.iter().any(|one| one == word))
+        };
+        if takes(self.schema) || self.schema.get("enum").is_none() {
+            return None;
+        }
+        let mut others = catalogue::everywhere().filter(|of| of.section == self.section);
+        let other =
+            others.find(|of| of.table().get(&key.name).is_some_and(|spec| takes(&spec.schema)));
+        other.map(|of| of.home.scope)
     }
 
     /// The address behind the guard, if they are written in one, as on the command line.
@@ -127,18 +131,15 @@ impl Located<'_> {
 
     /// The message if no alternative matches: one list of what they accept.
     fn no_alternative(&self) -> Finding {
-        let choices = ["anyOf", "oneOf"]
-            .iter()
-            .filter_map(|keyword| self.schema.get(keyword)?.as_array())
-            .flatten();
+        let choices = ["anyOf", "oneOf"].map(|keyword| self.schema[keyword].as_array());
         let (mut options, mut types) = (Vec::new(), Vec::new());
-        for choice in choices {
+        for choice in choices.into_iter().flatten().flatten() {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
                 // Numbers that replace words are accepted but not mentioned.
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
                     options.extend(strings(&choice["enum"]));
                 }
-                (None, Some(kind)) if kind != "null" => types.push(in_words(kind)),
+                (None, Some(kind)) if kind != "null" => types.push(describe_type(kind)),
                 _ => {}
             }
         }
@@ -156,7 +157,7 @@ fn type_names(kind: &TypeKind) -> Vec<&'static str> {
     }
 }
 
-fn in_words(kind: &str) -> &'static str {
+fn describe_type(kind: &str) -> &'static str {
     match kind {
         "array" => "a list",
         "boolean" => "`true` or `false`",
