@@ -774,3 +774,30 @@ async fn removed_rows_of_rules_have_names() {
     let before = format!("{:?}", plan.steps[0].changes[0].before);
     assert!(before.contains("bob"), "{before}");
 }
+
+/// Rules of a group name its maintainers; the service drops other users, and refuses a rule without any.
+#[tokio::test]
+async fn a_rule_of_a_group_names_only_maintainers() {
+    let world = world().await;
+    let with = |level: &str| {
+        let member = json!([{"user": "alice", "access_level": level}]);
+        group("acme", json!({"members": member}))
+    };
+    let rule = |user: &str| {
+        let environment = json!([{"name": "production", "deploy_access_levels": [{"user": user}]}]);
+        group("acme", json!({"protected_environments": environment}))
+    };
+    world.declare(&[with("developer")]);
+    world.converge("a developer").await;
+    let mut both = rule("alice");
+    both["members"] = with("developer")["members"].clone();
+    world.declare(&[both.clone()]);
+    let plan = world.plan().await;
+    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    let message =
+        "it names `alice`, who is only developer of this group, and the service refuses that";
+    assert_eq!(found, [message]);
+    both["members"] = with("maintainer")["members"].clone();
+    world.declare(&[both]);
+    world.converge("a maintainer").await;
+}

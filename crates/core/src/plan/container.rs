@@ -314,7 +314,7 @@ impl Planning<'_> {
             }
         }
         self.close_with_named(plan);
-        self.refuse_low_shares(plan);
+        self.refuse_low_access(plan);
         self.refuse_removed(plan);
         self.after_replacements(plan);
         self.mark_outsiders(plan);

@@ -65,7 +65,7 @@ impl Planning<'_> {
             Note::new(&step.address, Reason::Closed { why }, &step.origin)
         });
         plan.findings.notes.extend(closed);
-        self.refuse_low_shares(plan);
+        self.refuse_low_access(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
         self.note_side_effects(plan);

@@ -16,7 +16,7 @@ use crate::{
     },
     field::{Compare, Named, Scope},
     kind::{Capability, Effect, LiveEntry, Section, forms},
-    level::{DEVELOPER, Level},
+    level::{DEVELOPER, Level, MAINTAINER},
     live::{Collection, Presence, Question},
     text::escape,
 };
@@ -74,28 +74,48 @@ impl Planning<'_> {
         self.compare(section, &Collection::Written(supposed)).ok()
     }
 
-    /// Refuses steps that name a group that the service does not take: in a project, one whose share, declared
-    /// or live, is missing or below developer; in a group, one that is not below it.
-    pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
-        let levels = self.levels_of_shares();
+    /// Refuses steps that name someone whom the service does not take: in a project, a group whose share, declared
+    /// or live, is missing or below developer; in a group, a group that is not below it, or a member below
+    /// maintainer.
+    pub(super) fn refuse_low_access(&self, plan: &mut ContainerPlan) {
+        let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
+        if !effects.any(|effect| matches!(effect, Effect::NeedsAccess { .. })) {
+            return;
+        }
+        let shares = self.declared_and_live_levels(Named::Group);
+        let members = self.declared_and_live_levels(Named::User);
         let within = format!("{}/", self.address.path.to_lowercase());
         for step in std::mem::take(&mut plan.findings.steps) {
             let (mut seen, mut is_low) = (BTreeSet::new(), false);
             for effect in &step.effects {
-                let Effect::NeedsAccess { of: Named::Group, id: group, .. } = effect else {
+                let Effect::NeedsAccess { of, id, .. } = effect else { continue };
+                if !seen.insert((*of, *id)) {
                     continue;
-                };
-                let name = self.context.names.name(Named::Group, *group).unwrap_or_default();
-                let home = self.settings.moves.home(name).to_lowercase();
-                let level = levels.get(group);
-                let texts = match level {
-                    _ if !seen.insert(*group) => continue,
-                    _ if self.declared.scope == Scope::Group && home.starts_with(&within) => {
-                        continue;
+                }
+                let name = self.context.names.name(*of, *id).unwrap_or_default();
+                let levels = if *of == Named::Group { &shares } else { &members };
+                let level = levels.get(id);
+                let texts = match (self.declared.scope, of, level) {
+                    (Scope::Group, Named::Group, _) => {
+                        let home = self.settings.moves.home(name).to_lowercase();
+                        if home.starts_with(&within) {
+                            continue;
+                        }
+                        texts::GROUP_OUTSIDE
                     }
-                    _ if self.declared.scope == Scope::Group => texts::GROUP_OUTSIDE,
-                    Some(level) if level.number < DEVELOPER => texts::LOW_SHARE,
-                    None if step.possible.is_none() && self.has_shares(&mut plan.findings) => {
+                    (Scope::Group, Named::User, Some(level)) if level.number < MAINTAINER => {
+                        // A group above may give more.
+                        if self.context.has_group_above() {
+                            continue;
+                        }
+                        texts::LOW_MEMBER
+                    }
+                    (Scope::Project, Named::Group, Some(level)) if level.number < DEVELOPER => {
+                        texts::LOW_SHARE
+                    }
+                    (Scope::Project, Named::Group, None)
+                        if step.possible.is_none() && self.has_shares(&mut plan.findings) =>
+                    {
                         texts::NO_SHARE
                     }
                     _ => continue,
@@ -223,11 +243,11 @@ impl Planning<'_> {
         rules.collect()
     }
 
-    /// The levels of the container's shares with groups, by id, where known.
-    fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
+    /// The levels of the container's members or shares with groups, by id, where they are declared or were read.
+    fn declared_and_live_levels(&self, named: Named) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
         for of in catalogue::sections(self.declared.scope) {
-            let Some((group, Named::Group)) = subject(of) else { continue };
+            let Some((identity, _)) = subject(of).filter(|of| of.1 == named) else { continue };
             let mut specs = of.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
             let live = self.live.entries(of.section).into_iter().flatten();
@@ -237,8 +257,8 @@ impl Planning<'_> {
             let declared = self.declared.entries(of.section);
             let declared = declared.filter(|entry| entry.state == State::Present);
             levels.extend(declared.filter_map(|entry| {
-                let name = entry.fields.get(group)?.value;
-                let id = self.context.names.known_id(Named::Group, name.text()?)?;
+                let name = entry.fields.get(identity)?.value;
+                let id = self.context.names.known_id(named, name.text()?)?;
                 let level = entry.fields.get(level.name)?.value;
                 Some((id, Level::parse(level.plain()?)?))
             }));

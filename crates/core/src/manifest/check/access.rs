@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::present_entries;
 use crate::{
     desired::{Container, DeclaredSection, State},
-    field::{Field, Named},
-    level::{DEVELOPER, Level},
+    field::{Field, Named, Scope},
+    level::{DEVELOPER, Level, MAINTAINER},
     manifest::faults::{Faults, Spot, Texts, texts, words},
     origin::Origin,
     value::Json,
@@ -25,21 +25,29 @@ struct LowAccess {
 
 /// Reports rows and lists that name a group with which `container` is declared to be shared at a level that
 /// the service refuses in them, a deploy key that only reads, or someone whose access is declared to
-/// end.
+/// end. Rows of a group must name maintainers and groups below it.
 pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
-    let low: BTreeMap<_, _> = container.sections.iter().flat_map(low_access).collect();
-    if low.is_empty() {
+    let scope = container.scope;
+    let sections = container.sections.iter();
+    let low: BTreeMap<_, _> = sections.flat_map(|section| low_access(scope, section)).collect();
+    if low.is_empty() && scope == Scope::Project {
         return;
     }
+    let inside = format!("{}/", container.path.to_lowercase());
     for section in &container.sections {
         for entry in present_entries(section) {
             for spec in section.of.table().specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
+                    let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
+                    if is_group_row && !name.to_lowercase().starts_with(&inside) {
+                        let at = Spot::item(&field.origin, name);
+                        faults.report(texts::GROUP_OUTSIDE, at, words![name]);
+                    }
                     let Some(low) = low.get(&(row_key, name.to_lowercase())) else { continue };
                     // A list of names needs no level.
                     if is_row || low.level.is_none() {
-                        let (noun, level) = (container.scope.noun(), low.level.unwrap_or_default());
+                        let (noun, level) = (scope.noun(), low.level.unwrap_or_default());
                         let words = words![noun, name = low.name, level];
                         faults.report_pair(
                             low.texts,
@@ -78,7 +86,7 @@ const fn row_key(names: Option<Named>) -> Option<&'static str> {
 
 /// The entries of `section` with less access than rules need, by the key of the row and the name in lower
 /// case.
-fn low_access(section: &DeclaredSection) -> Vec<((&'static str, String), LowAccess)> {
+fn low_access(scope: Scope, section: &DeclaredSection) -> Vec<((&'static str, String), LowAccess)> {
     let of = section.of;
     let names = of.identity.first().and_then(|name| of.field(name).names);
     let deploy_key = of.called_by.map(|_| "deploy_key");
@@ -98,6 +106,16 @@ fn low_access(section: &DeclaredSection) -> Vec<((&'static str, String), LowAcce
                 }
                 (level, origin) = (Some(declared.word), field.origin);
                 texts::LOW_SHARE
+            }
+            // By a group above, they may have more.
+            (State::Present, "user") if scope == Scope::Group => {
+                let field = entry.fields.get(level_field?.name)?;
+                let declared = field.value.plain().and_then(Level::parse)?;
+                if declared.number >= MAINTAINER {
+                    return None;
+                }
+                (level, origin) = (Some(declared.word), field.origin);
+                texts::LOW_MEMBER
             }
             (State::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
