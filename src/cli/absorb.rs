@@ -27,7 +27,7 @@ use crate::{
     manifest::{self, Options, Surroundings},
     report::{
         Style,
-        terminal::{self, SCREEN},
+        terminal::{self, SCREEN_LINES},
     },
     selection::Selection,
     text::{count, few_listed},
@@ -78,13 +78,13 @@ struct Drift {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let around = Surroundings::of_process();
-    let loaded = manifest::load(&args.dir, &around);
-    let mut texts = ManifestTexts::new(&args.dir, &around, loaded.paths(), cx);
+    let surroundings = Surroundings::of_process();
+    let loaded = manifest::load(&args.dir, &surroundings);
+    let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
     let manifests = usable(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let session = open(&args, manifests, &around, cx).await?;
+    let session = open(&args, manifests, &surroundings, cx).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
@@ -122,7 +122,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN, cx.output.style))?;
+    cx.output.print(&render_edits(&absorbed.files, &drift.plain, SCREEN_LINES, cx.output.style))?;
     if args.write {
         texts.store(&absorbed);
         texts.write()?;
@@ -136,7 +136,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 async fn open(
     args: &Args,
     manifests: Manifests,
-    around: &Surroundings,
+    surroundings: &Surroundings,
     cx: &Context,
 ) -> Result<Session, Failure> {
     let mut desired = manifests.desired;
@@ -151,8 +151,8 @@ async fn open(
     });
     // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
-    let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    SessionBuilder::of(&of_session).with(manifests, around.today, cx).await
+    let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
+    SessionBuilder::new(&of_session).with(manifests, surroundings.today, cx).await
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
@@ -242,7 +242,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
 /// The texts of the manifests while they are edited.
 pub(super) struct ManifestTexts<'a> {
     pub(super) dir: &'a Path,
-    around: &'a Surroundings,
+    surroundings: &'a Surroundings,
     pub(super) cx: &'a Context,
     /// The paths of the files.
     pub(super) paths: FilePaths,
@@ -256,11 +256,11 @@ impl<'a> ManifestTexts<'a> {
     /// The unchanged texts of the manifests in `dir`.
     pub(super) fn new(
         dir: &'a Path,
-        around: &'a Surroundings,
+        surroundings: &'a Surroundings,
         paths: FilePaths,
         cx: &'a Context,
     ) -> Self {
-        Self { dir, around, cx, paths, old: BTreeMap::new(), new: Contents::new() }
+        Self { dir, surroundings, cx, paths, old: BTreeMap::new(), new: Contents::new() }
     }
 
     /// The present text of `file`.
@@ -276,7 +276,7 @@ impl<'a> ManifestTexts<'a> {
         let mut all = self.new.clone();
         all.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = Options { instead: Some(&all), ..Options::default() };
-        let loaded = manifest::load_with(self.dir, self.around, &options);
+        let loaded = manifest::load_with(self.dir, self.surroundings, &options);
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr.into()))
     }
 
@@ -309,17 +309,17 @@ impl<'a> ManifestTexts<'a> {
 }
 
 /// The edits, without what may be secret in the manifests unless it is `plain`, on a terminal in about
-/// `most` lines.
+/// `max_lines` lines.
 pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
     plain: &BTreeSet<String>,
-    most: usize,
+    max_lines: usize,
     style: Style,
 ) -> String {
     let files = files.iter().map(|(name, (old, new))| {
         (name.clone(), [old, new].map(|text| manifest::shown(text, plain)))
     });
-    terminal::edits(&files.collect::<Vec<_>>(), most, style)
+    terminal::edits(&files.collect::<Vec<_>>(), max_lines, style)
 }
 
 /// What was edited. `includes`: the edit also counts for groups and projects that rules include;

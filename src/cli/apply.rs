@@ -29,7 +29,7 @@ use crate::{
 
 /// How many groups and projects are changed at once. Each keeps several requests in flight, and
 /// live values must not become stale behind the requests of many others.
-const APPLIED: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 /// The message if a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
 /// The message if a saved plan is not applied.
@@ -38,7 +38,7 @@ const STALE: &str = "nothing was changed: the saved plan is stale; save it again
 
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("help/apply.txt"), mut_arg("dir", of_apply))]
+#[command(after_help = include_str!("help/apply.txt"), mut_arg("dir", describe_dir))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
@@ -81,7 +81,7 @@ enum OnStale {
     Skip,
 }
 
-fn of_apply(dir: clap::Arg) -> clap::Arg {
+fn describe_dir(dir: clap::Arg) -> clap::Arg {
     dir.index(1).value_name("DIR|PLAN").help("Folder of manifests, one file, or a saved plan")
 }
 
@@ -96,12 +96,12 @@ impl Args {
     ///
     /// # Errors
     /// If the folder is named twice, or that of the plan is not below the working directory.
-    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+    pub(super) fn resolve_folder(&mut self) -> Result<(), Failure> {
         let dir = &mut self.session.dir;
-        if dir.is_twice() {
+        if dir.is_named_twice() {
             let named = dir.named.take();
             if dir.is_dir() {
-                return Err(ManifestFolder::twice());
+                return Err(ManifestFolder::named_twice());
             }
             self.beside = named;
         }
@@ -159,8 +159,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let saved = args.saved(cx)?;
     let (of_session, changes) = match &saved {
         Some(saved) => (
-            args.session.of_saved(&saved.plan, args.manifests().to_owned())?,
-            args.changes.of_saved(&saved.plan)?,
+            args.session.for_saved_plan(&saved.plan, args.manifests().to_owned())?,
+            args.changes.for_saved_plan(&saved.plan)?,
         ),
         None => (args.session.clone(), args.changes.clone()),
     };
@@ -175,7 +175,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     };
     let base = base.map(|base| (base, used));
     let session =
-        SessionBuilder { changes, base, ..SessionBuilder::of(&of_session) }.open(cx).await?;
+        SessionBuilder { changes, base, ..SessionBuilder::new(&of_session) }.open(cx).await?;
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
     session.may_write()?;
     let plan = &session.plan(cx).await?;
@@ -354,7 +354,7 @@ async fn carry_out(
             progress.step(&result.address.to_string());
         }
     };
-    let applied = session.apply(plan, session.ahead.min(APPLIED), report).await;
+    let applied = session.apply(plan, session.ahead.min(MAX_CONCURRENT), report).await;
     let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))

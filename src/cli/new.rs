@@ -53,9 +53,9 @@ fn param(written: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
-    let around = Surroundings::of_process();
+    let surroundings = Surroundings::of_process();
     let text = document(args);
-    let loaded = manifest::load(&args.dir, &around);
+    let loaded = manifest::load(&args.dir, &surroundings);
     if let Some(file) = &args.output {
         check_file(file, &loaded)?;
     }
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> CommandResult {
     let with = BTreeMap::from([(name.clone(), text.clone())]);
     let whole = manifest::load_with(
         &args.dir,
-        &around,
+        &surroundings,
         &Options { instead: Some(&with), ..Options::default() },
     );
     if whole.desired.is_none() {

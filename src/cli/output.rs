@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The maximum length of an answer to a prompt, in bytes.
-const LONGEST_ANSWER: u64 = 1 << 10;
+const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
 /// Removes secrets from text; it learns them when they are looked up. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
@@ -48,9 +48,9 @@ pub(super) struct Output {
     pub(super) style: Style,
     /// The style of what goes to stderr.
     pub(super) stderr: Style,
-    /// Whether bars may be drawn on stderr.
+    /// True if bars may be drawn on stderr.
     pub(super) progress: bool,
-    /// Whether a prompt is possible.
+    /// True if a prompt is possible.
     pub(super) interactive: bool,
 }
 
@@ -160,7 +160,7 @@ impl Output {
         }
         self.tell(&format!("{what}? [y/N] "));
         let mut answer = Vec::new();
-        let read = io::stdin().lock().take(LONGEST_ANSWER).read_until(b'\n', &mut answer);
+        let read = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
         read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
         Ok(is_yes(&String::from_utf8_lossy(&answer)))
     }
@@ -230,12 +230,12 @@ impl Output {
     }
 }
 
-/// Whether an answer is a clear yes.
+/// True if an answer is a clear yes.
 fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Whether to use colours on a stream; by default on a terminal, unless NO_COLOR or CI is set.
+/// True if a stream gets colours; by default on a terminal, unless NO_COLOR or CI is set.
 fn colours(colour: ColorChoice, terminal: bool, env: &Environment) -> bool {
     match colour {
         ColorChoice::Always => true,

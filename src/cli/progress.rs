@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// The interval of the spinner, which shows that a slow service is waited for.
-const TICK: Duration = Duration::from_millis(120);
+const TICK_INTERVAL: Duration = Duration::from_millis(120);
 
 /// The interval of lines, short enough for somebody who watches a log.
-const EVERY: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A bar, or the lines.
 #[derive(Debug)]
@@ -96,14 +96,14 @@ impl Progress {
                 bar.set_style(style);
             }
             bar.set_prefix(verb);
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(TICK_INTERVAL);
             return Self::Bar(bar, output.clone(), remaining);
         }
         let (sender, ended) = mpsc::channel();
         let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
         let finished = Arc::clone(&counter);
         thread::spawn(move || {
-            repeat_until(&ended, EVERY, || {
+            repeat_until(&ended, LINE_INTERVAL, || {
                 let done = finished.load(Ordering::Relaxed);
                 let left = remaining.after(done);
                 output.tell(&format!("{verb} {done} of {total} {noun}{left}\n"));

@@ -27,7 +27,7 @@ pub(super) type Now = fn() -> Timestamp;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunRecord {
     file: Option<Arc<RecordFile>>,
-    /// Whether changes are being made, so that a signal waits for them.
+    /// True if changes are being made, so that a signal waits for them.
     changes: Arc<AtomicBool>,
 }
 

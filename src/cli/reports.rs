@@ -173,7 +173,7 @@ impl Reports {
         })
     }
 
-    /// Whether stdout gets something else than text.
+    /// True if stdout gets something else than text.
     pub(super) fn replace_text(&self) -> bool {
         self.targets.iter().any(|target| target.file.is_none())
     }
@@ -317,7 +317,7 @@ fn resolve(path: &Path) -> PathBuf {
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether what is written to `path` cannot be replaced: a device or a pipe.
+/// True if what is written to `path` cannot be replaced: a device or a pipe.
 fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -353,7 +353,9 @@ pub(super) fn write_by(
     };
     use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
     let exists = permissions.is_some();
-    match beside(path, permissions, &write).and_then(|part| Ok(part.persist(path).map(drop)?)) {
+    match write_temporary(path, permissions, &write)
+        .and_then(|part| Ok(part.persist(path).map(drop)?))
+    {
         // A file that is mounted by itself, or in a folder of another user, may still be writable.
         Err(error)
             if exists
@@ -366,7 +368,7 @@ pub(super) fn write_by(
 }
 
 /// Lets `write` fill a hidden file beside `path`, which is removed unless it gets that name.
-pub(super) fn beside(
+pub(super) fn write_temporary(
     path: &Path,
     permissions: Option<fs::Permissions>,
     write: impl FnOnce(&mut fs::File) -> io::Result<()>,

@@ -19,16 +19,16 @@ use crate::{
 };
 
 /// How many bytes show whether a file is one of undrift.
-const BEGINNING: u64 = 64;
+const HEAD_BYTES: u64 = 64;
 /// Where to look for the key.
 const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
-/// Whether `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
+/// True if `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
 /// or a report that was named by mistake. [`read`] checks whether it is a valid saved plan.
 pub(super) fn is_file(path: &Path) -> bool {
     path.is_file()
         && !is_yaml(path)
-        && input::bytes(path, BEGINNING).is_ok_and(|mut beginning| {
+        && input::bytes(path, HEAD_BYTES).is_ok_and(|mut beginning| {
             beginning.retain(|byte| !byte.is_ascii_whitespace());
             beginning.starts_with(br#"{"undrift":"#)
         })

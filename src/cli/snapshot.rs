@@ -30,7 +30,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
-    let taken = take(&args, cx).await;
+    let taken = take_snapshot(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
         // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
         // still shows its age.
@@ -40,10 +40,10 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need, and saves it.
-async fn take(args: &Args, cx: &Context) -> CommandResult {
-    let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
+async fn take_snapshot(args: &Args, cx: &Context) -> CommandResult {
+    let of_session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let session =
-        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::of(&of_session) }
+        SessionBuilder { source: SessionSource::Taking, ..SessionBuilder::new(&of_session) }
             .open(cx)
             .await?;
     let Some(recorder) = &session.recorder else {

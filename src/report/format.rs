@@ -41,7 +41,7 @@ impl Format {
         Self::ALL[self as usize].1
     }
 
-    /// Whether it can express a report of this kind.
+    /// True if it can express a report of this kind.
     pub const fn fits(self, kind: ReportKind) -> bool {
         !matches!((self, kind), (Self::GitlabTerraform, ReportKind::Check))
     }

@@ -159,14 +159,14 @@ impl<'a, T: Serialize> Report<'a, T> {
     /// # Errors
     /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string_pretty(&Redacted::new(self, Keys::Data, secrets))?)
+        Ok(escape_unsafe(&serde_json::to_string_pretty(&Redacted::new(self, Keys::Data, secrets))?)
             + "\n")
     }
 }
 
 /// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Apart from line
 /// feeds such characters only occur in texts, where both forms mean the same.
-pub fn harmless(json: &str) -> String {
+pub fn escape_unsafe(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) && c != '\n' {
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn characters_that_fool_a_terminal_are_escaped_without_changing_the_text() {
         let text = "a\u{9b}31m\u{202e}b\u{e0001}\u{7f}\n";
-        let safe = harmless(&json!(text).to_string());
+        let safe = escape_unsafe(&json!(text).to_string());
         assert!(!safe.contains(is_unsafe), "{safe}");
         assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), text);
     }

@@ -59,7 +59,7 @@ enum Depth {
 
 impl<'s> RedactionRule<'s> {
     /// `value` at `depth` inside this one.
-    const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
+    const fn redacted_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
     {
@@ -70,7 +70,7 @@ impl<'s> RedactionRule<'s> {
     where
         's: 'v,
     {
-        self.strike(value, Depth::Within)
+        self.redacted_at(value, Depth::Within)
     }
 }
 
@@ -131,14 +131,14 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_some(&self.rule.strike(value, self.rule.depth))
+        self.inner.serialize_some(&self.rule.redacted_at(value, self.rule.depth))
     }
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
         name: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_struct(name, &self.rule.strike(value, self.rule.depth))
+        self.inner.serialize_newtype_struct(name, &self.rule.redacted_at(value, self.rule.depth))
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
@@ -193,7 +193,7 @@ impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
             RedactionRule { keys: Keys::Data, depth: Depth::Within, .. } => {
-                self.inner.serialize_key(&self.rule.strike(key, Depth::Key))
+                self.inner.serialize_key(&self.rule.redacted_at(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
         }

@@ -103,11 +103,11 @@ impl BaseRequest {
     pub(in crate::cli) fn read(
         self,
         named: &Path,
-        around: &Surroundings,
+        surroundings: &Surroundings,
         must_work: bool,
         cx: &Context,
     ) -> Result<ResolvedBase, Failure> {
-        let (content, fault) = match self.content(named, around, cx) {
+        let (content, fault) = match self.content(named, surroundings, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_work))),
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
@@ -130,10 +130,10 @@ impl BaseRequest {
     fn content(
         &self,
         named: &Path,
-        around: &Surroundings,
+        surroundings: &Surroundings,
         cx: &Context,
     ) -> Result<Result<BaseContent, Failure>, Failure> {
-        let repository = Repository::of(folder_of(named))?;
+        let repository = Repository::find(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
@@ -149,9 +149,10 @@ impl BaseRequest {
             ));
             return Ok(Ok(BaseContent::default()));
         }
-        let around = Surroundings { folder: folder.path().to_owned(), today: around.today };
+        let surroundings =
+            Surroundings { folder: folder.path().to_owned(), today: surroundings.today };
         let options = Options { without_files: true, ..Options::default() };
-        let loaded = manifest::load_with(&folder.path().join(&root), &around, &options);
+        let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
         Ok(usable(loaded, folder))
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     catalogue::operations,
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::Rows,
-    report::{Keys, Redacted, json::harmless},
+    report::{Keys, Redacted, json::escape_unsafe},
     secret::{Secrets, judge},
     text::{MASK, escape, nearest},
     value::{Json, Object, Value},
@@ -212,7 +212,7 @@ async fn write(
 /// allowed in general.
 fn failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
-    let exit = Exit::of_request(&error, refused);
+    let exit = Exit::from_request(&error, refused);
     let failure = Failure { exit, ..Failure::from(error) };
     if lost {
         failure.help("look whether it was carried out before you send it again")
@@ -244,7 +244,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
         text += &line.map_err(|error| Failure::new(Exit::Internal, error))?;
         text += "\n";
     }
-    cx.output.print_data(&harmless(&text))
+    cx.output.print_data(&escape_unsafe(&text))
 }
 
 /// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs

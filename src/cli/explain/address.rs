@@ -40,9 +40,9 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let address = subject.address();
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
-    let session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = SessionBuilder::of(&session).open(cx).await?;
-    let (plan, live) = session.look().await?;
+    let session = SessionArgs::selecting(&args.dir, &args.allow_env, &args.connect, vec![only]);
+    let session = SessionBuilder::new(&session).open(cx).await?;
+    let (plan, live) = session.inspect().await?;
     let secrets = &session.settings.secrets;
     let live = explain::live(&subject, &plan, &live, &session.run, style, secrets);
     cx.output.print(&format!("{text}\n{live}"))?;
@@ -96,7 +96,7 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
     Ok(Subject { container, of: Some(of), entry, field })
 }
 
-/// Whether `container` declares something in `of`.
+/// True if `container` declares something in `of`.
 fn is_declared(container: &Container, of: Section) -> bool {
     match of.shape {
         Shape::Container => container.create.fields().is_some(),

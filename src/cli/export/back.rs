@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Errors
 /// If all further requests would fail too.
-pub(super) async fn wrong(
+pub(super) async fn verify(
     written: &Written,
     mut lives: LiveStates,
     observer: &Observer,

@@ -180,7 +180,7 @@ async fn read(
     let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
     let settings = args.settings(&observer, manages).await?;
-    let existing = found(args, &settings, &observer, cx).await?;
+    let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
     let containers: Vec<Container> =
         containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
@@ -208,7 +208,7 @@ async fn read(
     for note in &written.notes {
         cx.output.tell(&format!("note: {}\n", escape(note)));
     }
-    let wrong = back::wrong(&written, lives, &observer, config, cx).await?;
+    let wrong = back::verify(&written, lives, &observer, config, cx).await?;
     for what in &wrong {
         cx.output.tell(&format!("warning: {}\n", escape(what)));
     }
@@ -258,7 +258,7 @@ fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
 }
 
 /// The requested groups and projects that exist, are selected, and may be declared.
-async fn found(
+async fn find_existing(
     args: &Args,
     settings: &Settings,
     observer: &Observer,

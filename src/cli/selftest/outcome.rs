@@ -169,8 +169,8 @@ impl Findings {
         self.all.insert(Finding { phase, of, what, answer, fields });
     }
 
-    /// Whether the findings are the same, whatever the number of steps.
-    pub(super) fn is_as(&self, others: &Self) -> bool {
+    /// True if the findings are the same, whatever the number of steps.
+    pub(super) fn equals(&self, others: &Self) -> bool {
         self.all == others.all
     }
 }
@@ -189,7 +189,7 @@ pub(super) struct SelftestReport<'a> {
 
 const REFUSED: &str = "the service refuses it";
 /// How many findings of a sort fit on a screen.
-const MOST: usize = 6;
+const MAX_SHOWN: usize = 6;
 
 impl<'a> SelftestReport<'a> {
     pub(super) fn new(
@@ -211,7 +211,7 @@ impl<'a> SelftestReport<'a> {
     }
 
     /// All findings, for a file.
-    pub(super) fn whole(&self) -> String {
+    pub(super) fn full_text(&self) -> String {
         let mut text = self.head();
         let [kinds, fields] = &self.left_out;
         let line = |(trial, why): &(Trial, String)| format!("left out: {trial}: {why}\n");
@@ -240,7 +240,7 @@ impl<'a> SelftestReport<'a> {
             let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
-        let is_folded = self.findings(&mut text, MOST);
+        let is_folded = self.findings(&mut text, MAX_SHOWN);
         match file {
             Some(file) => {
                 let file = text::escape(&file.display().to_string()).into_owned();
@@ -298,7 +298,7 @@ impl<'a> SelftestReport<'a> {
 
     fn verdict(&self) -> &'static str {
         match self.expected {
-            Some(sandbox) if self.found.is_as(sandbox) => {
+            Some(sandbox) if self.found.equals(sandbox) => {
                 "\nthe service does the same as the sandbox\n"
             }
             Some(_) => "\nthe service differs from the sandbox; send this report to the project\n",

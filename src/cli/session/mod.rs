@@ -46,9 +46,9 @@ pub(super) struct Session {
     roster: Roster,
     /// Containers that rules include but a saved plan does not concern: they only count for guards.
     apart: Vec<Container>,
-    /// Whether plans remember their parts, for the comparison with a saved one.
+    /// True if plans remember their parts, for the comparison with a saved one.
     remembers: bool,
-    /// Whether everything is selected.
+    /// True if everything is selected.
     selects_all: bool,
     /// The acknowledgements.
     acknowledged: Vec<Acknowledgement>,
@@ -120,9 +120,9 @@ impl Session {
         }
         cx.output.tell_faults(&warnings);
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
-            cx.output.tell(&preflight::reach(&self.run.caller));
+            cx.output.tell(&preflight::token_scope_note(&self.run.caller));
         }
-        self.compared.iter().for_each(|compared| compared.mark(&mut plan, &self.acknowledged));
+        self.compared.iter().for_each(|compared| compared.mark_new(&mut plan, &self.acknowledged));
         Ok(plan.estimated(client.a_minute()))
     }
 
@@ -130,7 +130,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn look(&self) -> Result<(Plan, Live), Failure> {
+    pub(super) async fn inspect(&self) -> Result<(Plan, Live), Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let found = Cell::new(None);
         let each = async |container, mut live: Live| {

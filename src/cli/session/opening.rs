@@ -31,7 +31,7 @@ pub(in crate::cli) struct SessionBuilder<'a> {
 
 impl<'a> SessionBuilder<'a> {
     /// Uses the service in the arguments, without a base, and changes nothing.
-    pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
+    pub(in crate::cli) fn new(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
     }
 
@@ -41,12 +41,12 @@ impl<'a> SessionBuilder<'a> {
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(mut self, cx: &Context) -> Result<Session, Failure> {
-        let (dir, around) = (&self.args.dir, Surroundings::of_process());
-        let mut loaded = manifest::load(dir, &around);
-        self.args.select.without_others(&mut loaded);
+        let (dir, surroundings) = (&self.args.dir, Surroundings::of_process());
+        let mut loaded = manifest::load(dir, &surroundings);
+        self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
             Some((base, used)) => {
-                Some((base.read(dir, &around, used.drift == Drift::Exclude, cx)?, used))
+                Some((base.read(dir, &surroundings, used.drift == Drift::Exclude, cx)?, used))
             }
             None => None,
         };
@@ -61,9 +61,9 @@ impl<'a> SessionBuilder<'a> {
             outline.add(&manifests.desired.containers);
         }
         let selection = self.args.select.selection();
-        let session = self.with(manifests, around.today, cx).await?;
+        let session = self.with(manifests, surroundings.today, cx).await?;
         Ok(match base {
-            Some((found, used)) => session.against(found, used, (selection, outline), cx),
+            Some((found, used)) => session.with_base(found, used, (selection, outline), cx),
             None => session,
         })
     }
@@ -133,7 +133,7 @@ impl<'a> SessionBuilder<'a> {
     }
 
     fn select(&self, desired: Desired) -> Result<Desired, Failure> {
-        self.args.select.of(desired.without_idle_acknowledgements(), &self.changes.resend)
+        self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
     /// Adds the containers that rules include, which only the service knows. Returns also those
@@ -152,7 +152,7 @@ impl<'a> SessionBuilder<'a> {
         cx.output.tell_faults(&roster.idle);
         cx.reports.keep(roster.idle.clone());
         let desired = self.select(desired)?;
-        let roster = self.args.select.of_roster(roster, &desired.moves);
+        let roster = self.args.select.select_roster(roster, &desired.moves);
         Ok((desired, roster))
     }
 

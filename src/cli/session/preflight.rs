@@ -65,7 +65,7 @@ fn warnings(token: &Token, today: Date) -> String {
 }
 
 /// The reach of a bot's token, as a hint for incomplete plans.
-pub(super) fn reach(username: &str) -> String {
+pub(super) fn token_scope_note(username: &str) -> String {
     match Home::of(username) {
         Some(Home { scope: Scope::Project, id }) => format!(
             "note: the token is one of project {id}: to it, groups and other projects that are private do not exist\n"

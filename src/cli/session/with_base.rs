@@ -26,7 +26,7 @@ use crate::{
 pub(in crate::cli) struct BaseUse {
     /// What it does with differences from before the branch.
     pub(in crate::cli) drift: Drift,
-    /// Whether only containers whose declarations differ from the base are read.
+    /// True if only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct SessionBase {
 
 impl Session {
     /// The session with a base. The limits of both sides hold.
-    pub(in crate::cli) fn against(
+    pub(in crate::cli) fn with_base(
         mut self,
         found: ResolvedBase,
         used: BaseUse,
@@ -134,7 +134,7 @@ impl SessionBase {
         let planned =
             apply::plan_against(observer, container, &self.base, self.drift, live, settings);
         let BranchPlan { mut plan, rest, against } = planned.await?;
-        plan.findings.problems.extend(outside(&self.config, container));
+        plan.findings.problems.extend(outside_of_base(&self.config, container));
         self.against.borrow_mut().extend(against);
         if !matches!(rest, Rest::All) {
             self.rests.borrow_mut().insert(container.path.clone(), rest);
@@ -148,7 +148,7 @@ impl SessionBase {
     }
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
-    pub(super) fn mark(&self, plan: &mut Plan, all: &[Acknowledgement]) {
+    pub(super) fn mark_new(&self, plan: &mut Plan, all: &[Acknowledgement]) {
         let old = all.iter().filter(|new| {
             self.acknowledgements.iter().any(|old| new.lets_no_more_through_than(old))
         });
@@ -176,7 +176,7 @@ fn stricter(one: Limits, other: Limits) -> Limits {
 
 /// A problem for a container outside of what the base manages: no branch may widen that and use it
 /// at once.
-fn outside(config: &Config, container: &Container) -> Option<Problem> {
+fn outside_of_base(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.outside(container)?;
     let file = crate::manifest::config::FILE;
     let help = format!("merge the change of `manages` in {file} first, then declare this");

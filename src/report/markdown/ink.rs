@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The maximum number of characters shown of a text, so that an element of a page stays small.
-const LONGEST: usize = 240;
+const MAX_CHARS: usize = 240;
 
 /// Escapes text from others.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ fn escape_line(line: &str) -> String {
 
 /// The shown beginning of `text`.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

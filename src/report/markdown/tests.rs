@@ -51,9 +51,9 @@ fn many_items_with_one_code_are_counted() {
         let name = char::from_u32(0x4e00 + at as u32).unwrap();
         Diagnostic::error("missing-secret", format!("no value for `TOKEN_{name}`"))
     };
-    world.diagnostics.extend((0..ALIKE + 30).map(missing));
+    world.diagnostics.extend((0..MAX_ALIKE + 30).map(missing));
     let text = world.written("plan", written);
-    assert_eq!(text.matches("no value for").count(), ALIKE, "{text}");
+    assert_eq!(text.matches("no value for").count(), MAX_ALIKE, "{text}");
     assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
     assert!(text.contains("unknown field `visiblity`"), "{text}");
 }
@@ -230,7 +230,7 @@ fn seen(text: &str) -> Seen {
     seen
 }
 
-/// Whether markup is our own.
+/// True if markup is our own.
 fn is_ours(html: &str) -> bool {
     let title =
         html.strip_prefix("<details><summary>").and_then(|rest| rest.strip_suffix("</summary>"));

@@ -15,13 +15,13 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{Fold, FoldedSteps, Piece, by_container, gathered, same};
+pub use fold::{Fold, FoldedSteps, Piece, fold_equal, fold_steps, group_by_key};
 pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
-pub(in crate::report) use note::by_sort;
-pub use note::{MANY, by_path, grouped};
-pub use outcome::{differs, gist, unread, why, with_request_id};
+pub(in crate::report) use note::group_by_kind;
+pub use note::{MAX_CONTAINERS, fold_objects, group_by_path};
+pub use outcome::{gist, mismatch_gist, mismatch_reason, unread_cause, with_request_id};
 use serde::Serialize;
-pub use step::{Row, file_line, firsts, remarks, rows_of, sign, tail, whole};
+pub use step::{Row, file_line, full_name, local_name, predecessors, remarks, rows_of, sign};
 pub use value::{ValueText, cell};
 
 use super::{
@@ -121,7 +121,7 @@ pub struct StepItem<'a> {
     pub part: ReportPart,
     /// Its outcome, if the plan was applied.
     pub outcome: Option<&'static str>,
-    /// Whether its object matches now.
+    /// True if its object matches now.
     pub is_done: bool,
 }
 
@@ -133,7 +133,7 @@ impl<'a> StepItem<'a> {
 }
 
 /// The word for a label.
-pub const fn whose(label: Label) -> &'static str {
+pub const fn label_word(label: Label) -> &'static str {
     match label {
         Label::Change => "this branch",
         Label::Both => "this branch and drift",
@@ -201,7 +201,7 @@ impl<'a> Report<'a> {
                 let mut lines = summary::lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // What stands in the way comes before that nothing was found.
-                    lines.rotate_right(summary::obstacles(planned.plan).len());
+                    lines.rotate_right(summary::blockers(planned.plan).len());
                 }
                 texts(lines)
             }
@@ -223,13 +223,14 @@ impl<'a> Report<'a> {
         let rehearsed = rehearsed.map(|sentence| format!("{sentence}."));
         let sentences = sentences.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return sentences.collect() };
-        let exceptions = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
+        let exceptions =
+            summary::exception_notes(plan).into_iter().chain(summary::limit_note(plan));
         sentences.chain(texts(exceptions)).collect()
     }
 
     /// The notes, by sort.
     pub(super) fn notes(&self) -> BTreeMap<note::NoteKind, Vec<&'a Note>> {
-        note::by_sort(self.plan().into_iter().flat_map(|plan| &plan.notes))
+        note::group_by_kind(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }
 
     /// The steps, in the order of the plan.
@@ -276,7 +277,7 @@ impl<'a> Report<'a> {
 
     /// The items, in display order.
     pub fn items(&self) -> Vec<ReportItem<'a>> {
-        item::of(self)
+        item::collect(self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{fold::same, step::tail};
+use super::{fold::fold_equal, step::local_name};
 use crate::{
     catalogue,
     diff::{Note, Reason},
@@ -51,7 +51,7 @@ pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
 }
 
 /// `notes` by sort.
-pub(in crate::report) fn by_sort<'n>(
+pub(in crate::report) fn group_by_kind<'n>(
     notes: impl IntoIterator<Item = &'n Note>,
 ) -> BTreeMap<NoteKind, Vec<&'n Note>> {
     let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(in crate::report) fn by_sort<'n>(
 }
 
 /// `objects` by the path of their group or project.
-pub fn by_path<'p>(
+pub fn group_by_path<'p>(
     objects: impl IntoIterator<Item = (&'p str, String)>,
 ) -> BTreeMap<&'p str, Vec<String>> {
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -69,7 +69,7 @@ pub fn by_path<'p>(
 }
 
 /// The number of groups and projects that are named one by one.
-pub const MANY: usize = 10;
+pub const MAX_CONTAINERS: usize = 10;
 
 /// A group or project with the objects of a note, and the paths of others with the same objects.
 #[derive(Debug)]
@@ -94,23 +94,24 @@ impl NoteGroup<'_> {
 
 /// Groups and projects with the objects of a note. If there are many, those with the same objects
 /// are put together at the first one, unless `full`.
-pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<NoteGroup<'_>> {
+pub fn fold_objects(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<NoteGroup<'_>> {
     let all: Vec<_> = all.into_iter().collect();
-    let together = same(&all, full || all.len() <= MANY, |(_, objects)| without_ids(objects));
+    let together =
+        fold_equal(&all, full || all.len() <= MAX_CONTAINERS, |(_, objects)| strip_ids(objects));
     let alike = together.into_iter().map(|((path, objects), others)| NoteGroup {
         path,
         others: others.iter().map(|(path, _)| *path).collect(),
-        objects: if others.is_empty() { objects.clone() } else { without_ids(objects) },
+        objects: if others.is_empty() { objects.clone() } else { strip_ids(objects) },
     });
     alike.collect()
 }
 
-fn without_ids(objects: &[String]) -> Vec<String> {
-    objects.iter().map(|object| without_id(object).to_owned()).collect()
+fn strip_ids(objects: &[String]) -> Vec<String> {
+    objects.iter().map(|object| strip_id(object).to_owned()).collect()
 }
 
 /// An object without the id that tells equal entries of one group or project apart.
-fn without_id(object: &str) -> &str {
+fn strip_id(object: &str) -> &str {
     let named = object.split_once('/').map(|(section, _)| section);
     let section = catalogue::everywhere().find(|section| Some(section.section) == named);
     let id = section.filter(|section| section.may_come_twice()).and(object.rsplit_once('@'));
@@ -122,7 +123,7 @@ fn without_id(object: &str) -> &str {
 
 /// The object of a note, without its group or project; empty for the container itself.
 pub fn object(note: &Note) -> String {
-    let object = tail(&note.address);
+    let object = local_name(&note.address);
     let about = match &note.reason {
         Reason::Archived | Reason::ArchivedByHand | Reason::Vanished => return String::new(),
         Reason::Undeclared { state } | Reason::UndeclaredFails { state } => {
@@ -133,8 +134,8 @@ pub fn object(note: &Note) -> String {
         Reason::Besides { what } => what.clone(),
         Reason::TakesAlong { grants_of } => {
             let grants = grants_of.iter().map(|address| match address.entry {
-                Some(_) => tail(address),
-                None => format!("any of {}: not read", tail(address)),
+                Some(_) => local_name(address),
+                None => format!("any of {}: not read", local_name(address)),
             });
             grants.collect::<Vec<_>>().join(", ")
         }
@@ -157,11 +158,11 @@ mod tests {
             let each = paths.iter().enumerate();
             each.map(|(n, path)| (path.as_str(), vec![object(n)])).collect::<BTreeMap<_, _>>()
         };
-        let alike = grouped(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
+        let alike = fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
         assert_eq!(alike[0].title(), "acme/p00 and 19 more");
         assert_eq!(alike[0].objects, ["pipeline_schedules/fails"]);
         // Here the part after the `@` is the environment.
-        assert_eq!(grouped(all(&|n| format!("variables/A@{n}")), false).len(), 20);
-        assert_eq!(grouped(all(&|n| format!("pipeline_schedules/fails@{n}")), true).len(), 20);
+        assert_eq!(fold_objects(all(&|n| format!("variables/A@{n}")), false).len(), 20);
+        assert_eq!(fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), true).len(), 20);
     }
 }

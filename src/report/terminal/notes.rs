@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fold::{also, lines};
+use super::fold::{draw_others, lines};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
@@ -12,9 +12,10 @@ use crate::{
     report::{
         Canvas, Line, Paint, Style,
         model::{
-            MANY, acknowledged_together, acknowledgement, by_path, by_sort, gist, grouped,
+            MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
+            group_by_kind, group_by_path, local_name,
             note::{object, sort},
-            same, tail, with_request_id,
+            with_request_id,
         },
     },
     secret::Secrets,
@@ -22,17 +23,18 @@ use crate::{
 };
 
 /// How many objects of one project a paragraph names without `--full`.
-const OBJECTS: usize = 8;
+const MAX_OBJECTS: usize = 8;
 /// From how many on archived projects are only counted.
-const FEW: usize = 3;
+const COUNTED_FROM: usize = 3;
 
 /// Notes: a paragraph for each sort, with a line for each project.
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
-    for ((_, title), found) in by_sort(notes) {
-        let projects = by_path(found.into_iter().map(|note| (&*note.address.path, object(note))));
+    for ((_, title), found) in group_by_kind(notes) {
+        let projects =
+            group_by_path(found.into_iter().map(|note| (&*note.address.path, object(note))));
         // Nothing more is known of them.
         let is_archived = title == sort(&Reason::Archived).1;
-        if is_archived && projects.len() >= FEW && !canvas.style().full {
+        if is_archived && projects.len() >= COUNTED_FROM && !canvas.style().full {
             let first = projects.first_key_value().map_or("", |(path, _)| path);
             let text = format!("{title}: {first} and {} more", projects.len() - 1);
             canvas.paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
@@ -46,11 +48,11 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
 pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
     let mut days: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for Held { address, until } in held {
-        days.entry(until).or_default().push((&*address.path, tail(address)));
+        days.entry(until).or_default().push((&*address.path, local_name(address)));
     }
     for (until, objects) in days {
         let title = format!("held until {until}, that day included; unchanged");
-        paragraph(canvas, &title, by_path(objects));
+        paragraph(canvas, &title, group_by_path(objects));
     }
 }
 
@@ -60,24 +62,30 @@ pub(super) fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&st
     if projects.is_empty() {
         return;
     }
-    let groups = grouped(projects, canvas.style().full);
+    let groups = fold_objects(projects, canvas.style().full);
     let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
     let aside = if is_folded { " (--full lists all)" } else { "" };
     canvas.paragraph([Line::note(title).put(Paint::Dim, aside)]);
     let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
-    few(canvas, MANY, "line", groups.into_iter(), |canvas, (projects, objects)| {
-        let line = Line::indented(2).text(projects);
-        let start = (2 + column).max(line.len()) + 2;
-        let objects = first_of(&objects, canvas.style().full);
-        canvas.line(&line.pad_to(start).hang_here().text(objects));
-    });
+    draw_first(
+        canvas,
+        MAX_CONTAINERS,
+        "line",
+        groups.into_iter(),
+        |canvas, (projects, objects)| {
+            let line = Line::indented(2).text(projects);
+            let start = (2 + column).max(line.len()) + 2;
+            let objects = first_objects(&objects, canvas.style().full);
+            canvas.line(&line.pad_to(start).hang_here().text(objects));
+        },
+    );
 }
 
 /// `objects` on one line, or the first few and the number of the rest.
-pub(super) fn first_of(objects: &[String], full: bool) -> String {
-    let shown = if full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
+pub(super) fn first_objects(objects: &[String], full: bool) -> String {
+    let shown = if full || objects.len() <= MAX_OBJECTS + 1 { objects.len() } else { MAX_OBJECTS };
     let text = objects[..shown].join(", ");
     match objects.len() - shown {
         0 => text,
@@ -92,13 +100,14 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::of(Paint::Change, "incomplete: ");
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
-    let all = same(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
-    few(canvas, MANY, "scope", all.into_iter(), |canvas, (scope, others)| {
+    let all =
+        fold_equal(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
+    draw_first(canvas, MAX_CONTAINERS, "scope", all.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
         canvas.line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
-        also(canvas, "scope", others.iter().map(|scope| &scope.address));
+        draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
 }
 
@@ -115,7 +124,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let all = same(refusals, canvas.style().full, acknowledged_together);
+    let all = fold_equal(refusals, canvas.style().full, acknowledged_together);
     let shown = all.iter().map(|(first, others)| {
         let Refusal { guard, address, reason, origin, .. } = first;
         let ack = shell_word(&acknowledgement(first, others.iter().copied()));
@@ -131,7 +140,7 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     diagnostics(canvas, shown);
     for (first, others) in all {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
-        for some in others.chunks(OBJECTS) {
+        for some in others.chunks(MAX_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
             canvas.line(&line.hang_here().text(some.join(", ")));
         }
@@ -155,7 +164,7 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
 }
 
 /// Draws each of `items`, or the first few and the number of the rest.
-pub(super) fn few<T>(
+pub(super) fn draw_first<T>(
     canvas: &mut Canvas,
     most: usize,
     noun: &str,

@@ -61,7 +61,7 @@ impl Subject<'_> {
         format!("{address}{section}{slash}{field}")
     }
 
-    /// Whether the object at `address` is the subject, or in it.
+    /// True if the object at `address` is the subject, or in it.
     fn holds(&self, address: &Address) -> bool {
         let subject = self.address();
         subject.path == address.path
@@ -69,7 +69,7 @@ impl Subject<'_> {
             && (subject.entry.is_none() || subject.entry == address.entry)
     }
 
-    /// Whether the subject includes the field `name`.
+    /// True if the subject includes the field `name`.
     fn is_about(&self, name: &str) -> bool {
         self.field.first().is_none_or(|field| field == name)
     }
@@ -179,9 +179,9 @@ fn links(
         }
     });
     let lines: Vec<_> = lines.collect();
-    let column = lines.iter().map(Line::len).filter(|len| *len <= WIDEST).max().unwrap_or(0);
+    let column = lines.iter().map(Line::len).filter(|len| *len <= MAX_COLUMN).max().unwrap_or(0);
     let names = links.iter().map(|link| link.layer.name.width());
-    let end = column + 2 + names.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    let end = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(links) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
         canvas.line_from(line.pad_to(end), &link.setting.origin, Overflow::Wrap);
@@ -205,7 +205,7 @@ fn contribution(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, 
 }
 
 /// The maximum width to which values and names are aligned.
-const WIDEST: usize = 40;
+const MAX_COLUMN: usize = 40;
 
 /// A line with its origin and layer.
 fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Layer>, origin: &Origin) {
