@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     BaseArgs, BaseUse, ChangeArgs, Context, Exit, Failure, ManifestFolder, Progress, ReportArgs,
-    Reported, RunRecord, Session, SessionArgs, SessionBuilder, saved, signal,
+    Reported, RunRecord, Session, SessionArgs, SessionBuilder, may_write, saved, signal,
 };
 use crate::{
     address::Address,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How many groups and projects are changed at once. Each keeps several requests in flight, and
-/// live values must not become stale behind the requests of many others.
+/// live values must not become stale while the requests of many others run.
 const MAX_CONCURRENT: usize = 16;
 /// The message if a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
@@ -127,7 +127,7 @@ impl Args {
             Some(sealed) => sealed.clone(),
             None => saved::read(path)?,
         };
-        let key = saved::key(&cx.env)?;
+        let key = cx.env.key(saved::KEY_NAME)?;
         sealed
             .plan
             .check()
@@ -177,7 +177,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     let session =
         SessionBuilder { changes, base, ..SessionBuilder::new(&of_session) }.open(cx).await?;
     cx.reports.record.note(|record| record.run = Some(session.run.clone()));
-    session.may_write()?;
+    may_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|one| one.refusal.acknowledgement.clone());
     cx.reports.record.note(|record| record.acknowledgements = acknowledged.collect());

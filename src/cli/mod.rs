@@ -73,7 +73,7 @@ use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
     BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
-    selects_something, usable,
+    may_write, selects_something, usable,
 };
 use signal::unless_signalled;
 
@@ -106,7 +106,7 @@ struct Cli {
     full: bool,
 }
 
-/// What `--version` says: `.ci/release` also gives the commit.
+/// The text of `--version`: `.ci/release` also gives the commit.
 static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("UNDRIFT_COMMIT") {
     Some(commit) if !commit.is_empty() => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
     _ => env!("CARGO_PKG_VERSION").to_owned(),
@@ -155,7 +155,7 @@ enum Command {
     Man(pages::ManArgs),
 }
 
-/// What every command gets.
+/// The state of a run, which every command gets.
 #[derive(Debug)]
 struct Context {
     /// The environment.
@@ -320,7 +320,7 @@ impl Command {
         }
     }
 
-    /// The targets and the sort of its reports, if it makes any.
+    /// The targets and the kind of its reports, if it makes any.
     const fn reports(&self) -> Option<(&ReportArgs, ReportKind)> {
         match self {
             Self::Check(args) => Some((&args.report, ReportKind::Check)),

@@ -1,7 +1,7 @@
 //! Reports in files: written however the run ends.
 //!
-//! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one
-//! for this run's. A command must end with [`Reports::finish`], whose result proves that it
+//! [`Reports::begin`] replaces an old report by an unfinished one, so that the old one is not
+//! mistaken for this run's. A command must end with [`Reports::finish`], whose result proves that it
 //! reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole, so a reader
 //! never sees half a report. Every [`Format`] has the same content, from one model.
 
@@ -137,7 +137,7 @@ impl Reports {
         let begun = retain(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
             let Some(path) = path else { return Ok(()) };
-            let text = self.text(target.format, self.kind, State::Unfinished)?;
+            let text = self.text(target.format, self.kind, State::UNFINISHED)?;
             write(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                     // An old report that cannot be replaced may still be removable; if not, the
@@ -224,7 +224,7 @@ impl Reports {
         let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        Reported(self.write(exit, help, kind, |exit_code| State::Finished { exit_code, content }))
+        Reported(self.write(exit, help, kind, |exit_code| State::finished(exit_code, content)))
     }
 
     /// Ends a run: reports its failure, if any.
@@ -236,11 +236,9 @@ impl Reports {
         self.output.tell_failure(&failure);
         let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
         let (text, help) = (error.as_str(), failure.help.as_deref());
-        let exit = self.write(failure.exit, None, self.kind, |exit_code| State::Failed {
-            exit_code,
-            error: text,
-            help,
-        });
+        let diagnostics = &self.diagnostics.borrow();
+        let state = |exit_code| State::failed(exit_code, text, help, diagnostics);
+        let exit = self.write(failure.exit, None, self.kind, state);
         self.end_record(exit, Some(error))
     }
 
@@ -317,7 +315,7 @@ fn resolve(path: &Path) -> PathBuf {
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
-/// True if what is written to `path` cannot be replaced: a device or a pipe.
+/// True if `path` is a device or a pipe, whose content cannot be replaced.
 fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }

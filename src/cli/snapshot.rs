@@ -32,7 +32,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let taken = take_snapshot(&args, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
-        // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
+        // Remove an old snapshot, so that it is not mistaken for this run's. If that fails, its time
         // still shows its age.
         let _ = fs::remove_file(&args.output);
     }

@@ -365,7 +365,7 @@ mod tests {
         fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
             let (run, plan, _) = hostile(&text);
             let planned = Planned::new(&run, &plan);
-            let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
+            let state = State::finished(0, Content::Planned(&planned));
             let nothing = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
             list(&written(&report));

@@ -1,4 +1,4 @@
-//! Reads back what is about to be written: it must be valid manifests, and plan to nothing against
+//! Checks the manifests before they are written: they must be valid, and plan to nothing against
 //! the live state just read. Otherwise a fault of the export would only be noticed when a plan
 //! undoes something.
 

@@ -218,8 +218,8 @@ async fn read(
     Ok((written, Exit::Incomplete.when(!is_read || !wrong.is_empty())))
 }
 
-/// Tells what was not read and what is left out. Whether the result is whole: with `--partial` also
-/// without what was refused and what no manifest can say, which stays so.
+/// Prints what was not read and what is left out. Returns true if the export is complete; with
+/// `--partial`, refusals and fields that no manifest can express do not count.
 ///
 /// # Errors
 /// If something was not read, without `--partial`.

@@ -175,8 +175,8 @@ impl Findings {
     }
 }
 
-/// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
-/// was asked.
+/// What was tried, what was left out, and the findings. `expected` are the findings of the sandbox,
+/// if this build has one.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
     found: &'a Findings,

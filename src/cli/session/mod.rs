@@ -19,6 +19,7 @@ use jiff::civil::Date;
 use super::{Context, Failure, Progress};
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use opening::SessionBuilder;
+pub(super) use preflight::may_write;
 pub(super) use source::{LiveArgs, SessionSource};
 pub(super) use with_base::BaseUse;
 
@@ -144,7 +145,7 @@ impl Session {
         found.into_inner().ok_or_else(|| Failure::usage("nothing is selected"))
     }
 
-    /// Applies what is approved, `ahead` groups and projects at once.
+    /// Applies the approved steps, `ahead` groups and projects at once.
     pub(super) async fn apply(
         &self,
         approved: &Approved<'_>,
@@ -160,14 +161,6 @@ impl Session {
             ahead,
         };
         apply.run(approved, report).await
-    }
-
-    /// Refuses to apply with a token that cannot write.
-    ///
-    /// # Errors
-    /// If that is certain.
-    pub(super) fn may_write(&self) -> Result<(), Failure> {
-        preflight::may_write(self.run.token.as_ref())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks the token before planning: what it cannot do is reported in one sentence, instead of one
+//! Checks the token before planning: missing rights are reported in one sentence, instead of one
 //! refusal for each request.
 //!
 //! It costs one read. If the service does not show the token's properties, nothing is reported.
@@ -33,7 +33,7 @@ pub(super) async fn token(
 }
 
 /// Refuses a token that certainly cannot write.
-pub(super) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
+pub(in crate::cli) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {

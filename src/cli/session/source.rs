@@ -228,7 +228,7 @@ impl crate::cli::connect::ConnectArgs {
         config: &Config,
         env: &Environment,
     ) -> Result<Service, Failure> {
-        // The embedded service has no address that anybody would name.
+        // The embedded service has no public address.
         if target == SANDBOX {
             return Service::parse("http://127.0.0.1", false)
                 .map_err(|error| Failure::new(Exit::Internal, error));

@@ -17,8 +17,8 @@ use super::{
     marker::Marker,
     model::{
         Fold, FoldedSteps, ItemGroup, Piece, Report, ReportItem, ReportPart, Row, StepItem,
-        acknowledgement, file_line, fold_equal, fold_objects, fold_steps, group_by_key,
-        group_by_path, label_word, note, predecessors, remarks, rows_of, sign, step::object,
+        acknowledgement, file_line, fold_equal, fold_objects, fold_steps, group_by_key, label_word,
+        note, predecessors, remarks, rows_of, sign, step::object,
     },
 };
 use crate::{diff::Refusal, secret::Secrets, text::count, value::Json};
@@ -101,7 +101,7 @@ fn items_of(
             *seen > MAX_ALIKE && item.refusal.is_none()
         });
         let rest: Vec<_> = rest.collect();
-        // The same help stands only at the first of neighbours.
+        // Neighbours with the same help show it once.
         let mut last = None;
         let all = all.into_iter().map(|(item, others)| {
             let is_new = last.replace(&item.help) != Some(&item.help);
@@ -343,9 +343,8 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let projects =
-            group_by_path(found.iter().map(|note| (&*note.address.path, note::object(note))));
-        let lines = fold_objects(projects, false).into_iter().map(|alike| {
+        let objects = found.iter().map(|note| (&*note.address.path, note::object(note)));
+        let lines = fold_objects(objects, false).into_iter().map(|alike| {
             let objects = alike.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
             if objects.is_empty() {

@@ -14,11 +14,11 @@ use crate::{
     diff::{Problem, Refusal, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
-    report::Outcomes,
+    report::{Outcomes, json},
     text::count,
 };
 
-/// The sort of a [`ReportItem`], in display order.
+/// The group of a [`ReportItem`], in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ItemGroup {
     /// The run itself did not finish.
@@ -72,7 +72,7 @@ impl ItemGroup {
 /// Something that a reader must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportItem<'a> {
-    /// Its sort.
+    /// Its group.
     pub group: ItemGroup,
     /// Its code, for machines: that of a diagnostic, or a similar word.
     pub code: Cow<'static, str>,
@@ -166,7 +166,7 @@ impl<'a> ReportItem<'a> {
 pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
     let mut items: Vec<ReportItem<'a>> = Vec::new();
     match report.state {
-        State::Unfinished => items.push(
+        State::Unfinished(_) => items.push(
             ReportItem::new(
                 ItemGroup::Run,
                 "unfinished",
@@ -174,10 +174,10 @@ pub(super) fn collect<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
             )
             .help(Some("look at the log of the job")),
         ),
-        State::Failed { error, help, .. } => {
+        State::Failed(json::Failed { error, help, .. }) => {
             items.push(ReportItem::new(ItemGroup::Run, "failed", error).help(help));
         }
-        State::Finished { .. } => {}
+        State::Finished(_) => {}
     }
     items.extend(report.plan().into_iter().flat_map(plan_items));
     if let Some(Content::Outcomes(outcomes)) = report.content() {

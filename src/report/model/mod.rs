@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use fold::{Fold, FoldedSteps, Piece, fold_equal, fold_steps, group_by_key};
 pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
 pub(in crate::report) use note::group_by_kind;
-pub use note::{MAX_CONTAINERS, fold_objects, group_by_path};
+pub use note::{MAX_CONTAINERS, fold_objects};
 pub use outcome::{gist, mismatch_gist, mismatch_reason, unread_cause, with_request_id};
 use serde::Serialize;
 pub use step::{Row, file_line, full_name, local_name, predecessors, remarks, rows_of, sign};
@@ -26,7 +26,7 @@ pub use value::{ValueText, cell};
 
 use super::{
     Line, ReportKind, Run,
-    json::{Checked, Outcomes, Planned},
+    json::{self, Checked, Outcomes, Planned},
 };
 use crate::{
     address::Address,
@@ -39,7 +39,7 @@ use crate::{
 /// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// The sort of report.
+    /// The kind of report.
     pub kind: ReportKind,
     /// The folder or file of manifests as named by the user; the place of items without another
     /// one.
@@ -51,27 +51,7 @@ pub struct Report<'a> {
 }
 
 /// The state of a run.
-#[derive(Clone, Copy, Debug)]
-pub enum State<'a> {
-    /// It is running, or was killed.
-    Unfinished,
-    /// It failed before there was anything to report.
-    Failed {
-        /// The exit code.
-        exit_code: u8,
-        /// What happened.
-        error: &'a str,
-        /// What to do about it.
-        help: Option<&'a str>,
-    },
-    /// It finished.
-    Finished {
-        /// The exit code.
-        exit_code: u8,
-        /// The content.
-        content: Content<'a>,
-    },
-}
+pub type State<'a> = json::State<'a, Content<'a>>;
 
 /// The content of a report.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -156,16 +136,17 @@ impl<'a> Report<'a> {
     /// The content, if the run finished.
     pub const fn content(&self) -> Option<Content<'a>> {
         match self.state {
-            State::Finished { content, .. } => Some(content),
-            State::Failed { .. } | State::Unfinished => None,
+            State::Finished(finished) => Some(finished.content),
+            State::Failed(_) | State::Unfinished(_) => None,
         }
     }
 
     /// The exit code, if the run has ended.
     pub const fn exit_code(&self) -> Option<u8> {
         match self.state {
-            State::Finished { exit_code, .. } | State::Failed { exit_code, .. } => Some(exit_code),
-            State::Unfinished => None,
+            State::Finished(finished) => Some(finished.exit_code),
+            State::Failed(failed) => Some(failed.exit_code),
+            State::Unfinished(_) => None,
         }
     }
 
@@ -192,15 +173,15 @@ impl<'a> Report<'a> {
     pub fn summary(&self) -> Vec<String> {
         let title = self.kind.word();
         let content = match self.state {
-            State::Unfinished => return vec![format!("{title}: not finished")],
-            State::Failed { .. } => return vec![format!("{title}: failed")],
-            State::Finished { content, .. } => content,
+            State::Unfinished(_) => return vec![format!("{title}: not finished")],
+            State::Failed(_) => return vec![format!("{title}: failed")],
+            State::Finished(finished) => finished.content,
         };
         match content {
             Content::Planned(planned) => {
                 let mut lines = summary::lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
-                    // What stands in the way comes before that nothing was found.
+                    // Blockers come before the line about no steps.
                     lines.rotate_right(summary::blockers(planned.plan).len());
                 }
                 texts(lines)
@@ -228,7 +209,7 @@ impl<'a> Report<'a> {
         sentences.chain(texts(exceptions)).collect()
     }
 
-    /// The notes, by sort.
+    /// The notes, by kind.
     pub(super) fn notes(&self) -> BTreeMap<note::NoteKind, Vec<&'a Note>> {
         note::group_by_kind(self.plan().into_iter().flat_map(|plan| &plan.notes))
     }

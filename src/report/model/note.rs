@@ -1,4 +1,4 @@
-//! The sorts of notes, the object of a note, and notes of several projects put together.
+//! The kinds of notes, the object of a note, and notes of several projects put together.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::{
     diff::{Note, Reason},
 };
 
-/// The sort of a note: its place in display order, and the title for all notes of this sort.
+/// The kind of a note: its place in display order, and the title for all notes of this kind.
 pub(in crate::report) type NoteKind = (u8, &'static str);
 
-/// The sort of a note with this reason.
+/// The kind of a note with this reason.
 pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
     match reason {
         Reason::ArchivedByHand => (
@@ -50,22 +50,13 @@ pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
     }
 }
 
-/// `notes` by sort.
+/// `notes` by kind.
 pub(in crate::report) fn group_by_kind<'n>(
     notes: impl IntoIterator<Item = &'n Note>,
 ) -> BTreeMap<NoteKind, Vec<&'n Note>> {
     let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
     notes.into_iter().for_each(|note| sorts.entry(sort(&note.reason)).or_default().push(note));
     sorts
-}
-
-/// `objects` by the path of their group or project.
-pub fn group_by_path<'p>(
-    objects: impl IntoIterator<Item = (&'p str, String)>,
-) -> BTreeMap<&'p str, Vec<String>> {
-    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    objects.into_iter().for_each(|(path, object)| paths.entry(path).or_default().push(object));
-    paths
 }
 
 /// The number of groups and projects that are named one by one.
@@ -92,18 +83,25 @@ impl NoteGroup<'_> {
     }
 }
 
-/// Groups and projects with the objects of a note. If there are many, those with the same objects
-/// are put together at the first one, unless `full`.
-pub fn fold_objects(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<NoteGroup<'_>> {
-    let all: Vec<_> = all.into_iter().collect();
-    let together =
-        fold_equal(&all, full || all.len() <= MAX_CONTAINERS, |(_, objects)| strip_ids(objects));
-    let alike = together.into_iter().map(|((path, objects), others)| NoteGroup {
+/// Groups and projects with their objects. If there are many, those with the same objects are put
+/// together at the first one, unless `full`.
+pub fn fold_objects<'p>(
+    objects: impl IntoIterator<Item = (&'p str, String)>,
+    full: bool,
+) -> Vec<NoteGroup<'p>> {
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (path, object) in objects {
+        paths.entry(path).or_default().push(object);
+    }
+    let paths: Vec<_> = paths.into_iter().collect();
+    let full = full || paths.len() <= MAX_CONTAINERS;
+    let folded = fold_equal(&paths, full, |(_, objects)| strip_ids(objects));
+    let groups = folded.into_iter().map(|((path, objects), others)| NoteGroup {
         path,
         others: others.iter().map(|(path, _)| *path).collect(),
         objects: if others.is_empty() { objects.clone() } else { strip_ids(objects) },
     });
-    alike.collect()
+    groups.collect()
 }
 
 fn strip_ids(objects: &[String]) -> Vec<String> {
@@ -156,7 +154,7 @@ mod tests {
         let paths: Vec<_> = (0..20).map(|n| format!("acme/p{n:02}")).collect();
         let all = |object: &dyn Fn(usize) -> String| {
             let each = paths.iter().enumerate();
-            each.map(|(n, path)| (path.as_str(), vec![object(n)])).collect::<BTreeMap<_, _>>()
+            each.map(|(n, path)| (path.as_str(), object(n))).collect::<Vec<_>>()
         };
         let alike = fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
         assert_eq!(alike[0].title(), "acme/p00 and 19 more");

@@ -6,7 +6,7 @@ use crate::{
     plan::{Acknowledged, Comparison, Plan},
     report::{
         Canvas, Line, Overflow, Paint, ReportKind,
-        model::{group_by_path, local_name, sign, step::object},
+        model::{local_name, sign, step::object},
     },
 };
 
@@ -47,15 +47,15 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
         let object = address.section.map_or_else(String::new, |_| local_name(address) + ": ");
         (&*address.path, object + why)
     });
-    list(canvas, "problems of drift; they do not block this branch", of_drift);
+    paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
     let already = against.already.iter().map(|already| {
         let fields = already.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*already.address.path, local_name(&already.address) + &fields)
     });
-    list(canvas, "declared by this branch as it is live already", already);
+    paragraph(canvas, "declared by this branch as it is live already", already);
     let removed = against.removed.iter().map(|address| (&*address.path, local_name(address)));
-    list(canvas, "declared at the base and not by this branch; unchanged", removed);
+    paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
 /// How many containers were not read.
@@ -104,11 +104,6 @@ fn draw_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         let (_, sign) = sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", object(step.scope, &step.address)))
     });
-    list(canvas, title, shown);
+    paragraph(canvas, title, shown);
     draw_in_full(canvas, &format!("{title} (removals)"), &gone);
-}
-
-/// A paragraph with a line for each group and project.
-fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p str, String)>) {
-    paragraph(canvas, title, group_by_path(items));
 }

@@ -25,15 +25,15 @@ pub use saved::{saved, stale};
 use super::{Canvas, Line, Paint, ReportKind, Run, model::summary};
 use crate::plan::Plan;
 
-/// How many lines a plan has, unless all are asked for.
+/// The maximum number of lines of a plan without `--full`.
 const MAX_LINES: usize = 60;
 /// The same if the result of the run follows.
 const MAX_LINES_BEFORE_RESULT: usize = 40;
-/// How many of them steps get at least.
+/// The minimum number of lines for steps.
 const MIN_STEP_LINES: usize = 12;
 
-/// `plan` on an empty `canvas`. What stands last is drawn first: it matters most, and the steps get
-/// the room that is left.
+/// `plan` on an empty `canvas`. The end is drawn first: it matters most, and the steps get the
+/// remaining lines.
 pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
     let most = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
     heading(&mut canvas, kind.of_plan(), run);

@@ -1,6 +1,6 @@
 //! The parts of a plan other than steps: notes, what could not be read, and what blocks it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -13,7 +13,7 @@ use crate::{
         Canvas, Line, Paint, Style,
         model::{
             MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
-            group_by_kind, group_by_path, local_name,
+            group_by_kind, local_name,
             note::{object, sort},
             with_request_id,
         },
@@ -27,19 +27,19 @@ const MAX_OBJECTS: usize = 8;
 /// From how many on archived projects are only counted.
 const COUNTED_FROM: usize = 3;
 
-/// Notes: a paragraph for each sort, with a line for each project.
+/// Notes: a paragraph for each kind, with a line for each project.
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     for ((_, title), found) in group_by_kind(notes) {
-        let projects =
-            group_by_path(found.into_iter().map(|note| (&*note.address.path, object(note))));
+        let projects: BTreeSet<_> = found.iter().map(|note| &*note.address.path).collect();
         // Nothing more is known of them.
         let is_archived = title == sort(&Reason::Archived).1;
         if is_archived && projects.len() >= COUNTED_FROM && !canvas.style().full {
-            let first = projects.first_key_value().map_or("", |(path, _)| path);
+            let first = projects.first().copied().unwrap_or_default();
             let text = format!("{title}: {first} and {} more", projects.len() - 1);
             canvas.paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
         } else {
-            paragraph(canvas, title, projects);
+            let objects = found.into_iter().map(|note| (&*note.address.path, object(note)));
+            paragraph(canvas, title, objects);
         }
     }
 }
@@ -51,36 +51,34 @@ pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
         days.entry(until).or_default().push((&*address.path, local_name(address)));
     }
     for (until, objects) in days {
-        let title = format!("held until {until}, that day included; unchanged");
-        paragraph(canvas, &title, group_by_path(objects));
+        paragraph(canvas, &format!("held until {until}, that day included; unchanged"), objects);
     }
 }
 
 /// A title with a line for each project, or for several with the same objects; nothing without
-/// projects.
-pub(super) fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
-    if projects.is_empty() {
+/// objects.
+pub(super) fn paragraph<'p>(
+    canvas: &mut Canvas,
+    title: &str,
+    objects: impl IntoIterator<Item = (&'p str, String)>,
+) {
+    let groups = fold_objects(objects, canvas.style().full);
+    if groups.is_empty() {
         return;
     }
-    let groups = fold_objects(projects, canvas.style().full);
     let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
     let aside = if is_folded { " (--full lists all)" } else { "" };
     canvas.paragraph([Line::note(title).put(Paint::Dim, aside)]);
     let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
-    draw_first(
-        canvas,
-        MAX_CONTAINERS,
-        "line",
-        groups.into_iter(),
-        |canvas, (projects, objects)| {
-            let line = Line::indented(2).text(projects);
-            let start = (2 + column).max(line.len()) + 2;
-            let objects = first_objects(&objects, canvas.style().full);
-            canvas.line(&line.pad_to(start).hang_here().text(objects));
-        },
-    );
+    let groups = groups.into_iter();
+    draw_first(canvas, MAX_CONTAINERS, "line", groups, |canvas, (projects, objects)| {
+        let line = Line::indented(2).text(projects);
+        let start = (2 + column).max(line.len()) + 2;
+        let objects = first_objects(&objects, canvas.style().full);
+        canvas.line(&line.pad_to(start).hang_here().text(objects));
+    });
 }
 
 /// `objects` on one line, or the first few and the number of the rest.
