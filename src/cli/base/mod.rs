@@ -113,9 +113,9 @@ impl BaseRequest {
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
         };
         if let Some((Failure { error, help, .. }, is_fatal)) = fault {
-            let of = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
+            let variable = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
             let message = error.map(|error| error.to_string()).unwrap_or_default();
-            let message = format!("no base to compare with: {of}{message}");
+            let message = format!("no base to compare with: {variable}{message}");
             if is_fatal {
                 return Err(Failure { help, ..Failure::usage(message) });
             }

@@ -123,8 +123,8 @@ impl Findings {
         let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
         self.done.insert(phase, done);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
-            let of = (Some(step.scope), &step.address);
-            self.add(phase, of, Fault::Failed, step.outcome.cause(), &[]);
+            let object = (Some(step.scope), &step.address);
+            self.add(phase, object, Fault::Failed, step.outcome.cause(), &[]);
         }
         for mismatch in &applied.mismatches {
             let (what, cause) = match &mismatch.reason {

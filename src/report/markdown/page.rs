@@ -92,15 +92,14 @@ impl Page {
     ) -> usize {
         let (all, mut shown) = (elements.len(), 0);
         for element in elements {
-            let around = if shown == 0 { (head, tail) } else { ("", "") };
-            let room = self.room.minus(around.0).and_then(|room| room.minus(around.1));
-            let Some(room) = room.and_then(|room| room.minus(&element)) else {
+            let (head, tail) = if shown == 0 { (head, tail) } else { ("", "") };
+            let text = head.to_owned() + &element;
+            let Some(room) = self.room.minus(&text).and_then(|room| room.minus(tail)) else {
                 self.is_cut = true;
                 break;
             };
             self.room = room;
-            self.out.push_str(around.0);
-            self.out.push_str(&element);
+            self.out.push_str(&text);
             shown += 1;
             self.elements += 1;
         }

@@ -209,8 +209,8 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
     let problems = plan.problems.iter().map(|problem| problem_item(ItemGroup::Problem, problem));
     let of_drift = plan.base.iter().flat_map(|base| {
         let refusals = base.refusals.iter();
-        let refusals =
-            refusals.map(|of| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, of) });
+        let refusals = refusals
+            .map(|refusal| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, refusal) });
         refusals.chain(base.problems.iter().map(|problem| problem_item(ItemGroup::Drift, problem)))
     });
     let incomplete = plan.incomplete.iter().map(|scope| {

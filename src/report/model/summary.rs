@@ -156,8 +156,8 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
 fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
     let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
     let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
-    let of = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
-    format!(", about {minutes} at {requests}{of} a minute")
+    let operation = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
+    format!(", about {minutes} at {requests}{operation} a minute")
 }
 
 /// The summary of a plan with steps.

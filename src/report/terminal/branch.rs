@@ -41,8 +41,8 @@ pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
 pub(super) fn draw_comparison(canvas: &mut Canvas, against: &Comparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
     draw_names(canvas, title, &against.left.iter().collect::<Vec<_>>());
-    let refusals = against.refusals.iter().map(|of| (&of.address, &of.reason));
-    let problems = against.problems.iter().map(|of| (&of.address, &of.message));
+    let refusals = against.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
+    let problems = against.problems.iter().map(|problem| (&problem.address, &problem.message));
     let of_drift = refusals.chain(problems).map(|(address, why)| {
         let object = address.section.map_or_else(String::new, |_| local_name(address) + ": ");
         (&*address.path, object + why)

@@ -76,9 +76,9 @@ fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
         removals => format!(", with {}:", count(removals, "removal")),
     };
     let paths: BTreeSet<_> = changes.iter().map(|(_, path, _)| path).collect();
-    let (changes, of) =
-        (count(changes.len(), "more change"), count(paths.len(), "group or project"));
-    let text = format!("… and {changes} in {of} (--full lists them){with}");
+    let changes = count(changes.len(), "more change");
+    let containers = count(paths.len(), "group or project");
+    let text = format!("… and {changes} in {containers} (--full lists them){with}");
     canvas.paragraph([Line::of(Paint::Dim, text)]);
     let removals: Vec<_> = removals.collect();
     for alike in removals.chunk_by(|(what, ..), (other, ..)| what == other) {
