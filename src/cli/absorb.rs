@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     CommandResult, ConnectArgs, Context, Exit, Failure, Manifests, Progress, Session, SessionArgs,
-    SessionBuilder, selects_something, usable, write_files,
+    SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
@@ -81,14 +81,14 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let surroundings = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &surroundings);
     let mut texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
-    let manifests = usable(loaded, cx)?;
+    let manifests = into_manifests(loaded, cx)?;
     let before = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let session = open(&args, manifests, &surroundings, cx).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
         if !drift.addresses.iter().any(|address| selector.matches(address)) {
-            selects_something(selector, &before)?;
+            require_match(selector, &before)?;
         }
     }
     if !drift.refused.is_empty() {
@@ -97,11 +97,16 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let line = |address: &Address| {
         format!("not absorbed: {address}: no manifest lists it; name it to take it in")
     };
-    cx.output.tell_each(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
+    cx.output.eprint_lines(&drift.unlisted, "entry", |_| (), [&line, &Address::to_string]);
     let skipped = drift.skipped.iter().map(|(path, why)| (path.to_string(), why));
     let skipped: Vec<_> = skipped.collect();
     let line = |(path, why): &(String, &String)| format!("not absorbed: {path}: {why}");
-    cx.output.tell_each(&skipped, "group or project", |_| (), [&line, &|(path, _)| path.clone()]);
+    cx.output.eprint_lines(
+        &skipped,
+        "group or project",
+        |_| (),
+        [&line, &|(path, _)| path.clone()],
+    );
     if drift.goals.is_empty() {
         let why = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
@@ -110,14 +115,14 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         } else {
             "the rest matches its manifest"
         };
-        cx.output.tell(&format!("nothing to absorb: {why}\n"));
+        cx.output.eprint(&format!("nothing to absorb: {why}\n"));
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
     let absorbed = texts.absorb(&before, &drift.goals, mode).map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
         Failed::Wrong(why) => {
-            cx.output.tell(&why);
+            cx.output.eprint(&why);
             Failure::usage("nothing was edited: the edited manifests would be wrong")
                 .help("edit them by hand, or absorb less")
         }
@@ -128,7 +133,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
         texts.write()?;
     }
     let includes = has_includes && absorbed.edits_rules;
-    cx.output.tell(&summary(&args, &drift.goals, &absorbed, includes));
+    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, includes));
     Ok(Exit::Success)
 }
 
@@ -142,7 +147,7 @@ async fn open(
     let mut desired = manifests.desired;
     for selector in &args.addresses {
         if !desired.containers.iter().any(|container| selector.touches(&container.path)) {
-            selects_something(selector, &desired)?;
+            require_match(selector, &desired)?;
         }
     }
     desired.containers.retain(|container| {
@@ -218,7 +223,7 @@ pub(super) async fn compare(
         progress.step(&container.path);
         Ok(())
     };
-    observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, look).await
+    observer.all(&whole.iter().collect::<Vec<_>>(), session.concurrency, look).await
 }
 
 /// Reports what cannot be absorbed, and why.
@@ -231,7 +236,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
             None => diagnostic,
         }
     });
-    cx.output.tell_faults(&diagnostics.collect());
+    cx.output.eprint_diagnostics(&diagnostics.collect());
     let is_unread = refused.iter().all(|refusal| refusal.is_unread);
     let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refused.len(), "address");

@@ -195,7 +195,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Result<Reported, Failure> {
     if !missing.is_empty() {
         // The last lines say why.
         let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
-        cx.reports.keep(missing);
+        cx.reports.add_diagnostics(missing);
         return Ok(proposal.end(Exit::first_of([exit, Exit::Usage]), &why));
     }
     match approval {
@@ -238,7 +238,7 @@ impl Proposal<'_> {
     /// Reports it, and then `why` nothing was changed.
     fn end(&self, exit: Exit, why: &str) -> Reported {
         let done = self.finish(exit, |sink| self.text(sink));
-        self.cx.output.tell(why);
+        self.cx.output.eprint(why);
         done
     }
 
@@ -251,14 +251,14 @@ impl Proposal<'_> {
     ) -> Result<Reported, Failure> {
         let Self { session, plan, saved, exit, cx: Context { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
-        if reports.replace_text() {
-            self.text(&mut |part| output.tell(part));
+        if reports.replaces_text() {
+            self.text(&mut |part| output.eprint(part));
         } else {
             output.print_parts(|sink| self.text(sink))?;
         }
-        output.tell(&terminal::left_out(left_out, output.stderr, secrets));
+        output.eprint(&terminal::left_out(left_out, output.stderr, secrets));
         if !is_confirmed && !output.confirm("apply these changes")? {
-            output.tell(UNCHANGED);
+            output.eprint(UNCHANGED);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
         let (applied, signalled) = carry_out(session, approved, &reports.record, self.cx).await?;
@@ -286,7 +286,7 @@ impl Proposal<'_> {
             text,
             Some(result_without_report(&applied)),
         );
-        ended_by.iter().for_each(|failure| output.tell_failure(failure));
+        ended_by.iter().for_each(|failure| output.eprint_failure(failure));
         Ok(done)
     }
 }
@@ -354,7 +354,7 @@ async fn carry_out(
             progress.step(&result.address.to_string());
         }
     };
-    let applied = session.apply(plan, session.ahead.min(MAX_CONCURRENT), report).await;
+    let applied = session.apply(plan, session.concurrency.min(MAX_CONCURRENT), report).await;
     let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     tracing::info!("applied {done} of {}", count(applied.steps.len(), "step"));
     Ok((applied, signals.get().copied()))

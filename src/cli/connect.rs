@@ -154,15 +154,15 @@ impl ConnectArgs {
             ),
             None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
         };
-        cx.output.tell_or_refuse(&diagnostics)?;
+        cx.output.refuse_errors(&diagnostics)?;
         let endpoint = self.endpoint(&root, &config, cx).await?;
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
             if file.is_empty() {
                 let path = super::embedded::default_path(&root);
-                cx.output.tell(&format!("note: using the sandbox `{}`\n", path.display()));
+                cx.output.eprint(&format!("note: using the sandbox `{}`\n", path.display()));
             }
-            super::rehearsed::tell(&cx.output);
+            super::rehearsed::print_notes(&cx.output);
         }
         Ok((endpoint, config))
     }

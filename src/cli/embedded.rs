@@ -62,7 +62,7 @@ async fn launch_at(file: &str, root: &Path, output: &Output) -> Result<Running, 
     let is_new = matches!(&data, Data::File(file) if !file.exists());
     if seed.is_none() && is_new {
         let path = path.strip_prefix(".").unwrap_or(&path).display();
-        output.tell(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
+        output.eprint(&format!("note: the sandbox starts empty; users, groups and projects to start from would be in `{path}` (`undrift schema sandbox`)\n"));
     }
     launch(sandbox::Config { data, seed, ..sandbox::Config::default() }, output).await
 }
@@ -78,7 +78,7 @@ pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<R
         Failure::new(if broken { Exit::Internal } else { Exit::Usage }, error)
     })?;
     for note in running.notes() {
-        output.tell(&format!("note: {note}\n"));
+        output.eprint(&format!("note: {note}\n"));
     }
     Ok(running)
 }
@@ -118,7 +118,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
-    output.tell_or_refuse(&faults_of(&text, &name))?;
+    output.refuse_errors(&faults_of(&text, &name))?;
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {
         [document] => Seed::from_json(document.to_json()).ok(),

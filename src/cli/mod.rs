@@ -73,7 +73,7 @@ use record::RunRecord;
 use reports::{ReportArgs, Reported, Reports, cannot_write};
 use session::{
     BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder, SessionSource,
-    may_write, selects_something, usable,
+    into_manifests, may_write, require_match,
 };
 use signal::unless_signalled;
 
@@ -172,9 +172,9 @@ struct Context {
 impl Context {
     /// Reports the faults of `what`, and returns the failure of the run.
     fn unusable(&self, what: &str, diagnostics: Diagnostics) -> Failure {
-        self.output.tell_faults(&diagnostics);
+        self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
-        self.reports.keep(diagnostics);
+        self.reports.add_diagnostics(diagnostics);
         Failure::usage(format!("cannot use {what}: {summary}"))
     }
 }
@@ -193,7 +193,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         Err(error) => return end_without_command(&error, &arguments, &env),
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
-    output.tell_panics();
+    output.install_panic_hook();
     let settled = match &mut cli.command {
         Command::Apply(args) => args.resolve_folder(),
         other => other.folder().map_or(Ok(()), ManifestFolder::check_named_once),
@@ -275,7 +275,7 @@ fn end_without_command(error: &clap::Error, arguments: &[OsString], env: &Enviro
     let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
         Output::new(ColorChoice::Auto, 0, false, env)
-            .tell_failure(&Failure::reported(exit).help(equals_hint(file)));
+            .eprint_failure(&Failure::reported(exit).help(equals_hint(file)));
     }
     exit
 }

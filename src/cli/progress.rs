@@ -106,7 +106,7 @@ impl Progress {
             repeat_until(&ended, LINE_INTERVAL, || {
                 let done = finished.load(Ordering::Relaxed);
                 let left = remaining.after(done);
-                output.tell(&format!("{verb} {done} of {total} {noun}{left}\n"));
+                output.eprint(&format!("{verb} {done} of {total} {noun}{left}\n"));
             });
         });
         Self::Lines(counter, sender)
@@ -135,7 +135,7 @@ fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
     let (minutes, requests) = (counted(minutes, "minute"), counted(requests, "request"));
     let a_minute = client.a_minute().unwrap_or_default();
-    output.tell(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
+    output.eprint(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
 }
 
 /// Calls `report` after every interval, until the other side of `ended` is dropped.

@@ -15,9 +15,9 @@ pub(super) fn sections() -> Vec<&'static str> {
 
 /// Reports those sections, for commands without a report.
 #[cfg(feature = "sandbox")]
-pub(super) fn tell(output: &super::output::Output) {
+pub(super) fn print_notes(output: &super::output::Output) {
     for section in sections() {
-        output.tell(&format!("note: {}\n", crate::report::rehearsal(section)));
+        output.eprint(&format!("note: {}\n", crate::report::rehearsal(section)));
     }
 }
 

@@ -174,7 +174,7 @@ impl Reports {
     }
 
     /// True if stdout gets something else than text.
-    pub(super) fn replace_text(&self) -> bool {
+    pub(super) fn replaces_text(&self) -> bool {
         self.targets.iter().any(|target| target.file.is_none())
     }
 
@@ -188,7 +188,7 @@ impl Reports {
     }
 
     /// Keeps the diagnostics of the manifests, for the report of a run that fails.
-    pub(super) fn keep(&self, diagnostics: Diagnostics) {
+    pub(super) fn add_diagnostics(&self, diagnostics: Diagnostics) {
         self.diagnostics.borrow_mut().extend(diagnostics);
     }
 
@@ -221,9 +221,9 @@ impl Reports {
         help: Option<&str>,
     ) -> Reported {
         // The text comes first: it shows what was done even if a file cannot be written.
-        let printed = if self.replace_text() { Ok(()) } else { self.output.print_parts(text) };
+        let printed = if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit =
-            printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
+            printed.map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
         Reported(self.write(exit, help, kind, |exit_code| State::finished(exit_code, content)))
     }
 
@@ -233,7 +233,7 @@ impl Reports {
             Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
         };
-        self.output.tell_failure(&failure);
+        self.output.eprint_failure(&failure);
         let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
         let (text, help) = (error.as_str(), failure.help.as_deref());
         let diagnostics = &self.diagnostics.borrow();
@@ -246,7 +246,7 @@ impl Reports {
     fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
         match self.record.end(exit, error) {
             Ok(()) => exit,
-            Err(failure) => self.tell_unwritten(failure, exit, None),
+            Err(failure) => self.report_unwritten(failure, exit, None),
         }
     }
 
@@ -266,7 +266,7 @@ impl Reports {
                 .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
             match done {
                 Ok(()) => written.push((target.format, path)),
-                Err(failure) => last = self.tell_unwritten(failure, last, help),
+                Err(failure) => last = self.report_unwritten(failure, last, help),
             }
         }
         if last != exit {
@@ -283,13 +283,13 @@ impl Reports {
         let printed = self
             .text(target.format, kind, state(last.code()))
             .and_then(|text| self.output.print_data(&text));
-        printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
+        printed.map_or_else(|failure| self.report_unwritten(failure, last, help), |()| last)
     }
 
     /// Reports that something could not be written, and returns the exit code for a run that would
     /// end with `exit`.
-    fn tell_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
-        self.output.tell_failure(&Failure { help: help.map(str::to_owned), ..failure });
+    fn report_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
+        self.output.eprint_failure(&Failure { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
     }
 }

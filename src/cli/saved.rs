@@ -132,7 +132,7 @@ impl SavedPlanTarget {
         }
         reports::write(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if is_unkeyed {
-            cx.output.tell(&format!(
+            cx.output.eprint(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));
         }

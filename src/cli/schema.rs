@@ -108,7 +108,7 @@ fn check(folder: &Path, cx: &Context) -> CommandResult {
     if stale.is_empty() {
         return Ok(Exit::Success);
     }
-    cx.output.tell(&format!("out of date: {}\n", stale.join(", ")));
+    cx.output.eprint(&format!("out of date: {}\n", stale.join(", ")));
     Ok(Exit::Differences)
 }
 

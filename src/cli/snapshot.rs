@@ -66,7 +66,7 @@ async fn take_snapshot(args: &Args, cx: &Context) -> CommandResult {
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
-    cx.output.tell_each(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
+    cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
     let counts = snapshot.contents.counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));

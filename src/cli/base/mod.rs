@@ -121,7 +121,7 @@ impl BaseRequest {
             }
             let warning = Diagnostic::warning("base", message).help_if(help);
             let warnings = [warning].into_iter().collect::<Diagnostics>();
-            cx.output.tell_faults(&warnings);
+            cx.output.eprint_diagnostics(&warnings);
         }
         Ok(ResolvedBase { revision: self.revision, content })
     }
@@ -142,7 +142,7 @@ impl BaseRequest {
             trouble(message, "make sure that there is room in it")
         })?;
         if repository.export(&commit, &root, folder.path())? == 0 {
-            cx.output.tell(&format!(
+            cx.output.eprint(&format!(
                 "note: `{}` has no manifests in `{}`, so all of them are this branch's change\n",
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
@@ -153,12 +153,12 @@ impl BaseRequest {
             Surroundings { folder: folder.path().to_owned(), today: surroundings.today };
         let options = Options { without_files: true, ..Options::default() };
         let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
-        Ok(usable(loaded, folder))
+        Ok(into_content(loaded, folder))
     }
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn usable(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
+fn into_content(loaded: Loaded, folder: TempDir) -> Result<BaseContent, Failure> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();

@@ -63,7 +63,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let body = texts.concat();
     let put = comment::put(&writer, observer.caller().id, &target, &marker, &body).await;
     let comment = put.map_err(|error| failure(error, &target))?;
-    cx.output.tell(&remarks(&comment));
+    cx.output.eprint(&remarks(&comment));
     cx.output.print(&summary(&comment, &target)).map(|()| Exit::Success)
 }
 

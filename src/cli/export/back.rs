@@ -38,7 +38,7 @@ pub(super) async fn verify(
     let desired = match manifest::of_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
-            cx.output.tell_faults(&diagnostics);
+            cx.output.eprint_diagnostics(&diagnostics);
             return Ok(vec!["the exported manifests have errors".to_owned()]);
         }
     };

@@ -203,14 +203,14 @@ async fn read(
     observer.all(&containers, ahead, each).await?;
     drop(progress);
     let (mut estate, lives) = found.into_inner();
-    let is_read = tell_unread(&mut estate, args, cx)?;
+    let is_read = report_unread(&mut estate, args, cx)?;
     let written = estate.finish();
     for note in &written.notes {
-        cx.output.tell(&format!("note: {}\n", escape(note)));
+        cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
     let wrong = back::verify(&written, lives, &observer, config, cx).await?;
     for what in &wrong {
-        cx.output.tell(&format!("warning: {}\n", escape(what)));
+        cx.output.eprint(&format!("warning: {}\n", escape(what)));
     }
     if !wrong.is_empty() && !args.partial {
         return Err(nothing_written("the exported manifests do not match the live state"));
@@ -223,9 +223,9 @@ async fn read(
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
-fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
-    tell_missing("could not read", estate.missing(), cx);
-    tell_missing("left out", estate.left_out(), cx);
+fn report_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
+    eprint_missing("could not read", estate.missing(), cx);
+    eprint_missing("left out", estate.left_out(), cx);
     let missing = estate.missing().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
@@ -233,10 +233,10 @@ fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, F
     Ok(missing == 0 && (args.partial || estate.left_out().is_empty()))
 }
 
-fn tell_missing(words: &str, all: &[export::Missing], cx: &Context) {
+fn eprint_missing(words: &str, all: &[export::Missing], cx: &Context) {
     let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
     let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
-    cx.output.tell_each(all, "object", key, [&line, &|one| one.what.clone()]);
+    cx.output.eprint_lines(all, "object", key, [&line, &|one| one.what.clone()]);
 }
 
 fn nothing_written(why: &str) -> Failure {
@@ -252,7 +252,7 @@ fn manages(folder: &Path, cx: &Context) -> Result<Option<Manages>, Failure> {
     let mut diagnostics = Diagnostics::default();
     let (_, config) = config::find(existing, &Surroundings::of_process(), &mut diagnostics);
     if diagnostics.has_errors() {
-        cx.output.tell_or_refuse(&diagnostics)?;
+        cx.output.refuse_errors(&diagnostics)?;
     }
     Ok(config.manages)
 }
@@ -270,7 +270,7 @@ async fn find_existing(
         let note = format!(
             "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
-        cx.output.tell(&note);
+        cx.output.eprint(&note);
     }
     if let Some(path) = existing.unmatched.first() {
         let failure = Failure::usage(format!("nothing exists at `{}`", escape(path)));
@@ -306,7 +306,7 @@ fn stay_inside(existing: &mut Existing, settings: &Settings, cx: &Context) -> Re
         if !paths.is_empty() {
             let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
             let paths = few_listed(&paths);
-            cx.output.tell(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
+            cx.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Args, find_existing, folder, nothing_written, tell_unread};
+use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
@@ -17,7 +17,7 @@ use crate::{
     cli::{
         CommandResult, Context, Exit, Failure, Manifests, Session, SessionArgs, SessionBuilder,
         absorb::{ManifestTexts, compare, render_edits},
-        usable,
+        into_manifests,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
@@ -48,7 +48,7 @@ impl ManifestTexts<'_> {
     }
 
     fn refuse_invalid(&self, why: &str) -> Failure {
-        self.cx.output.tell(why);
+        self.cx.output.eprint(why);
         let failure = nothing_written("the extended manifests would have errors");
         failure.help("leave out what is named with `--exclude`, or declare it by hand")
     }
@@ -116,7 +116,7 @@ pub(super) async fn run(args: &Args, cx: &Context) -> CommandResult {
     let loaded = manifest::load(&args.dir, &surroundings);
     let manages = loaded.config.manages.clone();
     let texts = ManifestTexts::new(&args.dir, &surroundings, loaded.paths(), cx);
-    let manifests = usable(loaded, cx)?;
+    let manifests = into_manifests(loaded, cx)?;
     let desired = manifests.desired.clone();
     let manifests = Manifests { includes: None, ..manifests };
     let of_session = SessionArgs::selecting(&args.dir, &[], &args.connect, Vec::new());
@@ -160,7 +160,7 @@ async fn update(
     let renamed = renamed.into_iter().filter(|(lower, _)| selected.contains_key(&**lower));
     refused.extend(renamed.map(|(_, refusal)| refusal));
     refused.extend(lost);
-    let is_read = tell_unread(&mut estate, args, cx)?;
+    let is_read = report_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.store(&added);
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
@@ -173,10 +173,10 @@ async fn update(
         cx.output.print(&render_edits(&changed.files, &plain, max_lines, style))?;
     }
     for Refusal { address, why, .. } in &refused {
-        cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
+        cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
     texts.write()?;
-    cx.output.tell(&summary(args, new.len(), &additions, &changes, texts.new.len()));
+    cx.output.eprint(&summary(args, new.len(), &additions, &changes, texts.new.len()));
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
 }
 
@@ -215,7 +215,7 @@ async fn find_moved(
         found.borrow_mut().1.push(Refusal::new(&container.address(), why));
         Ok(())
     };
-    session.observer.all(&declared.iter().collect::<Vec<_>>(), session.ahead, look).await?;
+    session.observer.all(&declared.iter().collect::<Vec<_>>(), session.concurrency, look).await?;
     let (renamed, mut lost) = found.into_inner();
     lost.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, lost))

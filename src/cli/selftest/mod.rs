@@ -85,9 +85,9 @@ fn tier(text: &str) -> Result<Tier, String> {
 pub(super) async fn run(args: Args, cx: &Context) -> CommandResult {
     let mut tester = Tester::new(args.connect.clone())?;
     let setup = prepare(&args, &tester.connect(cx).await?).await?;
-    cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
+    cx.output.eprint(&format!("everything happens in `{}`\n", escape(&setup.root)));
     if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
-        cx.output.tell("nothing was changed\n");
+        cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
     let client = Arc::clone(&tester.client);
@@ -277,7 +277,7 @@ impl Tester {
         let loaded = manifest::load(self.folder.path(), &surroundings);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
-            cx.output.tell_faults(&loaded.diagnostics);
+            cx.output.eprint_diagnostics(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
@@ -304,11 +304,11 @@ impl Tester {
             Ok(Some(true)) => (true, "is marked for deletion; the service deletes it by itself"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
             Err(failure) => {
-                cx.output.tell_failure(&failure);
+                cx.output.eprint_failure(&failure);
                 (false, "may still be there; delete it by hand")
             }
         };
-        cx.output.tell(&format!("`{root}` {state}\n"));
+        cx.output.eprint(&format!("`{root}` {state}\n"));
         is_clean
     }
 }

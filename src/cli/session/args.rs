@@ -125,7 +125,7 @@ impl SelectArgs {
     /// True if the selection may contain something that no document in `desired` declares, as far
     /// as known before rules are resolved. For a group, its undeclared projects also depend on
     /// rules.
-    pub(super) fn reaches_beyond(&self, desired: &Desired) -> bool {
+    pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
             let declared: BTreeSet<_> = desired.containers.iter().map(|one| &*one.path).collect();
             return saved.containers.iter().any(|one| !declared.contains(&*one.path));
@@ -195,7 +195,7 @@ impl SelectArgs {
             return Ok(self.selection().of(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
-            selects_something(selector, &desired)?;
+            require_match(selector, &desired)?;
         }
         let selected = self.selection().of(desired);
         if selected.containers.is_empty() && !self.exclude.is_empty() {
@@ -280,10 +280,7 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
 
 /// Refuses a selector without a match: it is probably a typing error, which "nothing to do" would
 /// hide.
-pub(in crate::cli) fn selects_something(
-    selector: &Selector,
-    desired: &Desired,
-) -> Result<(), Failure> {
+pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> Result<(), Failure> {
     let declared = || desired.containers.iter().flat_map(Container::addresses);
     if declared().any(|address| selector.matches(&address)) {
         return Ok(());

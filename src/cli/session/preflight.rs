@@ -23,7 +23,7 @@ pub(super) async fn token(
     output: &Output,
 ) -> Result<Option<Token>, Failure> {
     let Some(token) = observer.token().await? else { return Ok(None) };
-    output.tell(&warnings(&token, today));
+    output.eprint(&warnings(&token, today));
     if token.cannot_read() {
         let failure =
             denied(format!("the token `{}` cannot read groups and projects", token.name), &token);

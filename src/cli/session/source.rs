@@ -214,7 +214,7 @@ fn counted(number: i64, noun: &str) -> String {
 fn warn_if_old(head: &Head, cx: &Context) {
     if now().duration_since(head.taken_at) > OLD_AGE {
         let age = age(head.taken_at);
-        cx.output.tell(&format!(
+        cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));
     }

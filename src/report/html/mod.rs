@@ -182,12 +182,12 @@ fn item(page: &mut String, item: &ReportItem<'_>, others: &[&ReportItem<'_>], in
 
 /// The notes, folded.
 fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
-    let sorts = report.notes();
-    if sorts.is_empty() {
+    let kinds = report.notes();
+    if kinds.is_empty() {
         return;
     }
     *page += "<section class=\"notes\">\n<h2>Notes</h2>\n";
-    for ((_, title), found) in sorts {
+    for ((_, title), found) in kinds {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
             ink.prose(title),

@@ -12,7 +12,7 @@ use crate::{
 pub(in crate::report) type NoteKind = (u8, &'static str);
 
 /// The kind of a note with this reason.
-pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
+pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
     match reason {
         Reason::ArchivedByHand => (
             0,
@@ -54,9 +54,9 @@ pub(in crate::report) const fn sort(reason: &Reason) -> NoteKind {
 pub(in crate::report) fn group_by_kind<'n>(
     notes: impl IntoIterator<Item = &'n Note>,
 ) -> BTreeMap<NoteKind, Vec<&'n Note>> {
-    let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    notes.into_iter().for_each(|note| sorts.entry(sort(&note.reason)).or_default().push(note));
-    sorts
+    let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    notes.into_iter().for_each(|note| kinds.entry(note_kind(&note.reason)).or_default().push(note));
+    kinds
 }
 
 /// The number of groups and projects that are named one by one.

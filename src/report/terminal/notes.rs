@@ -14,7 +14,7 @@ use crate::{
         model::{
             MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
             group_by_kind, local_name,
-            note::{object, sort},
+            note::{note_kind, object},
             with_request_id,
         },
     },
@@ -32,7 +32,7 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     for ((_, title), found) in group_by_kind(notes) {
         let projects: BTreeSet<_> = found.iter().map(|note| &*note.address.path).collect();
         // Nothing more is known of them.
-        let is_archived = title == sort(&Reason::Archived).1;
+        let is_archived = title == note_kind(&Reason::Archived).1;
         if is_archived && projects.len() >= COUNTED_FROM && !canvas.style().full {
             let first = projects.first().copied().unwrap_or_default();
             let text = format!("{title}: {first} and {} more", projects.len() - 1);
