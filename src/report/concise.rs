@@ -18,11 +18,8 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
         let at = note.origin.as_ref();
         let place = at.map_or_else(|| report.manifests.to_owned(), spot);
-        format!(
-            "{place}: difference: {}: {}",
-            full_name(&note.address),
-            note::note_kind(&note.reason).1
-        )
+        let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
+        format!("{place}: difference: {address}: {title}")
     });
     let differences = steps.chain(notes);
     let differences = differences.map(|text| escape(&secrets.redact(&text)).into_owned() + "\n");

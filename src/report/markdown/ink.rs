@@ -78,9 +78,8 @@ fn span(text: &str) -> String {
     let fence = "`".repeat(longest_run(text) + 1);
     // Parsers remove one space on both sides.
     let is_blank = text.chars().all(|c| c == ' ');
-    let needs_space = ['`', ' ']
-        .into_iter()
-        .any(|c| (text.starts_with(c) || text.ends_with(c)) && (c == '`' || !is_blank));
+    let ends = [text.chars().next(), text.chars().next_back()];
+    let needs_space = ends.contains(&Some('`')) || (ends.contains(&Some(' ')) && !is_blank);
     let space = if needs_space { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }

@@ -52,12 +52,12 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
             if differs { "the same change, with other values, in" } else { "the same change in" };
         draw_others_line(canvas, words, &noun, &others, most);
     }
-    omitted(canvas, &more);
+    draw_omitted(canvas, &more);
 }
 
-/// What there was no room for: steps, each with the paths of others that have it too. Removals are
-/// named. A step counts once, also if its fields are in several pieces.
-fn omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
+/// The steps for which there was no room, each with the paths of others that have it too. Removals
+/// are named. A step counts once, also if its fields are in several pieces.
+fn draw_omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = more
         .iter()
         .flat_map(|(step, others)| {
